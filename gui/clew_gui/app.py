@@ -12,9 +12,10 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
@@ -35,10 +36,12 @@ from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
 from clew_shared.journal.lifecycle import TERMINAL
+from clew_shared.spec import RunSpec, to_table
 
 if TYPE_CHECKING:
     from clew_gui.session.job_managers import JobManagers
     from clew_gui.ssh.prompts import AskOnce, Prompter
+    from clew_gui.views.actions.data_check import DataChecker
     from clew_gui.views.actions.site_actions import SiteActions
     from clew_gui.views.plots.panel import ConvergencePlots
     from clew_gui.views.sites.prompts import WindowPrompter
@@ -72,6 +75,7 @@ class Program(QObject):
         self.session: SessionLike | None = None
         self.asker: WindowPrompter | None = None
         self.sites: SiteActions | None = None
+        self.checker: DataChecker | None = None
         self._answers: AskOnce | None = None
         """For all in this window that logs in: what the doctor was told, the desk of a site need not ask again."""
         self._desks: JobManagers | None = None
@@ -80,9 +84,7 @@ class Program(QObject):
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
         self._loader.complete.connect(self._make_rest)
         self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
-        self.desk.scope.board.restore_pins(self.state.pinned)
-        self.desk.scope.columns.update(self.state.columns)
-        self.window.next_run.where.remember(self.state.place, self.state.asked)
+        self._recall()
         self._unpainted = QTimer(self)
         self._unpainted.setSingleShot(True)
         self._unpainted.setObjectName("unpainted")
@@ -90,10 +92,21 @@ class Program(QObject):
         self.settled.connect(Collector(self).begin)
         self._closed = False
         self.window.may_close = self.may_close
-        controls = self.window.run_view.controls
-        controls.log.setChecked(self.state.log_axes)
-        controls.smoothing.setValue(round(100 * self.state.smoothing))
-        self.window.actions_["log_scale"].setChecked(self.state.log_axes)
+
+    def _recall(self) -> None:
+        """As the window before was left."""
+        state, window, board = self.state, self.window, self.desk.scope.board
+        board.restore_pins(state.pinned)
+        board.recall(state.runs)
+        self.desk.scope.columns.update(state.columns)
+        window.next_run.where.remember(state.place, state.asked)
+        window.next_run.recall(_specs(state.forms), state.data, state.data_folder)
+        window.bottom.recall(state.sort, state.log_shown)
+        controls = window.run_view.controls
+        controls.log.setChecked(state.log_axes)
+        controls.smoothing.setValue(round(100 * state.smoothing))
+        controls.recall(state.unit, state.page)
+        window.actions_["log_scale"].setChecked(state.log_axes)
 
     def begin(self, make_session: SessionMaker) -> None:
         """Load what takes long, once the first frame stands."""
@@ -123,7 +136,11 @@ class Program(QObject):
 
     def _attach(self) -> None:
         if self.session is not None and not self._closed:
+            from clew_gui.views.actions.data_check import DataChecker
+
             self.desk.attach(self.session)
+            self.checker = DataChecker(self, self.places)
+            self.window.next_run.check_data_with(self.checker.check)
 
     def _make_rest(self) -> None:
         if not self._closed:
@@ -178,7 +195,7 @@ class Program(QObject):
 
         what = "A run goes on" if number == 1 else f"{number} runs go on"
         sentence = (
-            f"{what} without this window and will be here when you open Clew again. You see this message only once."
+            f"{what} without this window and will be here when you open Clew again. You won't see this message again."
         )
         dialog = Dialog(self.window, "Close the window?", sentence)
         stay = Button(self.window.look, "Stay")
@@ -197,6 +214,8 @@ class Program(QObject):
         self._closed = True
         self._unpainted.stop()
         self.window.messages.lapse()
+        if self.checker is not None:
+            self.checker.stop()
         if self.asker is not None:
             self.asker.close()
         self.desk.detach()
@@ -221,6 +240,14 @@ class Program(QObject):
             columns=dict(self.desk.scope.columns),
             place=place,
             asked=asked,
+            runs=self.desk.scope.board.left(),
+            forms={exercise: to_table(spec) for exercise, spec in self.window.next_run.drafts().items()},
+            data=self.window.next_run.data_left()[0],
+            data_folder=self.window.next_run.data_left()[1],
+            sort=self.window.bottom.model.sorting(),
+            log_shown=self.window.bottom.tabs.currentIndex() == 1,
+            unit=controls.units.current(),
+            page=controls.wish(),
         )
         self.memory.save_window(self.state)
 
@@ -260,6 +287,15 @@ def build_app(
 
     program.begin(make)
     return program
+
+
+def _specs(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, RunSpec]:
+    """The run specs in these tables; those of another version that cannot be read are left out."""
+    found = {}
+    for exercise, table in tables.items():
+        with suppress(msgspec.ValidationError):
+            found[exercise] = msgspec.convert(table, RunSpec)
+    return found
 
 
 def _builtin_catalogue() -> Catalogue:

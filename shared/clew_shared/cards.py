@@ -170,7 +170,8 @@ def _title(name: str) -> str:
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """What the student should reach, checked from the journal.
 
-    ``which`` picks the value that counts: the last, the best of the run, or the one at ``step``.
+    ``which`` picks the value that counts: the last, the best of the run, or the one at ``step``. ``data`` is the data
+    set for which the value was chosen: runs on another one are not judged by it. Empty: it holds for every data set.
     """
 
     id: str
@@ -182,6 +183,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     which: Literal["last", "best", "at"] = "last"
     step: int = 0
     detail: str = ""
+    data: str = ""
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,6 +286,8 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     races: tuple[RaceSpec, ...] = ()
     strategies: tuple[StrategyCard, ...] = ()
     datasets: tuple[str, ...] = ()
+    order: int = 100
+    """Among exercises of one's own: chapters and exercises with a smaller number come first, then by name."""
     source: str = ""
     source_hash: str = ""
     earlier_hashes: tuple[str, ...] = ()

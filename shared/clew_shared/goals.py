@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clew_shared.base.data_files import data_set_of
 from clew_shared.cards import Goal, MetricSpec
 from clew_shared.journal.history import Column, History
 
@@ -22,16 +23,32 @@ class GoalResult(NamedTuple):
     beyond: bool = False
 
 
+_SETS = {"mnist": "MNIST", "digits": "the built-in digits"}
+
+
+def is_for(goal: Goal, data: str) -> bool:
+    """Whether runs with ``data`` (a data set or a file) are judged by this goal."""
+    return goal.data in ("", data_set_of(data))
+
+
+def needs_words(goal: Goal) -> str:
+    """What a goal is for, for those who use other data: "needs MNIST"."""
+    return f"needs {_SETS.get(goal.data, goal.data)}"
+
+
 _LOSS = "loss"
 """The metric whose end as a finite number is the end of the training: of what comes after it nothing counts."""
 
 
-def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = ()) -> GoalResult:
+def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (), data: str = "") -> GoalResult:
     """Judge ``goal`` on what ``history`` holds now; a running run may still reach it, or lose it again.
 
-    ``metrics`` are the exercise's, for the words where a run ended before it named its own. What a run measured after
-    its loss had stopped for good to be a finite number reaches no goal, whatever the value. Nor does a replay.
+    ``metrics`` are the exercise's, for the words where a run ended before it named its own. ``data`` is the data set or
+    the file that the run used: on another one than the goal's nothing is judged; empty while that is not known. What a
+    run measured after its loss became NaN or infinite for good reaches no goal, whatever the value. Nor does a replay.
     """
+    if data and not is_for(goal, data):
+        return GoalResult(False, None, needs_words(goal))
     known = [history.metrics[goal.metric]] if goal.metric in history.metrics else metrics
     spec = next((metric for metric in known if metric.name == goal.metric), None)
     label, percent = (spec.label, spec.format == "percent") if spec else (goal.metric, False)

@@ -300,6 +300,10 @@ class FakeSession:
         told, self._next = self._next, FakeChanges()
         return told
 
+    def reload_exercises(self) -> None:
+        """Noted."""
+        self._ask("reload")
+
     def renew_agent(self) -> None:
         """Noted."""
         self._ask("renew")

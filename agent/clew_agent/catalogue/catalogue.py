@@ -7,23 +7,33 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
-from clew_agent.catalogue.exercise_files import Examined, ExerciseFile, broken_card, builtin_files, folder_files
+from clew_agent.catalogue.exercise_files import (
+    Examined,
+    ExerciseFile,
+    broken_card,
+    builtin_files,
+    folder_files,
+    parse_problem,
+)
 from clew_agent.node import operating_system
 from clew_shared import __version__
 from clew_shared.base.foreign import from_json
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.catalogue import decode, load_builtin
+from clew_shared.catalogue import load_builtin
 
 IMPORT_LIMIT_S = 120.0
 """For one child. TensorFlow alone takes two to four seconds, on a cold network disk half a minute."""
+_log = logging.getLogger(__name__)
+_PACKAGE = "clew_agent/exercises/"
+"""What the shown path of a built-in file begins with."""
 OWN_CHAPTER = "Your own"
 """Of exercises in a folder of someone's own that name no chapter."""
 _ORDER = (
@@ -43,16 +53,30 @@ def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) ->
     """
     own = folder_files(folder) if folder else ()
     added = (card for file in own for card in _examine((file,), limit))
-    named = (msgspec.structs.replace(card, chapter=card.chapter or OWN_CHAPTER) for card in added)
-    return arrange([*_examine(builtin_files(), limit), *named])
+    return arrange([*_examine(builtin_files(), limit), *map(_own, added)])
+
+
+def _own(card: ExerciseCard) -> ExerciseCard:
+    return msgspec.structs.replace(card, chapter=card.chapter or OWN_CHAPTER)
 
 
 def arrange(cards: Sequence[ExerciseCard]) -> Catalogue:
-    """The catalogue of ``cards`` in the order in which they are shown. Of two with one id the first counts."""
+    """The catalogue of ``cards`` in the order in which they are shown. Of two with one id the first counts.
+
+    After the built-in exercises come chapters by the least ``order`` in them, and in a chapter exercises by theirs;
+    where that is equal, by name.
+    """
     problems = {card.id: 0 for card in cards}
     unique = [_renamed(card, problems) for card in cards]
     ranks = {name: rank for rank, name in enumerate(_ORDER)}
-    ordered = sorted(unique, key=lambda card: (ranks.get(card.id, len(_ORDER)), card.chapter, card.title))
+    first: dict[str, int] = {}
+    for card in unique:
+        first[card.chapter] = min(card.order, first.get(card.chapter, card.order))
+
+    def place(card: ExerciseCard) -> tuple[int, int, str, int, str]:
+        return (ranks.get(card.id, len(_ORDER)), first[card.chapter], card.chapter, card.order, card.title)
+
+    ordered = sorted(unique, key=place)
     chapters = tuple(dict.fromkeys(card.chapter for card in ordered))
     return Catalogue(chapters=chapters, exercises=tuple(ordered), version=__version__)
 
@@ -79,24 +103,61 @@ def _examine(files: Sequence[ExerciseFile], limit: float) -> list[ExerciseCard]:
 
 def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, tuple[ExerciseCard, ...]], Problem]:
     """The cards by path that one child could give for ``files``, and what to say of the others."""
-    words = [f"{file.module}={file.path}" for file in files]
-    command = [sys.executable, "-P", "-m", "clew_agent", "examine", *words]
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:  # a pipe ends with its last writer
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, **operating_system.own_session()
+    child = _Import(files, limit)
+    child.wait()
+    found = child.result()
+    return found if found is not None else ({}, Problem("exercise.broken", "The import was given up."))
+
+
+class _Import:
+    """A child that imports ``files`` and tells their cards, for ``limit`` seconds at most."""
+
+    def __init__(self, files: Sequence[ExerciseFile], limit: float) -> None:
+        self.files = files
+        self._limit = limit
+        self._deadline = time.monotonic() + limit
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # a pipe ends with its last writer; closed in _close_files
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        words = [f"{file.module}={file.path}" for file in files]
+        self._child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "clew_agent", "examine", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._errors,
+            **operating_system.own_session(),
         )
-        try:
-            exit_code = child.wait(timeout=limit)
-        except subprocess.TimeoutExpired:
-            exit_code = None
-        finally:
-            operating_system.kill_session(child)  # also what outlives the child
-            child.wait()
-        if exit_code is None:
-            text = f"{files[0].path.name} was not imported within {limit:g} s."
-        else:
-            text = _died(files[0].path.name, exit_code, _read(errors))
-        return read_examined(_read(output)), Problem("exercise.broken", text, "Fix the file.", str(files[0].path))
+
+    def wait(self) -> None:
+        """Until it has ended, or its time is up."""
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(timeout=max(0.0, self._deadline - time.monotonic()))
+
+    def result(self) -> tuple[dict[str, tuple[ExerciseCard, ...]], Problem] | None:
+        """The cards by path, and what to say of a file that has none; None while it goes on."""
+        code = self._child.poll()
+        if code is None and time.monotonic() < self._deadline:
+            return None
+        self._end()
+        name, where = self.files[0].path.name, str(self.files[0].path)
+        text = f"{name} was not imported within {self._limit:g} s."
+        if code is not None:
+            text = _died(name, code, _read(self._errors))
+        found = read_examined(_read(self._output))
+        self._close_files()
+        return found, Problem("exercise.broken", text, "Fix the file.", where)
+
+    def close(self) -> None:
+        """Give up."""
+        self._end()
+        self._close_files()
+
+    def _end(self) -> None:
+        operating_system.kill_session(self._child)  # also what outlives the child
+        self._child.wait()
+
+    def _close_files(self) -> None:
+        self._output.close()
+        self._errors.close()
 
 
 def _read(file: IO[bytes]) -> bytes:
@@ -121,74 +182,162 @@ def _died(name: str, exit_code: int, errors: bytes) -> str:
 
 
 # --- Catalogue source -------------------------------------------------------------------------------------------------
-# The cards that this agent offers: the built-in ones at once, a folder's own from a child that imports the files.
+# The cards that this agent offers: the built-in ones at once, a folder's own from children that import the files.
 
 
-_log = logging.getLogger(__name__)
-
-_LIMIT_S = 300.0
-"""For the whole catalogue. Each file has a shorter limit of its own inside."""
+_LOOK_S = 0.5
+"""How often the folder is looked at; with a turn of the agent's loop a change is noticed within two seconds."""
+_AT_ONCE = 2
+"""Files that are imported at the same time: each child loads TensorFlow, and a file may hang."""
+READING = "exercise.reading"
+"""The code of the problem of a card whose file is being read."""
+Stamp = tuple[int, int, int]
 
 
 class CatalogueSource:
-    """``ready`` never waits; ``get`` is for when it said yes. Without a folder the built-in catalogue is enough."""
+    """The present catalogue, which follows the files in ``exercises``. Nothing here waits.
+
+    ``turn`` looks for changes. What can be said without importing a file is said at once: that it is gone, that it is
+    being read, that it is not valid Python. ``generation`` grows with every change of ``get``.
+    """
 
     def __init__(self, exercises: Path | None = None, catalogue: Catalogue | None = None) -> None:
-        self._catalogue = catalogue
-        self._child: subprocess.Popen[bytes] | None = None
-        self._output: IO[bytes] | None = None
-        self._deadline = 0.0
-        self._failure = ""
+        self.generation = 0
+        self._folder = exercises
+        self._given = catalogue
+        self._stamps: dict[Path, Stamp] = {}
+        self._helpers: dict[Path, Stamp] = {}
+        self._cards: dict[Path, tuple[ExerciseCard, ...]] = {}
+        self._waiting: list[ExerciseFile] = []
+        self._imports: dict[Path, _Import] = {}
+        self._next_look = 0.0
+        self._trouble: Problem | None = None
+        self._builtin: tuple[ExerciseCard, ...] = ()
+        self._catalogue = catalogue or Catalogue()
+        if catalogue is None:
+            self._begin()
+
+    def _begin(self) -> None:
         try:
-            if catalogue is None and exercises is None:
-                self._catalogue = load_builtin()
+            self._builtin = load_builtin().exercises
         except ProblemError as error:
             _log.info("%s The exercise files are asked instead.", error)
-        if self._catalogue is None:
-            self._begin(exercises)
+            self._read(builtin_files())
+        self.turn()
+        self._arrange()
 
-    def ready(self) -> bool:
-        """Whether ``get`` has an answer."""
-        if self._child is None:
-            return True
-        code = self._child.poll()
-        if code is None and time.monotonic() < self._deadline:
-            return False
-        self._finish(code)
-        return True
+    @property
+    def reading(self) -> bool:
+        """Whether a file is being read."""
+        return bool(self._waiting or self._imports)
 
-    def get(self) -> Catalogue:
-        """The catalogue. Raises ``ProblemError`` when it could not be made."""
-        if self._catalogue is None:
-            raise problem("catalogue.failed", f"The catalogue could not be made: {self._failure}.", "See agent.log.")
-        return self._catalogue
-
-    def close(self) -> None:
-        """End the child if it is still running."""
-        if self._child is not None:
-            self._finish(None)
-
-    def _begin(self, exercises: Path | None) -> None:
-        command = [sys.executable, "-P", "-m", "clew_agent", "catalogue", "--json"]
-        command += ["--exercises", str(exercises)] if exercises else []
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed in _finish
-        self._deadline = time.monotonic() + _LIMIT_S
-        self._child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self._output, **operating_system.own_session()
+    def ready(self, exercise: str = "") -> bool:
+        """Whether all files have been read, or at least the one of ``exercise``."""
+        return not self.reading or any(
+            card.id == exercise and (card.problem is None or card.problem.code != READING)
+            for card in self._catalogue.exercises
         )
 
-    def _finish(self, code: int | None) -> None:
-        child, output = self._child, self._output
-        self._child = self._output = None
-        if child is None or output is None:
-            return
-        if code is None:
-            child.kill()
-            child.wait(timeout=10)
-        with output:
-            output.seek(0)
-            data = output.read()
+    def get(self) -> Catalogue:
+        """What is known now; cards of files that are being read have a problem that says so."""
+        return self._catalogue
+
+    def reload(self) -> None:
+        """Read every file of the folder again."""
+        self._stamps.clear()
+        self._next_look = 0.0
+        self.turn()
+
+    def close(self) -> None:
+        """End what is being read."""
+        for one in self._imports.values():
+            one.close()
+        self._imports.clear()
+        self._waiting.clear()
+
+    def turn(self) -> None:
+        """Look for changes of the folder, take in what was read, read what is next."""
+        changed = self._look() | self._take()
+        while self._waiting and len(self._imports) < _AT_ONCE:
+            file = self._waiting.pop(0)
+            self._imports[file.path] = _Import((file,), IMPORT_LIMIT_S)
+        if changed:
+            self._arrange()
+
+    # --- Looking ------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> bool:
+        """Whether a file came, went or was changed. Those that others import change all of them."""
+        now = time.monotonic()
+        if self._folder is None or self._given is not None or now < self._next_look:
+            return False
+        self._next_look = now + _LOOK_S
         try:
-            self._catalogue = decode(data)
-        except msgspec.DecodeError as error:
-            self._failure = f"exit code {code}, {error}" if code is not None else f"not done after {_LIMIT_S:.0f} s"
+            files = {file.path: file for file in folder_files(self._folder)}
+            trouble = None
+        except ProblemError as error:
+            files, trouble = {}, error.problems[0]
+        stamps = _stamps(files)
+        helpers = _stamps(path.absolute() for path in self._folder.glob("_*.py"))
+        if helpers != self._helpers:
+            self._helpers, self._stamps = helpers, {}
+        gone = [path for path in self._cards if path not in stamps and path not in self._modules()]
+        new = [path for path, stamp in stamps.items() if self._stamps.get(path) != stamp]
+        if not gone and not new and trouble == self._trouble:
+            return False
+        self._stamps, self._trouble = stamps, trouble
+        for path in gone:
+            self._drop(path)
+            del self._cards[path]
+        self._read([files[path] for path in new])
+        return True
+
+    def _modules(self) -> set[Path]:
+        return set() if self._builtin else {file.path for file in builtin_files()}
+
+    def _drop(self, path: Path) -> None:
+        self._waiting = [file for file in self._waiting if file.path != path]
+        if path in self._imports:
+            self._imports.pop(path).close()
+
+    def _read(self, files: Sequence[ExerciseFile]) -> None:
+        """Read these files, again if that is under way."""
+        for file in files:
+            self._drop(file.path)
+            wrong = parse_problem(file)
+            if wrong is not None:
+                self._cards[file.path] = (broken_card(file, wrong),)
+                continue
+            text = f"{file.path.name} is being read."
+            found = Problem(READING, text, "This takes some seconds.", file.shown)
+            before = self._cards.get(file.path) or (broken_card(file, found),)
+            self._cards[file.path] = tuple(msgspec.structs.replace(card, problem=found) for card in before)
+            self._waiting.append(file)
+
+    def _take(self) -> bool:
+        """What children have read; whether there is something new."""
+        done = {path: found for path, one in self._imports.items() if (found := one.result()) is not None}
+        for path, (cards, complaint) in done.items():
+            (file,) = self._imports.pop(path).files
+            self._cards[path] = cards.get(str(path)) or (broken_card(file, complaint),)
+        return bool(done)
+
+    def _arrange(self) -> None:
+        """The catalogue of what is known."""
+        self.generation += 1
+        cards = [card for found in self._cards.values() for card in found]
+        if self._trouble is not None and self._folder is not None:
+            name = self._folder.name
+            cards.append(ExerciseCard(id=f"folder-{name}", title=name, problem=self._trouble))
+        mine = [card if card.file.startswith(_PACKAGE) else _own(card) for card in cards]
+        self._catalogue = arrange([*self._builtin, *mine])
+
+
+def _stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:
+    """What changes when a file is written again."""
+    found = {}
+    for path in paths:
+        with suppress(OSError):  # gone between two looks
+            state = path.stat()
+            found[path] = (state.st_mtime_ns, state.st_size, state.st_ino)
+    return found

@@ -18,6 +18,7 @@ from clew_agent.catalogue.exercise_files import (
     Examined,
     ExerciseFile,
     broken_card,
+    import_problem,
     likely_files,
     read_source,
     source_hash,
@@ -62,17 +63,6 @@ def examine(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
     except BaseException as error:  # noqa: BLE001  # the file is anybody's: it may raise anything, SystemExit as well
         return (broken_card(file, import_problem(file, error)),)
     return cards
-
-
-def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
-    """What went wrong while importing ``file``, with the line of that file."""
-    if isinstance(error, SyntaxError) and error.filename == str(file.path):
-        line, text = error.lineno or 0, f"{type(error).__name__}: {error.msg}"
-    else:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file.path)]
-        line, text = (frames[-1].lineno or 0) if frames else 0, f"{type(error).__name__}: {error}"
-    place = f"line {line}: " if line else ""
-    return Problem("exercise.broken", f"{file.path.name}, {place}{text}", "Fix the file.", f"{file.shown}:{line}")
 
 
 def import_exercises(file: ExerciseFile) -> list[AnyExercise]:

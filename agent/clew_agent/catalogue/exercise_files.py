@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import traceback
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +101,31 @@ def broken_card(file: ExerciseFile, found: Problem) -> ExerciseCard:
         file=file.shown,
         problem=found,
     )
+
+
+def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
+    """What went wrong while importing ``file``, with the line of that file."""
+    if isinstance(error, SyntaxError) and error.filename == str(file.path):
+        line, text = error.lineno or 0, f"{type(error).__name__}: {error.msg}"
+    else:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file.path)]
+        line, text = (frames[-1].lineno or 0) if frames else 0, f"{type(error).__name__}: {error}"
+    place = f"line {line}: " if line else ""
+    text = f"{file.path.name}, {place}{text.rstrip('.')}."
+    return Problem("exercise.broken", text, "Fix the file.", f"{file.shown}:{line}")
+
+
+def parse_problem(file: ExerciseFile) -> Problem | None:
+    """What can be seen to be wrong with ``file`` without importing it: it cannot be read, or is not valid Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an odd escape: that is for the one who runs the file
+            compile(read_source(file), str(file.path), "exec", ast.PyCF_ONLY_AST)
+    except ProblemError as error:
+        return error.problems[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # a null byte, endless brackets
+        return import_problem(file, error)
+    return None
 
 
 def _mentions(file: ExerciseFile, exercise: str) -> bool:

@@ -14,6 +14,7 @@ from clew_shared.base.terminal import replace_missing_characters
 _COMMANDS = {
     "run": ("clew_agent.cli.headless", "run", "train a run spec here, without a window"),
     "catalogue": ("clew_agent.cli.catalogue", "catalogue", "list the exercises, their presets and hyperparameters"),
+    "data": ("clew_agent.cli.data", "data", "check a data set or a file of data"),
     "replay": ("clew_agent.cli.replay", "replay", "print the events of a run as JSON lines"),
     "new": ("clew_agent.cli.new", "new", "write a file with an exercise that works, to make your own of"),
     "serve": ("clew_agent.supervisor.serve", "main", "wait for a window and train what it asks for"),

@@ -38,8 +38,9 @@ def read(path: Path) -> DataSet:
         return _from_npz(path, data)
     if data[:1] in (b"\x80", b"("):
         return _from_pickle(path, data)
-    found = f"it begins with {data[:8]!r}" if data else "it is empty"
-    raise junk(path, f"{found}, so it is neither npz nor IDX nor the pickle of the courses")
+    text = f"{path} is not a data set that Clew can read{'' if data else ': it is empty'}."
+    hint = "Clew reads mnist.npz, the four IDX files, mnist.pkl.gz, and tables as .csv."
+    raise problem("data.junk", text, hint, str(path))
 
 
 def _from_npz(path: Path, data: bytes) -> DataSet:

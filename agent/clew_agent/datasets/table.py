@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 from clew_agent.datasets.dataset import DataSet, Rows, Split, aligned, check_labels, junk
 from clew_agent.datasets.files import digest, read_bytes
+from clew_shared.base.data_files import TABLE_SUFFIXES
 
-SUFFIXES = (".csv", ".csv.gz")
 _LABELS = ("class", "label")
 _MOST_CLASSES = 1000
 
 
 def is_table(path: Path) -> bool:
     """Whether the name of the file says that it is a table."""
-    return path.name.lower().endswith(SUFFIXES)
+    return path.name.lower().endswith(TABLE_SUFFIXES)
 
 
 def read(path: Path) -> DataSet:

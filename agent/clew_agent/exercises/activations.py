@@ -104,6 +104,7 @@ class Activations(Exercise[ActivationsSettings]):
     guide = GUIDE
     Settings = ActivationsSettings
     datasets = ("mnist", "digits")
+    earlier_hashes = ("09dab9570d0de05bbda7aeb81758314def77938f580c55d0b557950034d1d2ba",)
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
@@ -149,6 +150,17 @@ class Activations(Exercise[ActivationsSettings]):
             value=0.95,
             which="best",
             detail="Six layers or more: which activation gets there?",
+            data="mnist",
+        ),
+        Goal(
+            id="digits",
+            text="90 % on the small digits",
+            metric="test_accuracy",
+            op=">=",
+            value=0.9,
+            which="best",
+            detail="Six layers or more. Sigmoids stay at chance.",
+            data="digits",
         ),
     )
     races = (

@@ -131,6 +131,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     guide = GUIDE
     Settings = AutoencoderSettings
     datasets = ("mnist", "digits")
+    earlier_hashes = ("2b3dc655d24b71da2844c21c3597a508c4c732d2d394ab10a1f2474f888ab68d",)
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
@@ -184,6 +185,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
             value=2.0,
             which="best",
             detail="With 32 numbers: what do more layers bring?",
+            data="mnist",
         ),
         Goal(
             id="pca",

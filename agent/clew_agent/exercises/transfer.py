@@ -114,6 +114,7 @@ class Transfer(Exercise[TransferSettings]):
     guide = GUIDE
     Settings = TransferSettings
     datasets = ("digits", "mnist")
+    earlier_hashes = ("57d1d8f5a354656ae607b0acc00c99e36115a0374a03d35121d966bcb33640aa",)
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
@@ -155,6 +156,7 @@ class Transfer(Exercise[TransferSettings]):
             which="at",
             step=50,
             detail="On the small digits, with 500 images and the layers of an earlier run.",
+            data="digits",
         ),
     )
 

@@ -109,6 +109,7 @@ class Vae(Exercise[VaeSettings]):
     guide = GUIDE
     Settings = VaeSettings
     datasets = ("mnist", "digits")
+    earlier_hashes = ("c41c69599a4e8ad275dc675ad48409387477d8da45542f21ffe77193b76f5fbc",)
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower", unit="nats"),
@@ -156,6 +157,16 @@ class Vae(Exercise[VaeSettings]):
             op="<=",
             value=150.0,
             detail="With a code of two numbers and both weights 1.",
+            data="mnist",
+        ),
+        Goal(
+            id="digits",
+            text="Test loss below 220",
+            metric="test_loss",
+            op="<=",
+            value=220.0,
+            detail="On the small digits, with a code of two numbers and both weights 1.",
+            data="digits",
         ),
     )
 

@@ -133,7 +133,8 @@ class Supervisor:
             self._answer(caller, reply)
         if self._duty is not None:
             self._attend(self._duty)
-        if self._early and self._catalogue.ready():
+        self._catalogue.turn()
+        if self._early:
             early, self._early = self._early, []
             for caller, request in early:
                 self._handle(caller, request)
@@ -160,7 +161,8 @@ class Supervisor:
     def _patience(self) -> float:
         if self._desk.hurried():
             return 0.0
-        wait = self._fetching_s() if len(self._fetches) else _LIVE_S if self._desk.busy() or self._early else _QUIET_S
+        soon = self._desk.busy() or self._early or self._catalogue.reading
+        wait = self._fetching_s() if len(self._fetches) else _LIVE_S if soon else _QUIET_S
         soonest = self._statuses.soonest()
         return wait if soonest is None else min(wait, max(soonest, 0.001))
 
@@ -220,11 +222,13 @@ class Supervisor:
                 return self._status(caller, request)
             case Fetch():
                 return self._fetch(caller, request)
-            case GetCatalogue() | StartRun() | ContinueRun() if not self._catalogue.ready():
+            case StartRun() | ContinueRun() if not self._catalogue.ready(_exercise(request)):
                 self._early.append((caller, request))
                 return None
             case GetCatalogue():
-                return CatalogueReply(catalogue=self._catalogue.get())
+                if request.fresh:
+                    self._catalogue.reload()
+                return CatalogueReply(catalogue=self._catalogue.get(), generation=self._catalogue.generation)
             case StartRun():
                 return self._desk.start(request.spec, self._catalogue.get())
             case Shutdown():
@@ -262,14 +266,13 @@ class Supervisor:
         if request.protocol[0] != PROTOCOL_VERSION[0] and len(self._readers) < _MOST_READERS:
             _log.info("A viewer speaks protocol %s; it can read here, not command.", request.protocol)
             self._readers.add(caller.identity)
-        known = self._catalogue.ready()
         return Welcome(
             protocol=PROTOCOL_VERSION,
             agent=self.agent,
             host=operating_system.host_name(),
             version=__version__,
             clock=time.time(),
-            catalogue_hash=catalogue_hash(self._catalogue.get()) if known else "",
+            catalogue_hash=catalogue_hash(self._catalogue.get()),
             devices=self._desk.devices(),
             datasets=self._desk.datasets(),
         )
@@ -286,7 +289,12 @@ class Supervisor:
         return None
 
     def _present_status(self) -> Status:
-        return Status(version=self._desk.version, runs=self._desk.statuses())
+        generation = self._catalogue.generation
+        return Status(version=self._version(), runs=self._desk.statuses(), catalogue=generation)
+
+    def _version(self) -> int:
+        """Grows with every change of the runs and of the catalogue."""
+        return self._desk.version + self._catalogue.generation
 
     def _fetch(self, caller: Caller, request: Fetch) -> Reply | None:
         if request.attempt < 1 or request.offset < 0:
@@ -304,7 +312,7 @@ class Supervisor:
             self._answer_fetch(one)
 
     def _status_due(self, one: WaitingRequest) -> bool:
-        return isinstance(one.request, GetStatus) and one.request.version != self._desk.version
+        return isinstance(one.request, GetStatus) and one.request.version != self._version()
 
     def _fetch_due(self, one: WaitingRequest) -> bool:
         """Whether there is a byte to send, or never will be one."""
@@ -324,6 +332,11 @@ class Supervisor:
         if heartbeat and not isinstance(reply, Refused):
             reply = msgspec.structs.replace(reply, data=b"", sealed=False)
         self._answer(one.caller, reply)
+
+
+def _exercise(request: StartRun | ContinueRun) -> str:
+    """The exercise that a request is about, if it says so."""
+    return request.spec.exercise if isinstance(request, StartRun) else ""
 
 
 def _unknown(error: Exception, kind: str) -> Problem:

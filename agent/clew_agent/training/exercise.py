@@ -200,6 +200,8 @@ class Exercise(Generic[SettingsT]):
     strategies: ClassVar[tuple[StrategyCard, ...]] = ()
     """Empty: all of them where the settings have a batch to spread, else one device only."""
     datasets: ClassVar[tuple[str, ...]] = ()
+    order: ClassVar[int] = 100
+    """Exercises of one's own, and their chapters, are listed by this number; where it is equal, by name."""
     earlier_hashes: ClassVar[tuple[str, ...]] = ()
     """SHA-256 of earlier texts of the file that train in the same way to the bit: their runs may be continued."""
     jit: ClassVar[bool] = False
@@ -236,6 +238,7 @@ class Exercise(Generic[SettingsT]):
             races=self.races,
             strategies=self.strategies or self._possible(),
             datasets=self.datasets,
+            order=self.order,
             source=source,
             source_hash=hashlib.sha256(source.encode()).hexdigest(),
             earlier_hashes=self.earlier_hashes,

@@ -16,12 +16,20 @@ from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import curves
-from clew_gui.commands.output.result import asked_lines, ending, goal_lines, measured_lines, update_lines, why
+from clew_gui.commands.output.result import (
+    asked_lines,
+    data_used,
+    ending,
+    goal_lines,
+    measured_lines,
+    update_lines,
+    why,
+)
 from clew_gui.plotting.cluster import STRATEGY, setup_of
 from clew_gui.session.run_record import run_record
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.goals import check_goal
+from clew_shared.goals import check_goal, is_for
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History, peer_words
 from clew_shared.journal.lifecycle import RunState
@@ -250,7 +258,7 @@ def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs)
         *measured_lines(history, card),
         *update_lines(history, card, folder),
         *asked_lines(history, folder),
-        *goal_lines(history, card),
+        *goal_lines(history, card, folder),
         "",
         *_note_lines(shell, folder),
         *_spec_lines(folder),
@@ -300,7 +308,9 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, kept: KeptRun | Non
     state, reason = jobs.state(folder, history.fold)
     found = summary(history, folder) | {"state": state.value} | ({"reason": reason} if reason else {})
     card = _card(known, history)
-    found["goals"] = {goal.id: check_goal(goal, history).reached for goal in card.goals} if card else {}
+    data = data_used(folder, card)
+    judged = [goal for goal in card.goals if not data or is_for(goal, data)] if card else []
+    found["goals"] = {goal.id: check_goal(goal, history).reached for goal in judged}
     try:
         spec = read_spec(RunFolder(folder).latest_spec)
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}

@@ -98,7 +98,7 @@ def export(shell: CommandContext, argv: Sequence[str]) -> int:
     problems = [found for _, out in chosen for found in _unusable(out)]
     if not chosen:
         flags = " or ".join(f"--{form.name} DIR" for form in FORMATS)
-        problems.append(Problem("cli.format", "In which form?", f"Give {flags}."))
+        problems.append(Problem("cli.format", "Choose a format.", f"Give {flags}."))
     try:
         folder = find_run(shell.places, options.run)
     except ProblemError as error:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 ANSWER_WITHIN_S = 25.0
 """From sending; a trainer's own bound in the agent is shorter, so a late trainer is told of by the agent."""
 
-Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive | DisturbCluster | Shutdown
+Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive | DisturbCluster | Shutdown | GetCatalogue
 """A ``Shutdown`` only with ``idle``: it may come twice, also to the next agent."""
 
 
@@ -140,6 +140,7 @@ class Conversation:
         self._channel = channel
         self._hello = self._channel.send(Hello(client="clew"))
         self._cards = b""
+        self._generation = self._told_generation = 0
         self._status: tuple[bytes, float] | None = None
         self._version = 0
         self._connections = 1
@@ -179,7 +180,7 @@ class Conversation:
         """The connection was cut and is there again, the agent takes it for another viewer's: nothing that was asked
         before will be answered."""
         self._hello = self._channel.send(Hello(client="clew"))
-        self._status = None
+        self._status, self._cards = None, b""
         self._parts.fetcher.lost(everything=True)
         self._parts.commands.cut()
 
@@ -194,13 +195,27 @@ class Conversation:
                 self._status = (b"", time.monotonic() + _STATUS_WAIT_S)
                 self._parts.tell(reply.problem)
         elif request_id == self._cards:
-            if isinstance(reply, CatalogueReply) and reply.catalogue != self.catalogue:
-                self.catalogue = reply.catalogue
-                self._parts.inbox.put(Cards(reply.catalogue))
+            self._take_cards(reply)
         elif not self._parts.fetcher.answered(request_id, reply):
             outcome = self._parts.commands.answered(request_id, reply)
             if outcome is not None:
                 self._report(outcome)
+
+    def _take_cards(self, reply: AnyReply) -> None:
+        self._cards = b""
+        if isinstance(reply, Refused):
+            self._parts.tell(reply.problem)
+        elif isinstance(reply, CatalogueReply):
+            self._generation = reply.generation
+            if reply.catalogue != self.catalogue:
+                self.catalogue = reply.catalogue
+                self._parts.inbox.put(Cards(reply.catalogue))
+            self._ask_for_cards()
+
+    def _ask_for_cards(self) -> None:
+        """Ask for them if the agent has others by now, and has not been asked."""
+        if self._told_generation > self._generation and not self._cards and self.catalogue is not None:
+            self._cards = self._channel.send(GetCatalogue())
 
     def _greeted(self, reply: AnyReply) -> None:
         self.welcome = True
@@ -216,6 +231,9 @@ class Conversation:
 
     def _take_status(self, status: Status) -> None:
         self._version = status.version
+        self._told_generation = status.catalogue
+        if not self._job:
+            self._ask_for_cards()
         fetcher, inbox = self._parts.fetcher, self._parts.inbox
         runs = sorted((run for run in status.runs if self._parts.is_mine(run.run)), key=lambda run: run.started)
         for run in runs:

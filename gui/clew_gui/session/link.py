@@ -38,6 +38,7 @@ _GREET_JOB_WITHIN_S = 35.0
 """The way to a job's agent may be a program that the scheduler starts on its node first."""
 _START_WITHIN_S = 30.0
 """Python on a cold, slow disk; then the person is told, and it is tried again."""
+_START_AGAIN_S = 0.5
 _LOOK_EVERY_S = 0.02
 """While the agent comes up, its address file is looked for this often."""
 _MADE_ROOM_S = 0.01
@@ -88,7 +89,7 @@ class Link:
         self._dead: set[tuple[str, int]] = set()
         self._failures = 0
         self._not_before = 0.0
-        self._starting_until = self._files_not_before = 0.0
+        self._starting_until = self._start_again = self._files_not_before = 0.0
         self._told = ""
         self._told_once: set[str] = set()
         self._looked = 0.0
@@ -284,7 +285,11 @@ class Link:
             self._target.start()
             self._enter(LinkState.CONNECTING, "starting the agent")
             self._starting_until = now + _START_WITHIN_S
+            self._start_again = now + _START_AGAIN_S
         self._target.check_start()
+        if now > self._start_again:  # it ended at once where the agent before it had not quite ended yet
+            self._target.start()
+            self._start_again = now + _START_AGAIN_S
         if now > self._starting_until:
             self._starting_until = 0.0
             text = f"The agent did not start within {_START_WITHIN_S:.0f} s."

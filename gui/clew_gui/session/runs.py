@@ -246,10 +246,11 @@ class RunModel:
 
     @property
     def reading(self) -> float | None:
-        """Share of this computer's copy that has been read, while that goes on and the agent has said nothing: what
-        was read so far tells a state of long ago."""
+        """Share of this computer's copy that has been read, while that goes on and the agent does not say that it
+        trains: what was read so far tells a state of long ago."""
         have = sum(have for have, _ in self._have.values())
-        return have / self.copied if self.status is None and have < self.copied else None
+        ended = self.status is None or self.status.state in TERMINAL
+        return have / self.copied if ended and have < self.copied else None
 
     def took(self, attempt: int, have: int, size: int) -> None:
         """Note how much of an attempt's journal has been taken in."""
@@ -288,6 +289,7 @@ class RunTable:
         model = RunModel(spec, number, self._places.mirrors / spec.run, where or self._here)
         model.elsewhere = bool(where)
         model.note = self.record.notes.get(spec.run, model.note)
+        model.refused = self.record.refused.get(spec.run, "")
         self.models[spec.run] = model
         self.place(model)
         return model

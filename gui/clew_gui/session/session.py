@@ -32,7 +32,17 @@ from clew_shared.catalogue import find_card
 from clew_shared.params import check
 from clew_shared.run_settings import RunNote, note_problems
 from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, spread_again
-from clew_shared.wire.messages import ContinueRun, DisturbCluster, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
+from clew_shared.wire.messages import (
+    ContinueRun,
+    DisturbCluster,
+    GetCatalogue,
+    MoveRun,
+    Pause,
+    SetLive,
+    StartRun,
+    Stop,
+    Unpause,
+)
 
 if TYPE_CHECKING:
     from clew_gui.session.job_managers import JobManagers
@@ -72,7 +82,7 @@ class Session:
         self._jobs = SiteJobs(places, self._runs, self._inbox, desks, _GRACE_S if only is None else 0.0, only is None)
         self._jobs.reopen(only)
         self._has_link = only is None
-        others = self._record.forgotten | set(self._record.refused) | self._jobs.owned()
+        others = self._record.forgotten | self._jobs.owned()
         fetcher = Fetcher(places.mirrors, self._inbox)
         self._link = self._jobs.here = Link(target, fetcher, self._inbox, frozenset(others), catalogue)
         self._intake = Intake(self._inbox, self._runs, self._jobs, catalogue)
@@ -324,6 +334,10 @@ class Session:
     def renew_agent(self) -> None:
         """End this computer's agent and start another with the present settings; runs go on."""
         self._link.renew()
+
+    def reload_exercises(self) -> None:
+        """Have this computer's agent read the files of its folder again."""
+        self._link.ask(GetCatalogue(fresh=True))
 
     def _ask(self, run: str, command: Command) -> None:
         model = self.runs[self._known(run)]

@@ -64,7 +64,7 @@ GROUPS: tuple[Group, ...] = (
     Group(
         "Connection",
         (
-            SiteField("title", "Title", "What lists and messages call the site; its name if empty."),
+            SiteField("title", "Display name", "What lists and messages call the site; its short name if empty."),
             SiteField("host", "Host", "The login node, or an entry of ~/.ssh/config.", "login.example.org"),
             SiteField("user", "User name", "Your user name there.", "as in ~/.ssh/config, or the one on this computer"),
         ),

@@ -18,6 +18,18 @@ DIGITS_BROUGHT = f"clew_agent/datasets/{DIGITS_FILE}"
 """Where a laptop puts it among the agent's files."""
 
 
+TABLE_SUFFIXES = (".csv", ".csv.gz")
+"""A file of such a name is a table of one's own; any other file holds MNIST, or images like it."""
+
+
+def data_set_of(name_or_path: str) -> str:
+    """The data set by which goals are judged: "mnist" for a file in one of its forms, a table's own file name."""
+    file = name_or_path.replace("\\", "/").rsplit("/", 1)[-1]
+    if name_or_path in ("", *NAMES):
+        return name_or_path
+    return file if file.lower().endswith(TABLE_SUFFIXES) else NAMES[0]
+
+
 def idx_names(stem: str) -> tuple[str, ...]:
     """The spellings in which the IDX file ``stem`` is handed round."""
     return f"{stem}.gz", stem, stem.replace("-idx", ".idx")

@@ -66,7 +66,9 @@ class Fetch(Request, frozen=True, kw_only=True, tag="fetch"):
 
 
 class GetCatalogue(Request, frozen=True, kw_only=True, tag="catalogue"):
-    """Asks for the agent's own exercise cards."""
+    """Asks for the agent's own exercise cards. ``fresh``: it reads the files of its folder again."""
+
+    fresh: bool = False
 
 
 class StartRun(Request, frozen=True, kw_only=True, tag="start"):
@@ -196,10 +198,11 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(Reply, frozen=True, kw_only=True, tag="status"):
-    """Answer to ``GetStatus``; ``version`` grows with every change."""
+    """Answer to ``GetStatus``; ``version`` grows with every change, ``catalogue`` with every change of the cards."""
 
     version: int
     runs: tuple[RunStatus, ...]
+    catalogue: int = 0
 
 
 class Fetched(Reply, frozen=True, kw_only=True, tag="fetched"):
@@ -219,9 +222,10 @@ class Fetched(Reply, frozen=True, kw_only=True, tag="fetched"):
 
 
 class CatalogueReply(Reply, frozen=True, kw_only=True, tag="cards"):
-    """Answer to ``GetCatalogue``."""
+    """Answer to ``GetCatalogue``; ``generation`` is the number of this state of the cards, as in ``Status``."""
 
     catalogue: Catalogue
+    generation: int = 0
 
 
 class Done(Reply, frozen=True, kw_only=True, tag="done"):

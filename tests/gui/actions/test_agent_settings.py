@@ -22,7 +22,7 @@ from clew_gui.views.actions.dialogs import SettingsDialog
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue
-from clew_shared.wire.messages import CatalogueReply, GetCatalogue, Hello, Shutdown, Welcome
+from clew_shared.wire.messages import CatalogueReply, GetCatalogue, Hello, Shutdown, Status, Welcome
 from tests.gui import fakes
 
 
@@ -133,8 +133,11 @@ def test_the_agents_own_exercises_are_asked_for_and_told_when_they_are_others(pl
     talk._greeted(Welcome(protocol=(1, 0), agent="a", host="h", version="1", clock=0.0, catalogue_hash=""))
     assert wire.sent == [Hello(client="clew"), GetCatalogue()]
     other = Catalogue(version="own")
-    for reply in (Catalogue(), other, other):
-        talk._take(b"2", CatalogueReply(catalogue=reply))
+    talk._take(b"2", CatalogueReply(catalogue=Catalogue(), generation=1))
+    for number, generation in enumerate((1, 2, 2)):  # as the long poll tells
+        talk._take_status(Status(version=number, runs=(), catalogue=generation))
+    assert wire.sent[2:] == [GetCatalogue()], "asked again when they have changed"
+    talk._take(b"3", CatalogueReply(catalogue=other, generation=2))
     talk.send(renew=True)
     talk.send()
     assert [type(request) for request in wire.sent].count(Shutdown) == 1

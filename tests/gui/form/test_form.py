@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -171,31 +173,43 @@ def test_the_wheel_changes_no_choice_that_it_passes_over(form: ParamForm, qtbot:
     assert form.values()["optimizer"] == "sgd"
 
 
-def test_a_preset_brings_values_and_data(panel: NextRun) -> None:
+def test_a_preset_brings_values_and_leaves_the_data_alone(panel: NextRun) -> None:
     panel.preset.setCurrentIndex(panel.preset.findData("tiny"))
     panel.preset.activated.emit(panel.preset.currentIndex())
     spec = panel.spec()
-    assert (spec.preset, spec.data, spec.params["steps"], spec.params["batch_size"]) == ("tiny", "digits", 60, 32)
+    assert (spec.preset, spec.data, spec.params["steps"], spec.params["batch_size"]) == ("tiny", "mnist", 60, 32)
+    panel.use_data("digits")
     panel.slides.click()
-    assert panel.spec().data == "mnist"
+    assert panel.spec().data == "digits"
     assert panel.spec().params["steps"] == 500
+    assert panel.preset.currentText() == "Slides' values"
 
 
 def test_changing_one_value_of_a_preset_makes_it_one_s_own(panel: NextRun) -> None:
     panel.form.row("steps").editor.set_value(7)
-    assert panel.preset.currentText() == "Own values"
+    assert panel.preset.currentText() == "Custom"
     assert panel.spec().preset == ""
     panel.form.row("steps").editor.set_value(500)
     assert panel.preset.currentText() == "Slides' values"
 
 
-def test_a_file_of_one_s_own_is_the_data(panel: NextRun) -> None:
-    panel.use_file("/somewhere/my.npz")
-    assert panel.spec().data == "/somewhere/my.npz"
-    assert panel.own_file.isVisible()
+def test_a_file_of_one_s_own_is_the_data_of_all_exercises(panel: NextRun, tmp_path: Path) -> None:
+    panel.use_file("/nowhere/my.npz")
+    assert panel.run.toolTip() == "There is no file /nowhere/my.npz."
+    assert not panel.run.isEnabled()
+    assert panel._sets.choose.isVisible()
+    mine = tmp_path / "my.npz"
+    mine.touch()
+    panel.use_file(str(mine))
+    assert panel.run.isEnabled()
+    assert panel.data.currentText() == "my.npz"
+    assert panel.own_file.whole() == str(tmp_path)
     panel.slides.click()
-    assert panel.spec().data == "mnist"
-    assert not panel.own_file.isVisible()
+    panel.set_card(fakes.card(id="cnn"))
+    assert panel.spec().data == str(mine)
+    panel.set_card(fakes.catalogue().exercises[0])
+    assert panel.spec().data == ""
+    assert not panel.data.isVisible()
 
 
 @pytest.mark.parametrize(("text", "good"), [("7", True), ("2147483647", True), ("2147483648", False), ("x", False)])
@@ -230,7 +244,7 @@ def test_tab_reaches_what_was_made_late_where_it_stands(form: ParamForm, qtbot: 
     qtbot.addWidget(whole)
     column(Button(Appearance(), "Before"), messages, Button(Appearance(), "After"), parent=whole)
     messages.show_problems((Problem("a.b", "Something is wrong."),))
-    assert _tab_order(whole) == ["Before", "Undo", "Copy the message", "Dismiss the message", "After"]
+    assert _tab_order(whole) == ["Before", "Show log", "Undo", "Copy the message", "Dismiss the message", "After"]
 
 
 def test_groups_fold_and_open_for_what_is_unusual(qtbot: QtBot) -> None:

@@ -60,7 +60,7 @@ def test_of_a_history_that_was_begun_anew_nothing_read_before_counts() -> None:
     )
     goal, metric = card.goals[0], next(metric for metric in card.metrics if metric.name == card.goals[0].metric)
     board = RunChoices()
-    run = SimpleNamespace(id="one", history=missed.history, state=missed.state)
+    run = SimpleNamespace(id="one", history=missed.history, state=missed.state, spec=missed.spec)
     before = board.reached(goal, run), board.best(metric, run)
     run.history = reached.history
     run.history.fold.step = missed.history.fold.step

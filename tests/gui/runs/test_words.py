@@ -253,12 +253,12 @@ def test_the_newest_run_of_the_baseline_preset_is_pinned() -> None:
 def test_time_is_judged_by_the_last_run_that_trained() -> None:
     session = fakes.FakeSession()
     run = session.add(steps=500, batch_size=100)
-    assert estimate({"steps": 500}, [run])[0] == "Time known after the first run"
+    assert estimate({"steps": 500}, [run])[0] == "Estimate after the first run"
     run.begin(500, when=1000.0)
     run.train(1, seconds=0.004, when=1003.0)  # three seconds until the first step
     run.train(499, seconds=1.996, when=1005.0)
     run.end(when=1500.0)  # a long pause says nothing of the next run
-    assert estimate({"steps": 5000, "batch_size": 100}, [run])[0] == "Next run: about 23 s, judging by run 1"
+    assert estimate({"steps": 5000, "batch_size": 100}, [run])[0] == "Next run: about 23 s (based on run 1)"
 
 
 # --- The log ----------------------------------------------------------------------------------------------------------

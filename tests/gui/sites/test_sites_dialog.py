@@ -19,7 +19,7 @@ from clew_gui.sites.site import LOCAL, Site
 from clew_gui.sites.site_fields import free_name, site_of, texts_of
 from clew_gui.sites.store import SiteStore
 from clew_gui.views.sites.dialogs import ConsentDialog, missing_consents
-from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
+from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step, StepRow
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.base.places import Places
@@ -333,20 +333,35 @@ def read(dialog: QWidget) -> str:
     return "\n".join(one.text() for one in dialog.findChildren(QLabel))
 
 
+def test_checks_that_were_not_made_for_one_reason_are_one_line(parent: QWidget, qtbot: QtBot) -> None:
+    why = "Not tried, because the login failed."
+    skipped = [Step(f"Check {number}", "open", why) for number in range(28)]
+    patient = Patient(RIGHT, WRONG, *skipped, Step("Last", "open", "Not asked for."))
+    patient.go.release(99)
+    dialog = DoctorDialog(parent, Appearance(), "The cave", patient)
+    dialog.show()
+    qtbot.waitUntil(lambda: not dialog.busy, timeout=10_000)
+    assert dialog.count.text() == "1 passed, 1 failed, 29 not checked"
+    rows = dialog.findChildren(StepRow)
+    assert [row.accessibleName().partition(":")[0] for row in rows] == ["Login node", "Python", "28 checks", "Last"]
+    assert "Check 0, Check 1," in read(dialog)
+    assert dialog.report().count(why) == 28, "the report has them all"
+
+
 def test_each_finding_stands_there_as_it_comes_with_what_mends_it(
     doctor: DoctorDialog, patient: Patient, qtbot: QtBot
 ) -> None:
     assert doctor.count.text() == "Looking …"
     patient.go.release()
     qtbot.waitUntil(lambda: doctor.steps == [RIGHT], timeout=10_000)
-    assert doctor.count.text() == "1 right, still checking …"
+    assert doctor.count.text() == "1 passed, still checking …"
     patient.go.release()
     qtbot.waitUntil(lambda: not doctor.busy, timeout=10_000)
-    assert doctor.count.text() == "1 right, 1 to fix"
+    assert doctor.count.text() == "1 passed, 1 failed"
     assert "Load the module Python/3.11.3." in read(doctor)
     doctor.copy()
     assert QGuiApplication.clipboard().text().splitlines() == [
-        "Checking The cave: 1 right, 1 to fix",
+        "Checking The cave: 1 passed, 1 failed",
         "[+] Login node: login.example.org answers",
         "[x] Python: 3.6.8 found",
         "      Load the module Python/3.11.3.",

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QLabel, QMenu
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMenu
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
@@ -333,16 +334,22 @@ def test_a_site_that_cannot_be_looked_at_says_so_below_its_scheduler(
 
 
 def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
-    open_window: Opener, cave: Places, qtbot: QtBot
+    open_window: Opener, cave: Places, qtbot: QtBot, tmp_path: Path
 ) -> None:
     program = open_window()
     deeds(program, qtbot)
     form = program.window.next_run
     form.where.choose("site:cave")
-    form.use_file("/home/me/my.npz")
+    mine = str(tmp_path / "my.npz")
+    form.use_file(mine)
+    assert form.run.toolTip() == f"There is no file {mine}."
+    images, labels = np.zeros((60, 28, 28), np.uint8), np.zeros(60, np.uint8)
+    np.savez(mine, x_train=images, y_train=labels, x_test=images, y_test=labels)
+    form.use_file(mine)
+    qtbot.waitUntil(form.run.isEnabled, timeout=30_000)
     place = form.place()
     assert place is not None
-    assert (place.data, form.spec().data) == ("/home/me/my.npz", "/home/me/my.npz")
+    assert (place.data, form.spec().data) == (mine, mine)
     form.use_data("site:/gpfs/mnist.npz")
     place = form.place()
     assert place is not None
@@ -352,7 +359,7 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     assert "must begin with /" in form.run.toolTip()
     form.where.choose("")
     assert form.run.isEnabled(), "this computer has no such choice"
-    assert form.place() is None
+    assert (form.place(), form.spec().data) == (None, mine)
 
 
 def test_a_folder_of_own_exercises_goes_along(open_window: Opener, cave: Places, qtbot: QtBot, tmp_path: Path) -> None:
@@ -390,6 +397,19 @@ def test_sites_are_reached_from_the_list_of_places(open_window: Opener, cave: Pl
     (dialog,) = program.window.findChildren(SitesDialog)
     assert where.choice().key == ""
     dialog.close_button.click()
+    QApplication.processEvents()
+
+    # So is the one that a message is about; the top bar shows the place of the next run and how it is there.
+    where.choose("site:cave")
+    assert program.window.top.site.accessibleName() == "The Cave, no job"
+    program.window.messages.show_problems((Problem("ssh.auth", "The Cave refused your key.", "Choose another one."),))
+    assert program.window.messages._strip.help.accessibleName() == "Edit site…"
+    program.window.messages._strip.help.click()
+    edited = next(found for found in program.window.findChildren(SitesDialog) if found.isVisible())
+    assert edited.draft().name == "cave"
+    edited.close_button.click()
+    where.choose("")
+    assert program.window.top.site.accessibleName() == "This computer, ready"
 
 
 def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Places, qtbot: QtBot) -> None:

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -187,11 +187,18 @@ def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Progra
         assert session_of(busy).asked[-1] == ("continue", run.id, {"nodes": nodes})
 
 
-def test_both_strengths_of_stop_stand_in_the_menu(busy: Program) -> None:
-    menu = busy.window.run_view.card.stop.menu()
-    menu.actions()[1].trigger()
-    assert session_of(busy).asked[-1][0] == "stop"
-    assert session_of(busy).asked[-1][2] is True
+def test_one_click_stops_and_a_run_that_waits_leaves_the_queue(busy: Program) -> None:
+    session, run = session_of(busy), busy.desk.scope.run()
+    assert run is not None
+    busy.window.run_view.card.stop.click()
+    assert session.asked[-1] == ("stop", run.id, False)
+    waiting = next(one for one in session.runs.values() if one.queue)
+    busy.desk.select(waiting.id)
+    card = busy.window.run_view.card
+    assert card.stop.accessibleName() == "Take out of the queue"
+    card.stop.click()
+    assert session.asked[-1] == ("stop", waiting.id, False)
+    assert "was taken out of the queue" in busy.window.messages.accessibleName()
 
 
 def test_the_learning_rate_changes_while_it_runs(busy: Program, qtbot: QtBot) -> None:
@@ -256,19 +263,26 @@ def test_while_earlier_runs_are_read_nobody_says_that_nothing_has_run(open_windo
     session = fakes.FakeSession()
     session.link.state = "CONNECTING"
     (places.mirrors / "0123").mkdir(parents=True)
-    program = open_window(session)
+    session.link.state = "OFFLINE"  # as before anybody has looked
+    program = open_window(session, exercise="linear-regression")
     window = program.window
-    assert window.run_view.hello._title.text() == "Reading earlier runs…"
+    assert window.run_view.hello._title.text() == "Loading earlier runs…"
+    assert window.bottom._empty.text() == "Loading earlier runs…"
+    assert window.lab._done.text() == "Loading…"
+    assert window.top.site.text().strip() == "This computer, starting"
     session.link.state = "LIVE"
     session.tell(link=True)
     tick(program)
     assert window.run_view.hello._title.text() == "Nothing has run yet. Start with this one."
+    assert window.bottom._empty.text().startswith("Your runs will be listed here")
+    assert window.lab._done.text() == "0 of 4"
 
 
 def test_a_first_start_reads_nothing(open_window: Opener) -> None:
     session = fakes.FakeSession()
     session.link.state = "CONNECTING"
-    assert "Nothing has run" in open_window(session).window.run_view.hello._title.text()
+    program = open_window(session, exercise="linear-regression")
+    assert "Nothing has run" in program.window.run_view.hello._title.text()
 
 
 def test_what_cannot_be_done_says_why(busy: Program) -> None:
@@ -331,7 +345,7 @@ def test_a_new_run_is_drawn_beside_the_ones_before_it(busy: Program) -> None:
 
 def test_only_the_latest_runs_of_a_sitting_are_drawn_by_themselves(softmax: Program) -> None:
     for _ in range(11):
-        softmax.window.next_run.ask_run()
+        softmax.desk.start(softmax.window.next_run.spec())
         tick(softmax)
     assert shown_in_plots(softmax) == set(range(4, 12))
 
@@ -399,7 +413,7 @@ def test_a_run_at_work_is_not_removed(busy: Program) -> None:
 def test_sorting_by_best_keeps_the_cursor_on_its_run(busy: Program) -> None:
     table, model = busy.window.bottom.table, busy.window.bottom.model
     before = table.current()
-    table.sortByColumn(5, Qt.SortOrder.DescendingOrder)
+    table.sortByColumn([column.key for column in COLUMNS].index("best"), Qt.SortOrder.DescendingOrder)
     assert [row.number for row in model.rows()][:3] == [3, 6, 2]
     assert table.current() == before
 
@@ -408,7 +422,7 @@ def test_the_settings_of_a_run_come_back_into_the_form(busy: Program) -> None:
     busy.window.actions_["reuse"].trigger()
     form = busy.window.next_run
     assert form.form.values()["optimizer"] == "adam"
-    assert form.preset.currentText() == "Own values"
+    assert form.preset.currentText() == "Custom"
     busy.window.actions_["slides"].trigger()
     assert form.form.values()["optimizer"] == "sgd"
     assert form.preset.currentText() == "Slides' values"
@@ -417,7 +431,7 @@ def test_the_settings_of_a_run_come_back_into_the_form(busy: Program) -> None:
 def test_the_table_leaves_as_csv(busy: Program, tmp_path: Path) -> None:
     busy.shell.write_table(tmp_path / "runs.csv")
     lines = (tmp_path / "runs.csv").read_text().splitlines()
-    assert lines[0] == "Run,State,Optimizer,Rate,Batch,Best,To baseline,Time,Where"
+    assert lines[0] == "Run,State,Optimizer,Rate,Batch,Data,Best,To baseline,Time,Where"
     assert len(lines) == 7
 
 
@@ -498,8 +512,9 @@ def test_a_problem_says_what_and_what_now_and_can_be_copied(softmax: Program) ->
     assert not messages.isVisible()
 
 
-def test_a_note_covers_a_problem_only_for_a_while(softmax: Program) -> None:
+def test_a_note_covers_a_problem_only_for_a_while(softmax: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     bar = softmax.window.messages
+    monkeypatch.setattr(bar, "underMouse", lambda: False)
     bar.show_problems((Problem("a", "First."), Problem("b", "Second.")))
     bar.show_note("Written: plot.png")
     assert bar.accessibleName() == "Message: Written: plot.png"
@@ -535,16 +550,20 @@ def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -
     assert form.spec().data == "digits"
     assert form.data.itemText(0) == "MNIST, not found"
     assert softmax.window.status.text("data") == "Data: Digits, built in; MNIST was not found here"
-    form.slides.click()
-    assert form.spec().data == "digits"
+    form.data.setCurrentIndex(0)
+    form.data.activated.emit(0)
+    assert not form.run.isEnabled()
+    assert form.run.toolTip() == "MNIST was not found on this computer."
+    assert form._sets.choose.isVisible()
     session.link = fakes.FakeLink(datasets=("mnist", "digits"))
     session.tell(link=True)
     tick(softmax)
     assert form.data.itemText(0) == "MNIST"
-    assert form.spec().data == "digits"
+    assert form.run.isEnabled()
+    assert not form._sets.choose.isVisible()
 
 
-def test_a_run_without_its_data_says_so_and_the_next_one_takes_the_digits(softmax: Program) -> None:
+def test_a_run_that_fails_for_want_of_its_data_says_so_with_the_button_that_helps(softmax: Program) -> None:
     session = session_of(softmax)
     softmax.window.next_run.ask_run()
     tick(softmax)
@@ -555,10 +574,18 @@ def test_a_run_without_its_data_says_so_and_the_next_one_takes_the_digits(softma
     for _ in range(2):  # told twice, shown once
         session.tell(states=frozenset((run.id,)))
         tick(softmax)
-    (found,) = softmax.window.messages.problems()
+    messages = softmax.window.messages
+    (found,) = messages.problems()
     assert found.text == text
-    assert "press Run" in found.hint
-    assert softmax.window.next_run.spec().data == "digits"
+    assert softmax.window.next_run.spec().data == "mnist", "a person's choice stays"
+    softmax.desk.open_exercise("linear-regression")
+    assert not messages.isVisible(), "it belongs to a run of another exercise"
+    softmax.desk.open_exercise("softmax")
+    assert messages.isVisible()
+    messages._strip.help.click()
+    (dialog,) = softmax.window.findChildren(QFileDialog)
+    dialog.reject()
+    assert not messages.isVisible()
 
 
 def test_a_problem_of_a_field_stands_under_the_field(softmax: Program) -> None:
@@ -617,10 +644,10 @@ def test_sizes_folds_exercise_and_theme_are_remembered(open_window: Opener) -> N
 @pytest.mark.parametrize(
     ("asked", "last", "title"),
     [
-        ("", "", "Softmax on MNIST"),
+        ("", "", "Linear regression"),
         ("", "linear-regression", "Linear regression"),
         ("softmax", "linear-regression", "Softmax on MNIST"),
-        ("", "no-longer-there", "Softmax on MNIST"),
+        ("", "no-longer-there", "Linear regression"),
     ],
 )
 def test_the_exercise_that_is_open_at_first(open_window: Opener, asked: str, last: str, title: str) -> None:

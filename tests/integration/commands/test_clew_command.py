@@ -128,8 +128,10 @@ def test_a_run_without_qt_ends_with_one_line_of_json(tiny: Tiny) -> None:
 def test_what_is_for_people_goes_to_standard_error(tiny: Tiny) -> None:
     err = tiny.done.stderr
     assert err.startswith("Softmax on MNIST: preset tiny, seed 5, data digits\n")
-    for words in ("Data set digits", "step 100 of 100", "Finished: 100 steps", "Better than 90.79 %", str(tiny.folder)):
+    for words in ("Data set digits", "step 100 of 100", "Finished: 100 steps", str(tiny.folder)):
         assert words in err
+    assert "[ ] Better than 90.79 % (needs MNIST)" in err
+    assert "] 90 % on the small digits (Test accuracy: " in err
 
 
 def test_the_run_is_listed_and_shown(tiny: Tiny) -> None:
@@ -138,6 +140,8 @@ def test_the_run_is_listed_and_shown(tiny: Tiny) -> None:
     assert run == {"number": 1} | shown
     assert (shown["preset"], shown["seed"], shown["data"]) == ("tiny", 5, "digits")
     assert shown["params"]["steps"] == 100
+    assert shown["goals"].keys() == {"digits"}
+    assert " digits Finished " in " ".join(clew("runs", environ=tiny.environ).stdout.split())
     assert {name: shown[name] for name in json_line(tiny.done.stdout)} == json_line(tiny.done.stdout)
 
 
@@ -317,7 +321,7 @@ class Runs:
         ("resume {broken}", ["is not valid TOML"]),
         ("show nothing", ["There is no run 'nothing'"]),
         ("verify {full}", ["{full}"]),
-        ("export last", ["In which form?", "There is no run 'last'"]),
+        ("export last", ["Choose a format.", "There is no run 'last'"]),
     ],
 )
 def test_bad_input_is_refused_whole_and_leaves_nothing(words: str, told: list[str], tmp_path: Path) -> None:

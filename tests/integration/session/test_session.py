@@ -9,11 +9,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.commands.find import kept_runs
 from clew_gui.session.intake import Changes
 from clew_gui.session.job_model import LinkState
@@ -200,12 +202,22 @@ def test_wrong_values_are_refused_at_once_with_all_problems_and_leave_nothing(wi
     assert list(window.places.mirrors.glob("*-*")) == []
 
 
-def test_what_the_agent_refuses_is_told_and_shown_as_failed(window: Window) -> None:
+def test_what_the_agent_refuses_is_told_and_shown_as_failed_by_the_next_window_as_well(
+    new_window: Callable[..., Window],
+) -> None:
+    window = new_window()
     run = window.session.start_run(RunSpec(exercise="stand-in", source_hash="of another version"))
     model = window.session.runs[run]
     window.until_state(model, RunState.FAILED)
     assert "another version" in model.reason
     assert [found.code for found in window.problems] == ["spec.source"]
+    window.session.close()
+    again = new_window()
+    again.until(lambda: run in again.session.runs, "the run of the window before")
+    again.until(lambda: again.session.link.state is LinkState.LIVE, "the agent")
+    assert (again.session.runs[run].number, again.session.runs[run].state) == (model.number, RunState.FAILED)
+    assert "another version" in again.session.runs[run].reason
+    assert again.problems == []
 
 
 def test_a_command_that_makes_no_sense_is_told(window: Window) -> None:
@@ -475,6 +487,44 @@ def real_spec(preset_name: str = "tiny", **params: Value) -> RunSpec:
     return RunSpec(
         exercise="softmax", preset=preset_name, data=preset.data, params=values, source_hash=card.source_hash
     )
+
+
+BROKEN = "x = 1\nif x\n"
+
+
+def test_every_change_of_the_folder_of_own_exercises_is_seen(new_window: Callable[..., Window], tmp_path: Path) -> None:
+    """Other folders, one after the other, and then files of the last one; none of them is imported: that takes long."""
+    window = new_window(None, load_builtin())
+    session, file = window.session, local_settings(window.places)
+    seen: list[Catalogue] = []
+
+    def shows(*titles: str) -> Callable[[], bool]:
+        def shown() -> bool:
+            seen.extend(filter(None, [window.tick().catalogue]))
+            own = [card for card in seen[-1].exercises if card.chapter == "Your own"] if seen else []
+            return sorted(card.title for card in own) == sorted(titles)
+
+        return shown
+
+    window.until(lambda: session.link.state is LinkState.LIVE, "the agent")
+    for number in range(4):
+        folder = tmp_path / f"lab{number}"
+        folder.mkdir()
+        (folder / f"one{number}.py").write_text(BROKEN)
+        file.save(LocalSettings(exercises=str(folder)))
+        session.renew_agent()
+        window.until(shows(f"one{number}.py"), f"folder {number}")
+    (folder / "two.py").write_text(BROKEN)
+    window.until(shows("one3.py", "two.py"), "a new file")
+    card = next(card for card in seen[-1].exercises if card.title == "two.py")
+    assert card.problem is not None
+    assert card.problem.where.endswith("two.py:2")
+    (folder / "two.py").unlink()
+    window.until(shows("one3.py"), "a file less")
+    before = len(seen)
+    (folder / "one3.py").write_text("x = 1\n" + BROKEN)
+    window.until(lambda: bool(shows("one3.py")()) and len(seen) > before, "a changed file")
+    assert window.problems == []
 
 
 @pytest.fixture

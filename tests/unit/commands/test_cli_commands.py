@@ -261,8 +261,8 @@ def test_a_damaged_first_frame_does_not_hide_a_run(kept: list[Path]) -> None:
 
 def test_runs_lists_the_oldest_first(kept: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, "runs").splitlines()
-    assert [line.split()[:4] for line in lines[1:]] == [
-        [str(number), name[:8], "softmax", "Stopped"] for number, name in enumerate(IDS, 1)
+    assert [line.split()[:5] for line in lines[1:]] == [
+        [str(number), name[:8], "softmax", "mnist", "Stopped"] for number, name in enumerate(IDS, 1)
     ]
 
 
@@ -350,7 +350,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     """The run's state, which is the same everywhere, and what is said of its end."""
     state = json.loads(said(capsys, "show", "1", "--json"))["state"]
     word = state_word(RunState(state))
-    assert f"softmax   {word} " in said(capsys, "runs").splitlines()[1]
+    assert f"softmax   mnist  {word} " in said(capsys, "runs").splitlines()[1]
     assert json.loads(said(capsys, "runs", "--json"))[0]["state"] == state
     lines = said(capsys, "show", "1").splitlines()
     assert lines[1].startswith(f"{word}: 0 steps")
@@ -447,7 +447,7 @@ def test_export_names_everything_wrong_at_once(tmp_path: Path, capsys: pytest.Ca
     assert "2 things are wrong" in err
     assert f"{tmp_path / 'file'} is a file, not a folder." in err
     assert "There is no run 'nothing'" in err
-    assert "In which form?" in refused(capsys, "export", "last")
+    assert "Choose a format." in refused(capsys, "export", "last")
     assert (tmp_path / "file").read_text() == "mine"
 
 

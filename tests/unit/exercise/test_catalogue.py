@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from clew_agent.catalogue.catalogue import arrange, make_catalogue
+from clew_agent.catalogue.catalogue import CatalogueSource, arrange, make_catalogue
 from clew_agent.catalogue.examine import examine
 from clew_agent.catalogue.exercise_files import ExerciseFile, builtin_files, folder_files, likely_files, read_source
 from clew_agent.cli import main as cli
@@ -140,6 +141,46 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     assert "mistyped.py, ValidationError: Expected `int`, got `str` - at `$.minutes`" in complaint(cards["mistyped.py"])
     assert "declares no exercise" in complaint(cards["empty.py"])
     assert cards["raises.py"].source == "x = 1\n\ny = x / 0\n"
+
+
+def test_a_folder_is_followed_file_by_file_and_nothing_is_waited_for(folder: Path) -> None:
+    source = CatalogueSource(folder)
+
+    def cards() -> dict[str, ExerciseCard]:
+        """Looked at now."""
+        source._next_look = 0.0
+        source.turn()
+        return own_cards(source.get())
+
+    assert "holds no .py file" in complaint(cards()[""])
+    (folder / "mine.py").write_text("if\n")
+    assert "mine.py, line 1: SyntaxError" in complaint(cards()["mine.py"]), "said without an import"
+    (folder / "hangs.py").write_text("import time\ntime.sleep(1000)\n")
+    assert complaint(cards()["hangs.py"]) == "hangs.py is being read."
+    assert (source.ready("softmax"), source.ready("hangs"), source.ready()) == (True, False, False)
+    before = source.generation
+    (folder / "mine.py").write_text(GOOD)
+    assert "is being read" in complaint(cards()["mine.py"])
+    assert source.generation > before
+    until = time.monotonic() + 100
+    while cards()["mine.py"].problem is not None and time.monotonic() < until:
+        time.sleep(0.05)
+    card = cards()["mine.py"]
+    assert (card.problem, card.id, card.chapter) == (None, "mine", "Your own")
+    assert source.ready("mine")
+    (folder / "hangs.py").unlink()
+    assert cards().keys() == {"mine.py"}
+    assert source.ready()
+    source.reload()
+    assert "is being read" in complaint(own_cards(source.get())["mine.py"])
+    source.close()
+
+
+def test_own_chapters_and_exercises_are_listed_by_their_order() -> None:
+    places = (("Second", 20, "b"), ("Second", 10, "c"), ("First", 5, "z"), ("Anything", 100, "a"))
+    made = arrange([ExerciseCard(id=title, title=title, chapter=chapter, order=n) for chapter, n, title in places])
+    assert made.chapters == ("First", "Second", "Anything")
+    assert [card.title for card in made.exercises] == ["z", "c", "b", "a"]
 
 
 def test_a_file_that_never_ends_is_given_up_and_leaves_no_process(folder: Path) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from clew_shared.cards import Goal, MetricSpec
-from clew_shared.goals import check_goal
+from clew_shared.catalogue import load_builtin
+from clew_shared.goals import check_goal, is_for
 from clew_shared.journal.events import Attempt, Evaluation, Points, Schema
 from clew_shared.journal.history import History
 
@@ -139,3 +140,28 @@ def test_a_value_that_is_better_than_the_tolerance_allows_is_said_to_be() -> Non
     assert (found.reached, found.beyond) == (False, True)
     assert found.text.endswith("not reached, because it is better than the tolerance allows")
     assert not check_goal(goal("near", 0.99, tolerance=0.005), history).beyond, "worse is only not reached"
+
+
+@pytest.mark.parametrize(
+    ("data", "judged"),
+    [
+        ("mnist", True),
+        ("/home/me/mnist.npz", True),
+        ("site:/gpfs/mnist.pkl.gz", True),
+        ("", True),  # of a run whose spec is not known
+        ("digits", False),
+        ("/home/me/fraud.csv", False),
+    ],
+)
+def test_a_goal_of_a_data_set_judges_no_run_on_another(data: str, judged: bool) -> None:
+    result = check_goal(goal(">=", 0.9, data="mnist"), history_of(0.95), data=data)
+    assert (result.reached, result.text == "needs MNIST") == (judged, not judged)
+    assert check_goal(goal(">=", 0.9), history_of(0.95), data=data).reached, "a goal of no data set judges all"
+
+
+def test_every_exercise_on_mnist_has_a_goal_for_the_digits() -> None:
+    cards = [card for card in load_builtin().exercises if "mnist" in card.datasets]
+    assert len(cards) >= 11
+    assert [card.id for card in cards if not any(is_for(one, "digits") for one in card.goals)] == []
+    # A goal changes the file's hash; runs of the file as it was go on.
+    assert [card.id for card in cards if any(one.data for one in card.goals) and not card.earlier_hashes] == []

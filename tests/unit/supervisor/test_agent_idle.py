@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from clew_agent.catalogue.catalogue import CatalogueSource
 from clew_agent.services import services
 from clew_agent.services.services import Services
 from clew_agent.supervisor import supervisor
@@ -19,6 +20,7 @@ from clew_agent.supervisor.serve import JOB_IDLE_S, KEPT_S
 from clew_agent.supervisor.supervisor import Supervisor
 from clew_agent.wire.long_polls import Caller
 from clew_shared.base.places import Places
+from clew_shared.cards import Catalogue
 from clew_shared.wire.messages import GetStatus, OpenService, Shutdown, encode
 from tests.integration.agents import wait_for
 
@@ -112,7 +114,7 @@ def served(router: Router, clock: Clock, services: Any) -> float:
     quiet: Any = Quiet()
     duty: Any = SimpleNamespace(turn=lambda _catalogue: None, over=False, pending=False)
     there: Any = router
-    made = Supervisor(there, quiet, quiet, SimpleNamespace(ready=lambda: True), None, services, duty)  # type: ignore[arg-type]
+    made = Supervisor(there, quiet, quiet, CatalogueSource(catalogue=Catalogue()), None, services, duty)
     began = clock.now
     with closing(made):
         made.run(JOB_IDLE_S, KEPT_S)

@@ -65,6 +65,15 @@ def why(history: History, reason: str = "") -> Iterator[str]:
         yield reason or fold.reason
 
 
+def data_used(folder: Path, card: ExerciseCard | None) -> str:
+    """The data set or file that the run in ``folder`` used; empty when that is not known or none was needed."""
+    default = card.datasets[0] if card is not None and card.datasets else ""
+    try:
+        return read_spec(RunFolder(folder).latest_spec).data or default
+    except ProblemError:
+        return ""
+
+
 def asked_lines(history: History, folder: Path) -> Iterator[str]:
     """What a range test shows, and how near a prediction came."""
     try:
@@ -92,10 +101,10 @@ def predicted_at(drawn: Predicted, step: int) -> float:
     return drawn.values[k - 1] + share * (drawn.values[k] - drawn.values[k - 1])
 
 
-def goal_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
-    """One line for each goal of the exercise."""
+def goal_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
+    """One line for each goal of the exercise; those of another data set than the run's are not judged."""
     for goal in card.goals if card else ():
-        result = check_goal(goal, history, card.metrics if card else ())
+        result = check_goal(goal, history, card.metrics if card else (), data_used(folder, card))
         yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
 
 
@@ -158,7 +167,7 @@ def result_lines(
     yield from measured_lines(history, card)
     yield from update_lines(history, card, folder)
     yield from asked_lines(history, folder)
-    yield from goal_lines(history, card)
+    yield from goal_lines(history, card, folder)
     yield f"Kept in {folder}"
     yield from resume_line(history, word)
 

@@ -19,7 +19,7 @@ class AgentSettings(QWidget):
 
     def __init__(self, look: Appearance, interpreter: str, exercises: str) -> None:
         super().__init__()
-        self.interpreter = _field(interpreter, "Python of the agent", "Clew finds the one with TensorFlow")
+        self.interpreter = _field(interpreter, "Python of the agent", "found automatically")
         self.exercises = _field(exercises, "Folder with your own exercises", "none")
         self.said = label("", "caption", "2", wrap=True)
         self.said.hide()
@@ -104,7 +104,7 @@ class AgentSettings(QWidget):
         if trouble is not None:
             self._say(f"{trouble.text} {trouble.hint}", bad=True)
             return
-        self._say("Saved. This computer's agent restarts with these settings; runs that are training go on.")
+        self._say("Saved. The local agent is restarting; current runs continue.")
         self.accepted.emit(self.interpreter.text().strip(), self.exercises.text().strip())
 
     def stop(self) -> None:

@@ -11,10 +11,11 @@ from clew_gui.views.actions.bridge import Bridge
 from clew_gui.views.actions.panel_updater import PanelUpdater
 from clew_gui.views.actions.scope import Scope
 from clew_gui.views.presentation.interfaces import RunLike, SessionLike
+from clew_gui.views.runs.run_choices import at_work
 from clew_gui.views.runs.run_columns import known_names
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.run_settings import RunFilter, RunNote, parse_filter
@@ -27,7 +28,8 @@ SECOND_TICKS = 32
 """What counts down follows about once a second."""
 SLOW_TICKS = 8
 """The table, the card and the log follow every so many ticks, about four times a second; curves every tick."""
-_NO_DATA = "data.missing"
+_READING = "exercise.reading"
+"""The problem of a card whose file the agent is reading."""
 _NOTHING_YET = "Clew is still starting; this takes a second or two"
 
 
@@ -56,6 +58,7 @@ class WindowController(QObject):
         self._ticks = 0
         self._awaited = ""
         self._started: set[str] = set()
+        self._listed = False
         window.lab.fill(catalogue)
         window.lab.opened.connect(self.open_exercise)
         window.next_run.run_asked.connect(self._run_asked)
@@ -88,13 +91,15 @@ class WindowController(QObject):
         self.tell.link()
         self._data_found()
         self.tell.progress()
+        self.tell.loading()
         self._show_all()
         bridge.start()
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
         """The agent's own exercises are others: show them. What is in the form stays where the card is the same."""
         scope, before = self.scope, self.scope.card
-        scope.catalogue, scope.cards = catalogue, {card.id: card for card in catalogue.exercises}
+        scope.take(catalogue)
+        self.window.messages.lapse_of("exercise.")
         self.window.lab.fill(catalogue)
         if before is None or scope.cards.get(before.id) != before:
             scope.card = None
@@ -121,14 +126,16 @@ class WindowController(QObject):
         if scope.filter.conditions:  # its names may be unknown here
             scope.filter = RunFilter()
             window.bottom.filter.clear()
+        window.messages.open_exercise(card.id)
         window.lab.tree.select(card.id)
         window.head.show_card(card)
         window.guide.set_card(card)
         window.next_run.set_card(card)
         window.run_view.controls.set_scales(bool(card.datasets))
+        window.order_tabs()
         window.setWindowTitle(f"{card.title} – Clew")
-        if card.problem is not None:
-            window.messages.show_problems((card.problem,))
+        if card.problem is not None and card.problem.code != _READING:
+            window.messages.show_problems((card.problem,), exercise=card.id)
         self._show_all()
 
     def _show_all(self) -> None:
@@ -149,20 +156,15 @@ class WindowController(QObject):
         return self.scope.board.choices(self.scope.card.id).selected if self.scope.card is not None else ""
 
     def _choose(self) -> None:
-        """Select the newest run, rather a running one, until a person selects one, and when that one is gone."""
-        if self.scope.card is None:
-            return
-        runs, chosen = self.scope.runs(), self.scope.board.choices(self.scope.card.id)
-        if not chosen.by_hand or chosen.selected not in {run.id for run in runs}:
-            at_work = [run for run in runs if run.state in (RunState.RUNNING, RunState.PAUSED)]
-            chosen.selected = (at_work or runs)[-1].id if runs else ""
+        """See that a run is selected, if there is one."""
+        if self.scope.card is not None:
+            self.scope.board.choose(self.scope.card.id, self.scope.runs(), self.scope.listed)
 
     def select(self, run: str) -> None:
         """Put a run on the card and its curve in front."""
         if self.scope.card is None or not run or self._selected() == run:
             return
-        chosen = self.scope.board.choices(self.scope.card.id)
-        chosen.selected, chosen.by_hand = run, True
+        self.scope.board.select(self.scope.card.id, run)
         self.window.bottom.select(run)
         self._curves_chosen()
         self.tell.log()
@@ -219,6 +221,12 @@ class WindowController(QObject):
     def _form_edited(self) -> None:
         self.tell.cost()
         self.tell.data()
+        self.tell.pill()
+        if self.scope.data != self.window.next_run.spec().data:
+            self.scope.data = self.window.next_run.spec().data
+            self.tell.goals()
+            self.tell.progress()
+            self.curves_changed.emit()
 
     # --- What a person asks for ---------------------------------------------------------------------------------------
 
@@ -293,15 +301,17 @@ class WindowController(QObject):
         """The running one is on the card until a person selects one."""
         if self.scope.card is None or self.scope.board.choices(self.scope.card.id).by_hand:
             return
-        at_work = [run.id for run in self.scope.runs() if run.state in (RunState.RUNNING, RunState.PAUSED)]
-        if at_work and self._selected() not in at_work:
-            self.scope.board.choices(self.scope.card.id).selected = at_work[-1]
-            self.window.bottom.select(at_work[-1])
+        running = [run.id for run in at_work(self.scope.runs())]
+        chosen = self.scope.board.choices(self.scope.card.id)
+        if running and chosen.selected not in running and not chosen.awaited:
+            chosen.selected = running[-1]
+            self.window.bottom.select(running[-1])
 
     def refused(self, error: ProblemError) -> None:
         """Show a refusal at its fields and as a message."""
+        card = self.scope.card
         self.window.next_run.form.show_problems(error.problems)
-        self.window.messages.show_problems(error.problems)
+        self.window.messages.show_problems(error.problems, exercise=card.id if card is not None else "")
 
     def ask(self, call: Callable[[SessionLike, RunLike], None]) -> None:
         """Ask the session for something about the selected run; a refusal is shown."""
@@ -329,6 +339,10 @@ class WindowController(QObject):
         """Go on from the last checkpoint with a run, the selected one if none is named, with ``changes`` of its devices
         or nodes."""
         self.ask(lambda session, selected: session.continue_run(run or selected.id, changes=changes))
+
+    def goes_on(self, run: str) -> None:
+        """What was said of a run counts no longer."""
+        self.window.messages.forget(run)
 
     def reuse(self) -> None:
         """Put the selected run's values into the form."""
@@ -400,17 +414,7 @@ class WindowController(QObject):
                 continue
             self._started.discard(run.id)
             if run.state is not RunState.STOPPED and trouble is not None:
-                self.window.messages.show_problems((self._mended(run, trouble),))
-
-    def _mended(self, run: RunLike, trouble: Problem) -> Problem:
-        """Data that are not here: the built-in digits are chosen for the next run, and said so."""
-        card = self.scope.card
-        missing = trouble.code == _NO_DATA and card is not None and card.id == run.spec.exercise
-        if not missing or card is None or "digits" not in card.datasets or run.spec.data == "digits":
-            return trouble
-        self.window.next_run.use_data("digits")
-        hint = "The next run is set to the built-in digits: press Run. Or choose your own file as the data set."
-        return Problem(trouble.code, trouble.text, hint, trouble.where)
+                self.window.messages.show_problems((trouble,), run.id, run.spec.exercise)
 
     def _points(self, changed: frozenset[str]) -> None:
         mine = self._mine(changed)
@@ -420,14 +424,27 @@ class WindowController(QObject):
 
     def _link(self) -> None:
         self.scope.link_told = True
+        if self.scope.listed and not self._listed:
+            self._listed = True
+            self._all_known()
         self.tell.link()
         self._data_found()
         self.tell.card()
         self.tell.table_rows()
 
+    def _all_known(self) -> None:
+        """Every run of earlier windows is known: what was selected then and is gone is waited for no longer."""
+        before = self._selected()
+        self._choose()
+        if self._selected() != before:
+            self.window.bottom.select(self._selected())
+            self.curves_changed.emit()
+        self.tell.progress()
+        self.tell.loading()
+
     def _data_found(self) -> None:
         if self.scope.session is not None:
-            self.window.next_run.data_found(self.scope.session.link.datasets)
+            self.window.next_run.data_found(self.scope.session.link.datasets, not self.scope.listed)
             self.tell.data()
 
     def _ticked(self) -> None:

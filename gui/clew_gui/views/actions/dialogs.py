@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRegularExpression, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QGuiApplication, QSyntaxHighlighter, QTextCharFormat, QTextDocument
-from PySide6.QtWidgets import QGridLayout, QPlainTextEdit, QWidget
+from PySide6.QtCore import QRectF, QRegularExpression, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QGuiApplication,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QShowEvent,
+    QSyntaxHighlighter,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextFormat,
+)
+from PySide6.QtWidgets import QGridLayout, QPlainTextEdit, QTextEdit, QWidget
 
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.form.fields import NumberEdit, combo
@@ -58,18 +71,89 @@ def _ink(colour: str, bold: bool = False) -> QTextCharFormat:
     return result
 
 
+class NumberedText(QPlainTextEdit):
+    """A text with the numbers of its lines at the left; ``mark`` shows one line."""
+
+    def __init__(self, text: str, look: Appearance) -> None:
+        super().__init__(text)
+        self._look = look
+        self._numbers = _LineNumbers(self)
+        self.updateRequest.connect(lambda _area, _dy: self._numbers.update())
+        self.setFont(font("mono"))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        digits = len(str(self.blockCount()))
+        self._width = self.fontMetrics().horizontalAdvance("0") * digits + 18
+        self.setViewportMargins(self._width, 0, 0, 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The numbers are as high as the text."""
+        super().resizeEvent(event)
+        area = self.contentsRect()
+        self._numbers.setGeometry(area.left(), area.top(), self._width, area.height())
+
+    def mark(self, line: int) -> None:
+        """Show line ``line``, counted from 1, in the middle, on another ground."""
+        block = self.document().findBlockByNumber(line - 1)
+        if not block.isValid():
+            return
+        cursor = QTextCursor(block)
+        self.setTextCursor(cursor)
+        self.centerCursor()
+        marked = QTextEdit.ExtraSelection()
+        marked.cursor = cursor
+        marked.format.setBackground(QColor(self._look.theme.bad_soft))
+        marked.format.setProperty(QTextFormat.Property.FullWidthSelection.value, True)
+        self.setExtraSelections([marked])
+
+    def paint_numbers(self, painter: QPainter) -> None:
+        """The numbers of the lines in sight."""
+        block = self.firstVisibleBlock()
+        top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
+        painter.setPen(QColor(self._look.theme.text3))
+        painter.setFont(self.font())
+        while block.isValid() and top < self.viewport().height():
+            height = self.blockBoundingRect(block).height()
+            area = QRectF(0, top, self._width - 10, height)
+            painter.drawText(
+                area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, str(block.blockNumber() + 1)
+            )
+            block, top = block.next(), top + height
+
+
+class _LineNumbers(QWidget):
+    def __init__(self, text: NumberedText) -> None:
+        super().__init__(text)
+        self._text = text
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """The text knows where its lines are."""
+        painter = QPainter(self)
+        self._text.paint_numbers(painter)
+        painter.end()
+
+
 class PythonDialog(Dialog):
-    """A text in Python that can be read and copied; ``name`` says what it is, ``foot`` is below it."""
+    """A text in Python that can be read and copied; ``name`` says what it is, ``foot`` is below it. ``line`` is shown
+    first, if there is one."""
 
     def __init__(
-        self, parent: QWidget, look: Appearance, title: str, sentence: str, text: str, name: str, foot: str = ""
+        self,
+        parent: QWidget,
+        look: Appearance,
+        title: str,
+        sentence: str,
+        text: str,
+        name: str,
+        foot: str = "",
+        line: int = 0,
     ) -> None:
         super().__init__(parent, title, sentence)
-        self.text = QPlainTextEdit(text)
+        self.text = NumberedText(text, look)
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setProperty("role", "code")
-        self.text.setFont(font("mono"))
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.text.setAccessibleName(name)
         self._colours = PythonColours(self.text.document(), look)
@@ -80,6 +164,13 @@ class PythonDialog(Dialog):
         close.clicked.connect(self.accept)
         self.finish(Elided(foot, "caption", "3"), copy, close)
         self.resize(820, 640)
+        self._line = line
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """The line can be put into the middle once there is one."""
+        super().showEvent(event)
+        if self._line:
+            self.text.mark(self._line)
 
 
 class CodeDialog(PythonDialog):
@@ -88,9 +179,22 @@ class CodeDialog(PythonDialog):
     def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard) -> None:
         lines = card.source.count("\n") + 1
         sentence = f"This is the file that runs, {lines} lines. Every run records its hash."
+        wrong = card.problem
+        line = wrong.where.rpartition(":")[2] if wrong is not None else ""
+        if wrong is not None:
+            sentence = f"{wrong.text} {wrong.hint}".strip()
         title = card.file.replace("\\", "/").rsplit("/", 1)[-1] or f"{card.id}.py"
         foot = f"SHA-256 {card.source_hash}"
-        super().__init__(parent, look, title, sentence, card.source, "Source of the exercise", foot)
+        super().__init__(
+            parent,
+            look,
+            title,
+            sentence,
+            card.source,
+            "Source of the exercise",
+            foot,
+            int(line) if line.isdigit() else 0,
+        )
 
 
 class LiveDialog(Dialog):
@@ -100,7 +204,7 @@ class LiveDialog(Dialog):
 
     def __init__(self, parent: QWidget, look: Appearance, number: int, live: Sequence[tuple[ParamSpec, Value]]) -> None:
         title = live[0][0].label if len(live) == 1 else "Change while it runs"
-        super().__init__(parent, title, f"Acts on run {number} from the next block on; its step is recorded.")
+        super().__init__(parent, title, f"Takes effect on run {number} within a moment and is marked on its curve.")
         self._fields: list[tuple[ParamSpec, Value, NumberEdit]] = []
         for spec, value in live:
             self._add_field(look, spec, value)
@@ -193,36 +297,71 @@ class TextDialog(Dialog):
     """Pairs of name and text: shortcuts, the state of this computer, about."""
 
     def __init__(
-        self, parent: QWidget, look: Appearance, title: str, sentence: str, pairs: Sequence[tuple[str, str]]
+        self,
+        parent: QWidget,
+        look: Appearance,
+        title: str,
+        sentence: str,
+        pairs: Sequence[tuple[str, str]] = (),
+        groups: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (),
     ) -> None:
         super().__init__(parent, title, sentence)
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(20)
-        grid.setVerticalSpacing(6)
-        half = len(pairs) if len(pairs) <= _ONE_COLUMN else -(-len(pairs) // 2)
-        for number, (name, text) in enumerate(pairs):
-            what = label(text, "body", "2", wrap=len(pairs) <= _ONE_COLUMN)
-            what.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            side = 2 * (number // half)
-            grid.addWidget(label(name, "strong"), number % half, side, Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(what, number % half, side + 1)
-            grid.setColumnStretch(side + 1, 1)
-        box = frame("sunken")
-        grid.setContentsMargins(14, 12, 14, 12)
-        box.setLayout(grid)
+        groups = groups or (("", pairs),)
+        columns = _columns(groups)
+        grids = [_grid(column, wrap=len(columns) == 1) for column in columns]
+        box = frame("sunken", row(*grids, gap=20, margins=(14, 12, 14, 12)))
         self.add(box)
-        self._pairs = tuple(pairs)
+        self._pairs = tuple(pair for _, found in groups for pair in found)
         copy = Button(look, "Copy", "", "copy", "Copy as text")
         copy.clicked.connect(self.copy)
         close = Button(look, "Close", "primarySmall")
         close.clicked.connect(self.accept)
         close.setFocus()
         self.finish(None, copy, close)
-        self.setMinimumWidth(480)
+        self.setMinimumWidth(max(480, self.sizeHint().width() if len(columns) > 1 else 0))
 
     def copy(self) -> None:
         """All pairs as lines."""
         QGuiApplication.clipboard().setText("\n".join(f"{name}: {text}" for name, text in self._pairs))
+
+
+_Group = tuple[str, Sequence[tuple[str, str]]]
+
+
+def _columns(groups: Sequence[_Group]) -> list[list[_Group]]:
+    """Whole groups in columns of about the same height: one for few pairs, else three."""
+    sizes = [len(pairs) + 2 for _, pairs in groups]
+    if sum(sizes) <= _ONE_COLUMN + 2:
+        return [list(groups)]
+    columns: list[list[_Group]] = [[]]
+    height = 0
+    for group, size in zip(groups, sizes, strict=True):
+        if columns[-1] and len(columns) < 3 and height + size / 2 > sum(sizes) / 3:
+            columns.append([])
+            height = 0
+        columns[-1].append(group)
+        height += size
+    return columns
+
+
+def _grid(groups: Sequence[_Group], wrap: bool) -> QGridLayout:
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(16 if wrap else 10)
+    grid.setVerticalSpacing(4)
+    for title, pairs in groups:
+        if title:
+            head = label(title, "section", "2")
+            head.setContentsMargins(0, 8 if grid.rowCount() > 1 else 0, 0, 2)
+            grid.addWidget(head, grid.rowCount(), 0, 1, 2)
+        for name, text in pairs:
+            what = label(text, "body" if wrap else "caption", "2", wrap=wrap)
+            what.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            place = grid.rowCount()
+            grid.addWidget(label(name, "strong"), place, 0, Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(what, place, 1)
+    grid.setColumnStretch(1, 1)
+    grid.setRowStretch(grid.rowCount(), 1)
+    return grid
 
 
 class SettingsDialog(Dialog):

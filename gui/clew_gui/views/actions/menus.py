@@ -27,10 +27,12 @@ from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.theme.parts import wear
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
+from clew_gui.views.window.message_bar import Remedy
 from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB, MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
 from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class WindowActions(QObject):
         self.live = LiveChange(window, desk)
         self.removal = Removal(desk)
         self.continuation = Continuation(desk)
+        self.queue = QueueActions(desk)
         self._join_actions()
         self._join_buttons()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -84,12 +87,13 @@ class WindowActions(QObject):
 
     def _join_actions(self) -> None:
         window, desk = self._window, self._desk
-        queue = QueueActions(desk)
+        queue = self.queue
         deeds: dict[str, Callable[[], object]] = {
             "find": self._find,
             "next_exercise": lambda: desk.step_exercise(1),
             "previous_exercise": lambda: desk.step_exercise(-1),
             "settings": self.show_settings,
+            "reload": self.reload_exercises,
             "quit": window.close,
             "run": window.next_run.ask_run,
             "race": window.next_run.race.click,
@@ -120,6 +124,7 @@ class WindowActions(QObject):
             "copy_picture": self.copy_picture,
             "export_plots": lambda: self.export_plots("png"),
             "log": self._show_log,
+            "full_screen": window.toggle_full_screen,
             "theme": self.toggle_theme,
             "reset_layout": window.reset_layout,
             "shortcuts": self.show_shortcuts,
@@ -142,23 +147,46 @@ class WindowActions(QObject):
         window.guide.code_asked.connect(self.show_code)
         window.next_run.code_asked.connect(self.show_code)
         window.next_run.replaced.connect(self._offer_back)
+        window.run_view.hello.code_asked.connect(self.show_code)
         window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
         window.bottom.export_asked.connect(self.export_table)
         window.bottom.remove_asked.connect(self.removal.remove)
         window.run_view.card_made.connect(self._join_card)
+        window.messages.remedy = self._remedy
 
     def _join_card(self, card: RunCard) -> None:
         desk = self._desk
         card.pause_asked.connect(desk.pause_or_resume)
         card.rate_asked.connect(self.live.ask)
         card.stop_asked.connect(desk.stop)
+        card.leave_asked.connect(self.queue.leave_queue)
         card.continue_asked.connect(self.continuation.go_on)
         card.reuse_asked.connect(desk.reuse)
+
+    def _remedy(self, found: Problem, run: str) -> Remedy | None:
+        """The button of a message that helps with what it says."""
+        window, kind = self._window, found.code.partition(".")[0]
+        if kind == "data":
+            return Remedy("Choose file…", window.next_run.choose_data)
+        if kind == "exercise":
+            return Remedy("Reload", self.reload_exercises)
+        if run:
+            return Remedy("Show log", lambda: self._show_log_of(run))
+        return None
+
+    def reload_exercises(self) -> None:
+        """Have the agent read the folder of own exercises again; it does so by itself when a file was changed."""
+        if self._desk.scope.session is not None:
+            self._desk.scope.session.reload_exercises()
+
+    def _show_log_of(self, run: str) -> None:
+        self._desk.select(run)
+        self._show_log()
 
     def _offer_back(self, before: RunSpec) -> None:
         """Own values gave way to a preset's or a run's."""
         window = self._window
-        window.messages.show_note("Your own values were replaced.", undo=lambda: window.next_run.put_back(before))
+        window.messages.show_note("Your values were replaced.", undo=lambda: window.next_run.put_back(before))
 
     def _find(self) -> None:
         self._window.fold("lab", False)
@@ -200,6 +228,7 @@ class WindowActions(QObject):
         window, desk = self._window, self._desk
         self.plots, self.feed = plots, feed
         window.run_view.put_plots(plots)
+        window.order_tabs()
         controls = window.run_view.controls
         controls.page_changed.connect(plots.show_page)
         controls.unit_chosen.connect(plots.set_unit)
@@ -213,6 +242,7 @@ class WindowActions(QObject):
         controls.copy_asked.connect(self.copy_picture)
         controls.export_asked.connect(self.export_plots)
         plots.set_log_y(controls.log.isChecked())
+        plots.set_unit(controls.units.current())
         self._smooth(controls.smoothing.value() / 100)
         plots.run_clicked.connect(desk.select)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
@@ -246,7 +276,7 @@ class WindowActions(QObject):
         wanted = set(scope.shown())
         selected = scope.run()
         runs = [run for run in scope.runs() if run.id in wanted]
-        feed.show(runs, selected.id if selected is not None else "", scope.pinned(), scope.styles())
+        feed.show(runs, selected.id if selected is not None else "", scope.pinned(), scope.styles(), scope.data)
         self._drawn = tuple(run.id for run in runs)
         self._behind = set(self._drawn)
 
@@ -380,7 +410,10 @@ class WindowActions(QObject):
 
     def show_shortcuts(self) -> None:
         """Everything the keyboard can do."""
-        self._show_text("Keyboard shortcuts", "", self._window.actions_.shortcuts())
+        from clew_gui.views.actions.dialogs import TextDialog
+
+        window = self._window
+        TextDialog(window, window.look, "Keyboard shortcuts", "", groups=window.actions_.shortcuts()).open()
 
     def _show_text(self, title: str, sentence: str, pairs: list[tuple[str, str]]) -> None:
         from clew_gui.views.actions.dialogs import TextDialog

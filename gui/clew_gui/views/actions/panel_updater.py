@@ -10,11 +10,13 @@ from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.card_words import NOTHING, CardWords
 from clew_gui.views.presentation.interfaces import RunLike
-from clew_gui.views.runs.run_choices import estimate
+from clew_gui.views.runs.run_choices import estimate, goals_for
 from clew_gui.views.runs.run_columns import is_number, more_columns
 from clew_gui.views.runs.runs_model import RunRow, added
 from clew_gui.views.window.window import MainWindow
+from clew_shared.base.data_files import NAMES
 from clew_shared.base.places import Places
+from clew_shared.cards import Goal
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 
 _LINKS = {
@@ -25,6 +27,11 @@ _LINKS = {
     "REFUSED": ("unlink", "bad", "refused"),
 }
 _BUSY = frozenset({RunState.RUNNING, RunState.PREPARING, RunState.STARTING, RunState.PAUSED})
+
+
+def needs(goal: Goal) -> str:
+    """Said of a goal whose data set is not the chosen one."""
+    return f"Needs {words.data_short(goal.data)}"
 
 
 class PanelUpdater:
@@ -44,12 +51,16 @@ class PanelUpdater:
             if scope.card is not None:
                 nothing = scope.session is None or not scope.session.runs
                 first = scope.card.id in (FIRST_EXERCISE, scope.catalogue.exercises[0].id)
-                window.run_view.hello.show_card(scope.card, nothing and first, self._more_to_come())
+                window.run_view.hello.show_card(scope.card, nothing and first, self._loading())
         else:
             window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), self._job_words(run))
         self._actions(run)
 
-    def _more_to_come(self) -> bool:
+    def loading(self) -> None:
+        """Where runs will be listed: that earlier ones are being loaded, as long as they are."""
+        self._window.bottom.show_loading(self._loading())
+
+    def _loading(self) -> bool:
         """Whether runs of earlier windows are here that nobody has listed yet."""
         if self._scope.listed:
             return False
@@ -115,7 +126,9 @@ class PanelUpdater:
             panel.show_run("", ())
             return
         folder = self._places.runs / run.id
-        panel.show_run(run.id, run.history.logs, read_tail(folder / "log.txt") if folder.is_dir() else None)
+        nothing = not run.history.fold.attempt  # it never reached a node, or has not yet
+        output = read_tail(folder / "log.txt") if folder.is_dir() else "" if nothing else None
+        panel.show_run(run.id, run.history.logs, output)
 
     def details(self) -> None:
         """Everything about the selected run beside the chosen one or the baseline, only while it can be seen."""
@@ -184,26 +197,28 @@ class PanelUpdater:
         if scope.card is None:
             return
         runs = scope.runs()
+        mine = goals_for(scope.card, scope.data)
+        lines = []
         for goal in scope.card.goals:
             by = scope.board.reached_by(goal, runs)
-            words_ = f"Reached in run {by.number}." if by is not None else scope.board.beyond(goal, runs)
-            window.guide.show_goal(goal.id, by is not None, words_)
-        if not scope.card.goals:
-            window.head.goal.show_goal("", False, "")
+            said = f"Reached in run {by.number}" if by is not None else "" if goal in mine else needs(goal)
+            window.guide.show_goal(goal.id, by is not None, f"{said}." if said else scope.board.beyond(goal, runs))
+            lines.append(f"{said or 'Not yet'}: {goal.text}")
+        if not mine:
+            text = needs(scope.card.goals[0]) if scope.card.goals else ""
+            window.head.goal.show_goal(f"Goals: {text[:1].lower()}{text[1:]}" if text else "", False, "\n".join(lines))
             return
-        states = [(goal, scope.board.reached_by(goal, runs)) for goal in scope.card.goals]
-        tip = "\n".join(f"{f'Reached in run {by.number}' if by else 'Not yet'}: {goal.text}" for goal, by in states)
-        done = sum(by is not None for _, by in states)
-        first = words.goal_short(scope.card.goals[0])
-        several = words.goals_reached(done, len(states), scope.board.runs_for(scope.card.goals, runs)).capitalize()
-        text = f"{first} reached" if done and len(states) == 1 else several or first
-        window.head.goal.show_goal(text, done == len(states), tip)
+        done = sum(scope.board.reached_by(goal, runs) is not None for goal in mine)
+        first = words.goal_short(mine[0])
+        several = words.goals_reached(done, len(mine), scope.board.runs_for(mine, runs)).capitalize()
+        text = f"{first} reached" if done and len(mine) == 1 else several or first
+        window.head.goal.show_goal(text, done == len(mine), "\n".join(lines))
 
     def progress(self) -> None:
         """Ticks and best values of all exercises."""
         scope = self._scope
         found = {card.id: scope.board.progress(card, scope.runs(card)) for card in scope.catalogue.exercises}
-        self._window.lab.show_progress(found)
+        self._window.lab.show_progress(found, self._loading())
 
     def cost(self) -> None:
         """What the next run will take."""
@@ -221,14 +236,39 @@ class PanelUpdater:
             return
         state = str(session.link.state)
         glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
-        text = word if state == "LIVE" else session.link.text or word
+        if state == "OFFLINE" and not self._scope.link_told:  # nobody has looked yet
+            glyph, tone, word = "link", "warn", "starting"
+        text = word if state in ("LIVE", "OFFLINE") and word != "off" else session.link.text or word
         if state == "STALE" and session.link.since:
             text = f"no answer since {words.wall(session.link.since)}; runs go on"
         if not self._job_link():
             window.status.tell("link", f"This computer: {text}", glyph, tone)
-            window.top.show_site(f"This computer, {word}", glyph, tone)
+            self.pill()
         window.next_run.refuse(text if state == "REFUSED" else "")
         self.queue()
+
+    def pill(self) -> None:
+        """The place of the next run and how it is there, unless the selected run is at work on a site."""
+        if self._job_link():
+            return
+        session, chosen = self._scope.session, self._window.next_run.where.choice()
+        if session is None or not chosen.name:
+            self._window.top.show_site(*self._here())
+            return
+        from clew_gui.views.presentation import job_words
+
+        jobs = [job for job in session.jobs.values() if job.order.site == chosen.name and not job.news.over]
+        idle = (f"{chosen.short}, no job", "server", "text2")
+        self._window.top.show_site(*(job_words.pill_words(jobs[-1]) if jobs else idle))
+
+    def _here(self) -> tuple[str, str, str]:
+        """This computer's agent: words, icon, tone."""
+        session = self._scope.session
+        state = str(session.link.state) if session is not None else "CONNECTING"
+        glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
+        if state == "OFFLINE" and not self._scope.link_told:  # nobody has looked yet
+            glyph, tone, word = "link", "warn", "starting"
+        return f"This computer, {word}", glyph, tone
 
     def _job_link(self) -> bool:
         """The link that the selected run comes through, if that is one to a site."""
@@ -270,7 +310,11 @@ class PanelUpdater:
             return
         elsewhere = bool(self._window.next_run.where.choice().key)
         here = self._scope.session.link.datasets if self._scope.session is not None and not elsewhere else ()
-        absent = [words.data_name(name) for name in card.datasets if here and name not in here]
-        text = f"Data: {words.data_name(chosen or card.datasets[0])}"
-        note = f"; {', '.join(absent)} was not found here" if absent and words.data_name(chosen) not in absent else ""
-        self._window.status.tell("data", text + note, "data", "warn" if absent else "text3")
+        absent = bool(here) and card.datasets[0] not in here
+        own = chosen not in ("", *NAMES)
+        note = " (your file)" if own else ""
+        if absent and not own:
+            first = words.data_short(card.datasets[0])
+            note = ", not found" if chosen == card.datasets[0] else f"; {first} was not found here"
+        text = f"Data: {words.data_name(chosen or card.datasets[0])}{note}"
+        self._window.status.tell("data", text, "data", "warn" if absent and not own else "text3")

@@ -10,17 +10,16 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.params import ParamSpec, Value
 from clew_shared.run_settings import RunFilter
 
-FIRST_EXERCISE = "softmax"
-"""Open when no window was open before: with it the course begins its lab."""
+FIRST_EXERCISE = "linear-regression"
+"""Open when no window was open before: it needs no data and trains within two seconds."""
 
 
 class Scope:
     """Shared by everything that tells the panels something or asks the session for something."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.catalogue = catalogue
-        self.cards = {card.id: card for card in catalogue.exercises}
         self.board = RunChoices()
+        self.take(catalogue)
         self.session: SessionLike | None = None
         self.card: ExerciseCard | None = None
         self.filter = RunFilter()
@@ -29,8 +28,16 @@ class Scope:
         """The columns of the table that a person showed or hid."""
         self.beside = ""
         """The run that the details compare with; empty: the baseline."""
+        self.data = ""
+        """The data of the next run: its goals are those that are shown."""
         self.link_told = False
         """Whether the link to this computer's agent was heard of: what lies in the mirrors is known by then."""
+
+    def take(self, catalogue: Catalogue) -> None:
+        """These are the exercises."""
+        self.catalogue = catalogue
+        self.cards = {card.id: card for card in catalogue.exercises}
+        self.board.defaults = {card.id: card.datasets[0] for card in catalogue.exercises if card.datasets}
 
     @property
     def listed(self) -> bool:

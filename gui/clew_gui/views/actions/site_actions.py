@@ -29,6 +29,7 @@ from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
 from clew_gui.views.sites.prompts import ChangedKeyDialog
 from clew_gui.views.sites.site_bar import SiteBar
 from clew_gui.views.sites.sites_dialog import SitesDialog
+from clew_gui.views.window.message_bar import Remedy
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
@@ -36,6 +37,8 @@ from clew_shared.spec import RunSpec
 
 Examination = Callable[[str, Site, Places, Prompter, bool, threading.Event], Iterator[Step]]
 Search = Callable[[str, Site, Places, Prompter], tuple[str, Site]]
+_OF_SITES = frozenset({"site", "ssh", "scheduler", "preflight", "bootstrap", "route", "consent"})
+"""What begins the codes of problems with a site."""
 _STATES: dict[str, State] = {"ok": "right", "warn": "note", "bad": "wrong", "skipped": "open"}
 
 
@@ -111,7 +114,18 @@ class SiteActions(QObject):
         }
         for name, deed in deeds.items():
             window.actions_[name].triggered.connect(lambda _checked=False, deed=deed: deed())
+        self._other_remedy, window.messages.remedy = window.messages.remedy, self._remedy
         self.refresh()
+
+    def _remedy(self, found: Problem, run: str) -> Remedy | None:
+        """*Edit site…* for what is wrong with a site, or on the way there."""
+        session = self._desk.scope.session
+        jobs = session.jobs.values() if session is not None else ()
+        sites = [job.order.site for job in jobs if found in (job.news.problem, job.locked)]
+        if not sites and found.code.partition(".")[0] not in _OF_SITES:
+            return self._other_remedy(found, run)
+        name = (sites or [self._window.next_run.where.choice().name])[-1]
+        return Remedy("Edit site…", lambda: self.show_sites(name))
 
     # --- Which there are ----------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
-from clew_gui.session.forecast import seconds_each
 from clew_gui.session.kept_studies import KnownRun, Progress, keep_study, kept_study, progress
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
@@ -63,6 +62,8 @@ class SweepActions(QObject):
 
     def forecast(self, specs: tuple[RunSpec, ...]) -> str:
         """What runs will take, judged by the run of the exercise that trained last."""
+        from clew_gui.session.forecast import seconds_each  # it imports NumPy, which the first frame waits for
+
         card = self._desk.scope.card
         runs = sorted(self._desk.scope.runs(), key=lambda run: run.number, reverse=True)
         each = seconds_each(specs, card, [(run.spec, run.history) for run in runs]) if card is not None else []

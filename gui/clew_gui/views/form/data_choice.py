@@ -1,34 +1,53 @@
-"""Which data the next run reads: a set of the exercise, a file of one's own, or what lies on the site already."""
+"""The lab's data: one choice for all exercises, checked before a run may use it; on a site also a path there."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
 from clew_gui.views.form.fields import choose_quietly, combo
 from clew_gui.views.presentation.words import data_name
-from clew_gui.views.theme.parts import Elided
+from clew_gui.views.theme.parts import Appearance, Button, Elided, label
+from clew_shared.base.data_files import NAMES
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.spec import SITE_PATH
 
-FILE = "file"
-THERE = "there"
+FILE = "file…"
+THERE = "there…"
+Answer = Callable[[Problem | None], None]
+Check = Callable[[Path, Answer], None]
+"""Looks whether a file is a data set, and calls back with what is wrong with it, if anything."""
 
 
 class DataChoice(QObject):
-    """Three fields of a form: ``combo``, the file that was chosen, and the path on the site."""
+    """Fields of a form: ``combo``, the folder of the file that was chosen, the path on the site, what is ``said`` of a
+    choice that cannot be used, and ``choose``, the button that helps.
+
+    ``choice`` is a set's name, or a file of this computer; empty until a person chooses: then each exercise takes the
+    first of its sets that is here. ``check`` looks into a file; until it is given, whether there is one is enough.
+    """
 
     changed = Signal()
 
-    def __init__(self, parent: QWidget) -> None:
+    def __init__(self, parent: QWidget, look: Appearance) -> None:
         super().__init__(parent)
         self._window = parent
         self._card: ExerciseCard | None = None
         self._found: tuple[str, ...] = ()
-        self._elsewhere = False
+        self._looking = self._elsewhere = self._is_there = False
         self._names: dict[QWidget, QLabel] = {}
+        self._state = ""
+        self._wrong: Problem | None = None
+        self.choice = ""
+        self.folder = ""
+        """Where a file was chosen last."""
+        self.check: Check | None = None
         self.combo = combo([], "Data set")
+        self.combo.setToolTip("The data of this lab: one choice for all exercises that need data")
         self.combo.activated.connect(lambda _index: self._chosen())
         self.own_file = Elided("", "caption", "2")
         self.there = QLineEdit()
@@ -36,37 +55,33 @@ class DataChoice(QObject):
         self.there.setToolTip("A file or folder there: an absolute path, or one that begins with ~/ (your home folder)")
         self.there.setPlaceholderText("/gpfs/course/mnist.npz")
         self.there.textChanged.connect(lambda _text: self.changed.emit())
+        self.said = label("", "caption", "bad", wrap=True)
+        self.choose = Button(look, "Choose file…", "", "data", "Choose the file of the data set on this computer")
+        self.choose.clicked.connect(self.ask_file)
+        self.said.setContentsMargins(16, 0, 16, 4)
+        self.said.hide()
+        self.choose.hide()
 
     def name(self, field: QWidget, text: QLabel) -> None:
         """The label of a field comes and goes with it."""
         self._names[field] = text
 
     def set_card(self, card: ExerciseCard) -> None:
-        """Offer the sets of another exercise."""
+        """Offer the sets of another exercise; the choice stays."""
         self._card = card
-        self.combo.clear()
-        for name in card.datasets:
-            self.combo.addItem(self._label(name), name)
-        if card.datasets:
-            self.combo.addItem("Own file…", FILE)
-        self._offer_there()
-        self._show_field(self.combo, bool(card.datasets))
-        self._show_file("")
+        self._show()
 
     def set_elsewhere(self, elsewhere: bool) -> None:
         """Whether the run goes to a site: what is known of this computer's data says nothing there."""
         if elsewhere != self._elsewhere:
             self._elsewhere = elsewhere
-            self._offer_there()
-            self._mark()
+            self._show()
 
-    def found(self, names: tuple[str, ...]) -> None:
-        """Say which sets are on this computer; empty while that is not known.
-
-        A set that is missing is marked, and another is chosen in its place.
-        """
-        self._found = names
-        self._mark()
+    def found(self, names: tuple[str, ...], looking: bool = False) -> None:
+        """Say which sets are on this computer; empty while that is not known. ``looking``: it will be, soon."""
+        self._found, self._looking = names, looking and not names
+        self._show()
+        self.changed.emit()
 
     def default(self) -> str:
         """The course's data set, or where that is missing the first that is there; empty when none is needed."""
@@ -75,70 +90,90 @@ class DataChoice(QObject):
 
     def value(self) -> str:
         """As a run's spec has it."""
-        key = self.combo.currentData()
-        if key == FILE:
-            return self.own_file.whole()
-        if key == THERE:
+        if self._card is None or not self._card.datasets:
+            return ""
+        if self._elsewhere and self._is_there:
             return f"{SITE_PATH}{self.there.text().strip()}"
-        return "" if key is None else str(key)
+        taken = self.choice in self._card.datasets or (self.choice != "" and self.choice not in NAMES)
+        return self.choice if taken else self.default()
 
     def staged(self) -> str:
         """The file of this computer that a run on a site needs there; empty when it needs none."""
-        return self.own_file.whole() if self.combo.currentData() == FILE else ""
+        value = self.value()
+        return "" if value in ("", *NAMES) or value.startswith(SITE_PATH) else value
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the choice."""
-        if self.combo.currentData() != THERE or self.there.text().strip().startswith(("/", "~/")):
+        """What keeps a run from using it."""
+        value = self.value()
+        found = None
+        if not value:
             return ()
-        return (Problem("data.there", "The path of the data on the site must begin with / or ~/."),)
-
-    def show(self, name: str) -> None:
-        """Choose what a spec names, without telling anybody."""
-        if name.startswith(SITE_PATH) and self.combo.findData(THERE) >= 0:
-            choose_quietly(self.combo, THERE)
-            self.there.setText(name.removeprefix(SITE_PATH))
-            self._show_file("")
-        elif name and self.combo.findData(name) < 0 and self.combo.count():
-            choose_quietly(self.combo, FILE)
-            self._show_file(name)
-        else:
-            choose_quietly(self.combo, name)
-            self._show_file("")
+        if value.startswith(SITE_PATH):
+            good = value.removeprefix(SITE_PATH).startswith(("/", "~/"))
+            text = "The path of the data on the site must begin with / or ~/."
+            found = None if good else Problem("data.there", text)
+        elif value not in NAMES:
+            found = self._file_problem(value)
+        elif self._looking and not self._elsewhere:
+            found = Problem("data.unknown", "Clew is looking for the data sets on this computer; this takes a second.")
+        elif not self._is_found(value):
+            text = f"{data_name(value)} was not found on this computer."
+            found = Problem("data.missing", text, "Choose its file, or the built-in digits.")
+        return () if found is None else (found,)
 
     def use(self, name: str) -> None:
-        """Choose by name, or a file by its path."""
-        self.show(name)
+        """Choose by name, a file by its path, or a path on the site."""
+        if name.startswith(SITE_PATH):
+            self._is_there = True
+            self.there.setText(name.removeprefix(SITE_PATH))
+        else:
+            self.choice, self._is_there = name, False
+        self._show()
         self.changed.emit()
 
-    def _label(self, name: str) -> str:
-        return data_name(name) if self._is_found(name) else f"{data_name(name)}, not found"
+    def start_check(self, check: Check) -> None:
+        """From now on files are looked into with ``check``, first the one that an earlier window left."""
+        self.check = check
+        self._state = ""
+        self._show()
+        self.changed.emit()
+
+    # --- What is shown ------------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        value = self.value()
+        self.combo.clear()
+        for name in self._card.datasets if self._card is not None else ():
+            self.combo.addItem(data_name(name) if self._is_found(name) else f"{data_name(name)}, not found", name)
+        if self.combo.count():
+            file = self.choice if self.choice not in ("", *NAMES) else ""
+            if file:
+                self.combo.addItem(data_name(file), file)
+            self.combo.addItem("Choose file…", FILE)
+            if self._elsewhere:
+                self.combo.addItem("On the site…", THERE)
+        there = self._elsewhere and self._is_there
+        choose_quietly(self.combo, THERE if there else value)
+        self._show_field(self.combo, self.combo.count() > 0)
+        self._show_field(self.there, there and self.combo.count() > 0)
+        staged = self.staged()
+        self.own_file.set_text(str(Path(staged).parent) if staged else "")
+        self.own_file.setToolTip(staged)
+        self._show_field(self.own_file, bool(staged))
+        self.tell()
+
+    def tell(self) -> None:
+        """What is wrong below the choice, and whether the button that helps is there."""
+        found = next(iter(self.problems()), None)
+        bad = found is not None and found.code not in ("data.unknown", "data.checking", "data.there")
+        text = f"{found.text} {found.hint}".strip() if found is not None else ""
+        if self.said.text() != text:
+            self.said.setText(text)
+        self.choose.setVisible(bad)
+        self.said.setVisible(found is not None)
 
     def _is_found(self, name: str) -> bool:
         return self._elsewhere or not self._found or name in self._found
-
-    def _mark(self) -> None:
-        if self._card is None:
-            return
-        for name in self._card.datasets:
-            self.combo.setItemText(self.combo.findData(name), self._label(name))
-        if self.value() in self._card.datasets and not self._is_found(self.value()):
-            self.use(self.default())
-
-    def _offer_there(self) -> None:
-        """A path on the site makes sense only while a site is chosen."""
-        offered = self.combo.findData(THERE)
-        if self._elsewhere and offered < 0 and self.combo.count():
-            self.combo.addItem("On the site…", THERE)
-        elif not self._elsewhere and offered >= 0:
-            gone = self.combo.currentData() == THERE
-            self.combo.removeItem(offered)
-            if gone:
-                self.show(self.default())
-
-    def _show_file(self, path: str) -> None:
-        self.own_file.set_text(path)
-        self._show_field(self.own_file, bool(path))
-        self._show_field(self.there, self.combo.currentData() == THERE)
 
     def _show_field(self, field: QWidget, on: bool) -> None:
         field.setVisible(on)
@@ -147,24 +182,51 @@ class DataChoice(QObject):
 
     # --- A file of one's own ------------------------------------------------------------------------------------------
 
-    def _chosen(self) -> None:
-        if self.combo.currentData() != FILE:
-            self._show_file("")
+    def _file_problem(self, value: str) -> Problem | None:
+        """What is wrong with a file, as far as that is known; looked into again when it was changed."""
+        path = Path(value).expanduser()
+        try:
+            there = path.stat()
+        except OSError:
+            return Problem("data.file", f"There is no file {value}.", "Choose the file again.", value)
+        state = f"{value} {there.st_mtime_ns} {there.st_size}"
+        if state != self._state and self.check is not None:
+            self._state = state
+            self._wrong = Problem("data.checking", f"Clew is checking {path.name}…")
+            self.check(path, lambda found: self._checked(state, found))
+        return self._wrong if self.check is not None else None
+
+    def _checked(self, state: str, found: Problem | None) -> None:
+        if state == self._state:
+            self._wrong = found
+            self.tell()
             self.changed.emit()
-            return
+
+    def _chosen(self) -> None:
+        key = str(self.combo.currentData())
+        if key == FILE:
+            choose_quietly(self.combo, self.value())
+            self.ask_file()
+        elif key == THERE:
+            self._is_there = True
+            self._show()
+            self.changed.emit()
+        else:
+            self.use(key)
+
+    def ask_file(self) -> None:
+        """Let a person choose a file; nothing changes when none is chosen."""
         from PySide6.QtWidgets import QFileDialog
 
-        dialog = QFileDialog(
-            self._window, "Choose a data file", "", "Data (*.npz *.gz *.pkl.gz *ubyte*);;All files (*)"
-        )
+        start = str(Path(self.choice).parent) if self.choice not in ("", *NAMES) else self.folder or str(Path.home())
+        kinds = "Data (*.npz *.gz *.pkl *.csv *ubyte);;All files (*)"
+        dialog = QFileDialog(self._window, "Choose a data file", start, kinds)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(self.use)
-        dialog.rejected.connect(self._no_file)
+        dialog.fileSelected.connect(self._take_file)
         dialog.open()
 
-    def _no_file(self) -> None:
-        if not self.own_file.whole():
-            self.combo.setCurrentIndex(0)
-            self._show_file("")
-        self.changed.emit()
+    def _take_file(self, path: str) -> None:
+        self.folder = str(Path(path).parent)
+        self._state = ""  # chosen again: looked into again
+        self.use(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from clew_gui.schedulers.allocation import for_run
-from clew_gui.views.form.data_choice import DataChoice
+from clew_gui.views.form.data_choice import Check, DataChoice
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
 from clew_gui.views.form.form import LABEL_WIDTH, ParamForm, Usual, keep_column
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
@@ -25,6 +26,8 @@ from clew_shared.spec import Prediction, RunSpec
 if TYPE_CHECKING:
     from clew_gui.session.job_model import Place
 
+AGAIN_S = 0.5
+"""So soon after a click the same values are not run again."""
 OWN = "own"
 SLIDES = "slides"
 USUAL = Usual("As a rule", "Back to the usual value")
@@ -57,6 +60,8 @@ class NextRun(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._look = look
         self._card: ExerciseCard | None = None
+        self.clock: Callable[[], float] = time.monotonic
+        self._asked: tuple[RunSpec | None, float] = (None, 0.0)
         self._refusal = ""
         self._cost2 = ""
         self._drafts: dict[str, RunSpec] = {}
@@ -78,7 +83,7 @@ class NextRun(QWidget):
         self.preset.activated.connect(
             lambda _index: self._instead(lambda: self._use_preset(str(self.preset.currentData())))
         )
-        self._sets = DataChoice(self)
+        self._sets = DataChoice(self, look)
         self.data, self.own_file, self.there = self._sets.combo, self._sets.own_file, self._sets.there
         self._sets.changed.connect(self._changed)
         self.where = WhereBox(look)
@@ -119,24 +124,29 @@ class NextRun(QWidget):
         self._low = self._grid_of(
             (
                 ("Data set", self.data, None),
-                ("File", self.own_file, None),
+                ("In folder", self.own_file, None),
                 ("Path there", self.there, None),
-                ("Seed", self.seed, self.seed_reset),
             )
         )
-        for field, text in ((self.data, "Data set"), (self.own_file, "File"), (self.there, "Path there")):
+        self._seed_row = self._grid_of((("Seed", self.seed, self.seed_reset),))
+        for field, text in ((self.data, "Data set"), (self.own_file, "In folder"), (self.there, "Path there")):
             self._sets.name(field, self._names[text])
         self.seed_error = label("", "caption", "bad", wrap=True)
         self.seed_error.setContentsMargins(16, 0, 16, 0)
         self.seed_error.hide()
-        for widget in (self._top, self.where, self._low, self.form, self.spread, self.seed_error):
+        data = (self._low, self._sets.said)
+        seed = (self._seed_row, self.seed_error)
+        for widget in (self._top, self.where, *data, self.form, self.spread, *seed):
             self._inner_box.addWidget(widget)
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
         more = row(self.race, self.sweep, None, self.code, gap=0)
         drawn = row(self.predict, self.unpredict, None, gap=0)
-        self._foot = foot = column(self.cost, self.cost2, 4, self.run, more, drawn, gap=3, margins=(16, 12, 16, 8))
+        choose = self._sets.choose
+        self._foot = foot = column(
+            self.cost, self.cost2, choose, 4, self.run, more, drawn, gap=3, margins=(16, 12, 16, 8)
+        )
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
 
     def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:
@@ -195,20 +205,15 @@ class NextRun(QWidget):
             one.hide()
         self.form.show()
         self.spread.setVisible(len(card.strategies) > 1)
-        QWidget.setTabOrder(self.preset, self._first_field())
-
-    def _first_field(self) -> QWidget:
-        card = self._card
-        return self.form.row(card.params[0].name).editor.widget() if card is not None and card.params else self.data
 
     def _fill_choices(self, card: ExerciseCard) -> None:
         self.preset.clear()
         self.preset.addItem("Slides' values", SLIDES)
         for preset in card.presets:
-            if preset.values or preset.data:
+            if preset.values or preset.seed is not None:
                 self.preset.addItem(preset.title, preset.name)
                 self.preset.setItemData(self.preset.count() - 1, preset.help, Qt.ItemDataRole.ToolTipRole)
-        self.preset.addItem("Own values", OWN)
+        self.preset.addItem("Custom", OWN)
         self._sets.set_card(card)
 
     def _place_changed(self) -> None:
@@ -218,12 +223,17 @@ class NextRun(QWidget):
         self._sets.set_elsewhere(chosen.key != HERE)
         self._changed()
 
-    def data_found(self, names: tuple[str, ...]) -> None:
-        """Say which data sets are on the machine that will run this; empty while that is not known.
+    def data_found(self, names: tuple[str, ...], looking: bool = False) -> None:
+        """Say which data sets are on this computer; empty while that is not known, and ``looking`` if it will be."""
+        self._sets.found(names, looking)
 
-        A set that is missing is marked, and another is chosen in its place.
-        """
-        self._sets.found(names)
+    def check_data_with(self, check: Check) -> None:
+        """Look into files of one's own with this before a run may use them."""
+        self._sets.start_check(check)
+
+    def choose_data(self) -> None:
+        """Let a person choose the file of a data set."""
+        self._sets.ask_file()
 
     def spec(self) -> RunSpec:
         """What would run, without a run id; wrong fields stand at their default."""
@@ -266,22 +276,36 @@ class NextRun(QWidget):
             self.replaced.emit(before)
 
     def use_spec(self, spec: RunSpec) -> None:
-        """Take the values of a run in place of those that stand there."""
-        self._instead(lambda: self.show_spec(spec))
+        """Take the values of a run in place of those that stand there; its data become the lab's."""
+        self._instead(lambda: self.show_spec(spec, with_data=True))
 
     def put_back(self, spec: RunSpec) -> None:
         """Show values that gave way, also when another exercise has been opened since."""
         if self._card is not None and spec.exercise == self._card.id:
-            self.show_spec(spec)
+            self.show_spec(spec, with_data=True)
         else:
             self._drafts[spec.exercise] = spec
 
-    def show_spec(self, spec: RunSpec) -> None:
+    def drafts(self) -> dict[str, RunSpec]:
+        """What the form says for each exercise that was opened, and what an earlier window left for the others."""
+        return self._drafts | ({self._card.id: self.spec()} if self._card is not None else {})
+
+    def recall(self, drafts: Mapping[str, RunSpec], data: str, folder: str) -> None:
+        """What the form said in the window before; before any exercise is opened."""
+        self._drafts.update(drafts)
+        self._sets.choice, self._sets.folder = data, folder
+
+    def data_left(self) -> tuple[str, str]:
+        """The lab's data, and the folder where a file was chosen last."""
+        return self._sets.choice, self._sets.folder
+
+    def show_spec(self, spec: RunSpec, with_data: bool = False) -> None:
         """Show the values of a run, to start it again or to change one thing."""
         self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
         self.spread.set_values(spread_values(spec))
         self.seed.set_value(spec.seed)
-        self._sets.show(spec.data)
+        if with_data and spec.data and spec.data != self._sets.value():
+            self._sets.use(spec.data)
         self._changed()
 
     def _use_preset(self, key: str) -> None:
@@ -293,10 +317,6 @@ class NextRun(QWidget):
         self.form.set_values(preset_values(card, key))
         if key == SLIDES:
             self.spread.set_values({})
-        if found is not None and found.data:
-            self._sets.show(found.data)
-        elif key == SLIDES and card.datasets:
-            self._sets.show(self._sets.default())
         if found is not None and found.seed is not None:
             self.seed.set_value(found.seed)
         elif key == SLIDES:
@@ -332,7 +352,8 @@ class NextRun(QWidget):
         self.seed_reset.setVisible(found is not None or seed != 1)
         self._recognise_preset()
         wrong = self.problems()
-        reason = self._refusal or _why_not(wrong)
+        broken = self._card.problem if self._card is not None else None
+        reason = self._refusal or (broken.text if broken is not None else _why_not(wrong))
         self.run.allow(not reason, reason)
         elsewhere = self.where.choice().key != HERE
         self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
@@ -359,11 +380,7 @@ class NextRun(QWidget):
 
     def _is_preset(self, card: ExerciseCard, name: str, values: Mapping[str, Value]) -> bool:
         wanted = preset_values(card, name)
-        same = all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
-        found = next((preset for preset in card.presets if preset.name == name), None)
-        data = found.data if found is not None else ""
-        data = data or (self._sets.default() if name == SLIDES else "")
-        return same and (not data or data == self._sets.value())
+        return all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
 
     def predicted(self, prediction: Prediction | None) -> None:
         """What a person expects of the next run; None: nothing."""
@@ -372,8 +389,11 @@ class NextRun(QWidget):
         self.unpredict.setVisible(prediction is not None)
 
     def ask_run(self) -> None:
-        """Start it, or go to the field that is wrong."""
+        """Start it, or go to the field that is wrong. The second click of a double click starts nothing."""
         if self.run.isEnabled() and self._card is not None:
+            before, self._asked = self._asked, (self.spec(), self.clock())
+            if self._asked[0] == before[0] and self._asked[1] - before[1] < AGAIN_S:
+                return
             spec = msgspec.structs.replace(self.spec(), prediction=self.prediction)
             self.predicted(None)
             self.run_asked.emit(spec)

@@ -72,7 +72,7 @@ class WhereForm(QWidget):
         """Size and time first, then what it counts."""
         asked = self.allocation()
         if not scheduler_of(self.site.scheduler).has_queue:
-            return "Begins at once", "There is no queue: make sure that nobody else needs that machine now."
+            return "Begins at once", "This machine has no queue. Make sure nobody else is using it."
         seconds = seconds_asked(asked)
         size = f"{asked.nodes} node{'s' if asked.nodes > 1 else ''}"
         if asked.gpus:

@@ -132,8 +132,8 @@ class ExerciseTree(QTreeWidget):
             head.setData(0, _COUNT, text)
             head.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"Chapter {head.text(0)}, {text} done")
 
-    def search(self, text: str) -> None:
-        """Show only the exercises whose title or id holds all the words."""
+    def search(self, text: str) -> bool:
+        """Show only the exercises whose title or id holds all the words; whether there is one."""
         words = text.lower().split()
         for head in self._heads():
             for item in _children(head):
@@ -142,6 +142,7 @@ class ExerciseTree(QTreeWidget):
             head.setHidden(all(item.isHidden() for item in _children(head)))
             if words:
                 head.setExpanded(True)
+        return not words or any(not item.isHidden() for item in self._exercises())
 
     def open_first(self) -> None:
         """Open the first exercise that the search left."""
@@ -283,6 +284,17 @@ def _chapters(catalogue: Catalogue) -> Sequence[str]:
     return [name for name in catalogue.chapters if name in used] + [n for n in used if n not in catalogue.chapters]
 
 
+class SearchEdit(QLineEdit):
+    """Escape clears it."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape in an empty field is left to others."""
+        if event.key() == Qt.Key.Key_Escape and self.text():
+            self.clear()
+        else:
+            super().keyPressEvent(event)
+
+
 class LabPanel(QWidget):
     """Progress, search and tree."""
 
@@ -299,7 +311,7 @@ class LabPanel(QWidget):
         self._done = label("", "caption", "3")
         self._bar = ProgressBar("Exercises with all goals reached")
         self._bar.setProperty("role", "ok")
-        self.search = QLineEdit()
+        self.search = SearchEdit()
         self.search.setProperty("role", "search")
         self.search.setPlaceholderText("Find an exercise")
         self.search.setAccessibleName("Find an exercise")
@@ -311,25 +323,34 @@ class LabPanel(QWidget):
         for button in self.search.findChildren(QToolButton):  # Qt makes them, for the glass and for clearing
             button.setAccessibleName("Clear the search" if button.toolTip() else "Search")
             button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.search.textChanged.connect(self.tree.search)
+        self.search.textChanged.connect(self._search)
+        self.none = label("", "body", "2", wrap=True)
+        self.none.setContentsMargins(16, 4, 16, 4)
+        self.none.hide()
         self.search.returnPressed.connect(self.tree.open_first)
         fold = IconButton(look, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
         fold.clicked.connect(self.fold_asked)
         title = row(label("Deep learning lab", "strong"), None, self._done, fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
-        column(head, self.tree, gap=0, parent=self).setStretchFactor(self.tree, 1)
+        column(head, self.none, self.tree, gap=0, parent=self).setStretchFactor(self.tree, 1)
+
+    def _search(self, text: str) -> None:
+        found = self.tree.search(text)
+        self.none.setText("" if found else f"No exercise matches “{text.strip()}”. Esc shows all.")
+        self.none.setVisible(not found)
 
     def fill(self, catalogue: Catalogue) -> None:
         """Show a catalogue."""
         self.tree.fill(catalogue)
+        self._search(self.search.text())
         self.show_progress({})
 
-    def show_progress(self, progress: Mapping[str, ExerciseProgress]) -> None:
-        """Ticks, best values and the lab's own progress."""
+    def show_progress(self, progress: Mapping[str, ExerciseProgress], loading: bool = False) -> None:
+        """Ticks, best values and the lab's own progress, which nobody knows while earlier runs are ``loading``."""
         self.tree.show_progress(progress)
         total = len(self.tree.exercise_ids())
         done = sum(found.tick == "done" for found in progress.values())
-        self._done.setText(f"{done} of {total}")
+        self._done.setText("Loading…" if loading else f"{done} of {total}")
         self._bar.show_share(done, total)
 
     def retheme(self) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
-from clew_shared.cards import ExerciseCard
+from clew_shared.base.data_files import data_set_of
+from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.journal.events import Live
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import ParamSpec, format_value
@@ -43,11 +44,13 @@ class PlotFeed:
         self._plots = plots
         self._cursors: dict[str, FeedCursor] = {}
         self._card: ExerciseCard | None = None
+        self._goals: tuple[Goal, ...] = ()
 
     def set_card(self, card: ExerciseCard) -> None:
         """Another exercise: its plots, goals and expected curves. What was brought stays for later."""
         if self._card is None or self._card.id != card.id:
             self._card = card
+            self._goals = card.goals
             self._plots.set_plots(card.plots, card.goals, card.metrics)
             self._plots.set_planned(next((s.default for s in card.params if s.name == "steps"), None))
             self._plots.set_surfaces(card.surfaces)
@@ -59,14 +62,20 @@ class PlotFeed:
         if self._cursors.pop(run, None) is not None:
             self._plots.drop_run(run)
 
-    def show(self, runs: Sequence[RunLike], selected: str, pinned: str, looks: Mapping[str, int]) -> None:
-        """These curves are to be seen, as far as they were brought; ``looks`` are their styles by run."""
+    def show(
+        self, runs: Sequence[RunLike], selected: str, pinned: str, looks: Mapping[str, int], next_data: str = ""
+    ) -> None:
+        """These curves are to be seen, as far as they were brought; ``looks`` are their styles by run. ``next_data`` is
+        what the next run will use."""
         from clew_gui.plotting.model import RunStyle
 
+        data = {run.id: words.run_data(run, self._card) for run in runs}
+        differ = len(set(data.values())) > 1
+        self._show_goals({data_set_of(name) for name in (*data.values(), *(() if runs else (next_data,))) if name})
         styles = [
             RunStyle(
                 run_id=run.id,
-                label=_label(run, self._card, run.id == pinned),
+                label=_label(run, self._card, run.id == pinned, data[run.id] if differ else ""),
                 index=looks.get(run.id, 0),
                 selected=run.id == selected,
                 live=run.state not in TERMINAL,
@@ -80,6 +89,16 @@ class PlotFeed:
         drawn = next((run.history.prediction for run in runs if run.id == selected), None)
         points = list(zip(drawn.steps, drawn.values, strict=False)) if drawn is not None else []
         self._plots.set_prediction(drawn.metric if drawn is not None else "", points)
+
+    def _show_goals(self, sets: set[str]) -> None:
+        """Only the goals by which the shown runs are judged; all while there is none."""
+        card = self._card
+        if card is None:
+            return
+        goals = tuple(goal for goal in card.goals if not sets or goal.data in ("", *sets))
+        if goals != self._goals:
+            self._goals = goals
+            self._plots.set_plots(card.plots, goals, card.metrics)
 
     def bring(self, run: RunLike, most: int) -> tuple[int, bool]:
         """Bring about ``most`` values that the plots do not have yet; how many came, and whether that was all."""
@@ -182,5 +201,6 @@ def live_words(card: ExerciseCard | None, event: Live) -> str:
     return f"{name} {format_value(event.value)} from here"
 
 
-def _label(run: RunLike, card: ExerciseCard | None, pinned: bool) -> str:
-    return words.run_title(run, card, "Baseline" if pinned else "")
+def _label(run: RunLike, card: ExerciseCard | None, pinned: bool, data: str) -> str:
+    """The run's short name; with its data where the shown runs differ in it."""
+    return words.join([words.run_title(run, card, "Baseline" if pinned else ""), words.data_short(data)])

@@ -207,6 +207,9 @@ class SessionLike(Protocol):
     def forget(self, run: str) -> None:
         """Take it out of the list for good."""
 
+    def reload_exercises(self) -> None:
+        """Read the files of the folder of own exercises again."""
+
     def renew_agent(self) -> None:
         """Start the agent again with the present settings; runs go on."""
 

@@ -26,6 +26,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("find", "&Find an exercise", "Ctrl+K"),
             Action("next_exercise", "&Next exercise", "Ctrl+PgDown"),
             Action("previous_exercise", "&Previous exercise", "Ctrl+PgUp"),
+            Action("reload", "Re&load own exercises", "F5", tip="Read the files of your folder again"),
             None,
             Action("settings", "&Settings…", "Ctrl+,"),
             Action("quit", "&Close the window", "Ctrl+Q"),
@@ -95,10 +96,11 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             None,
             Action("lab_panel", "Show the &exercises", "F9", checkable=True),
             Action("form_panel", "Show the &next run", "F10", checkable=True),
-            Action("runs_panel", "Show the runs and the l&og", "F11", checkable=True),
+            Action("runs_panel", "Show the runs and the l&og", "F8", checkable=True),
             Action("log", "&Log of the selected run", "Ctrl+3"),
             Action("details", "&Details of the selected run", "Ctrl+Shift+I"),
             None,
+            Action("full_screen", "&Full screen", "F11", checkable=True),
             Action("theme", "Light or &dark", "Ctrl+Shift+L"),
             Action("reset_layout", "&Reset the layout"),
         ),
@@ -113,6 +115,29 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
         ),
     ),
 )
+_PANEL_KEYS = [
+    (
+        "Plots",
+        [
+            ("Left, Right", "Move the crosshair; Shift: ten times as far"),
+            ("+, -", "Zoom in, zoom out"),
+            ("PgUp, PgDown", "Earlier or later part"),
+            ("Home", "Show everything again"),
+            ("Esc", "Take the crosshair away"),
+        ],
+    ),
+    (
+        "Panels",
+        [
+            ("Space", "Runs: show or hide in the plots"),
+            ("Del", "Runs: remove from the list"),
+            ("Up, Down", "Fields: step a number; Shift: a big step"),
+            ("Enter", "Exercises: open, fold a chapter"),
+            ("Esc", "Search: show all exercises"),
+        ],
+    ),
+]
+"""Keys of single panels, which are no menu entries."""
 QUEUE_DEEDS = ("queue_next", "queue_up", "queue_down", "unqueue")
 """What can be done with a run that waits."""
 
@@ -159,18 +184,16 @@ class MenuActions:
         else:
             menu.addAction(self._all[deed.name])
 
-    def shortcuts(self) -> list[tuple[str, str]]:
-        """(keys, words) of everything that has a shortcut, for the help."""
+    def shortcuts(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Everything the keyboard can do, by menu and by panel: (keys, words)."""
         found = []
-        for deed in _deeds():
-            keys = self._all[deed.name].shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-            if keys:
-                found.append((keys, deed.text.replace("&", "").rstrip("…")))
-        return [
-            *found,
-            ("Space", "Show or hide the run under the cursor"),
-            ("Up, Down", "Step a number; with Shift, a big step"),
-        ]
+        for title, deeds in MENUS:
+            pairs = [(self._keys(deed), deed.text.replace("&", "").rstrip("…")) for deed in deeds if deed is not None]
+            found.append((title.replace("&", ""), [pair for pair in pairs if pair[0]]))
+        return [*found, *_PANEL_KEYS]
+
+    def _keys(self, deed: Action) -> str:
+        return self._all[deed.name].shortcut().toString(QKeySequence.SequenceFormat.NativeText)
 
 
 def _deeds() -> Iterator[Action]:

@@ -49,6 +49,11 @@ def about(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
+def roughly(seconds: float) -> str:
+    """An estimate: "about 20 s", "under 1 s"."""
+    return "under 1 s" if seconds < 1 else f"about {about(seconds)}"
+
+
 def wall(when: float) -> str:
     """A moment of today as "09:41", of another day with its date."""
     local = time.localtime(when)
@@ -76,6 +81,16 @@ def delta(spec: MetricSpec | None, value: float | None, base: float | None) -> s
 def data_name(name: str) -> str:
     """A data set as people know it; a path by its file name."""
     return DATA_NAMES.get(name, name.replace("\\", "/").rsplit("/", 1)[-1])
+
+
+def run_data(run: RunLike, card: ExerciseCard | None) -> str:
+    """The data set or file that a run uses; empty when its exercise needs none."""
+    return run.spec.data or (card.datasets[0] if card is not None and card.datasets else "")
+
+
+def data_short(name: str) -> str:
+    """A data set in a table or beside a curve: "MNIST", "Digits", "own.npz"."""
+    return data_name(name).partition(",")[0]
 
 
 def metric_of(card: ExerciseCard, name: str) -> MetricSpec | None:

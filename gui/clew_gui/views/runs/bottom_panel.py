@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 HEAD = 42
 DETAILS = 2
 FILTER_TIP = "Words, comparisons and tags; all must fit. For example: adam learning_rate > 0.01 #good -failed"
+_EMPTY = "Your runs will be listed here, each with its settings, so that any two can be compared."
 
 
 class BottomPanel(QWidget):
@@ -77,16 +78,11 @@ class BottomPanel(QWidget):
         self._more.clicked.connect(
             lambda: self._menu_at(QPointF(self._more.mapToGlobal(QPoint(0, self._more.height()))))
         )
-        self.fold = IconButton(look, "down", "Collapse the runs", "Collapse the runs to their header (F11)")
+        self.fold = IconButton(look, "down", "Collapse the runs", "Collapse the runs to their header (F8)")
         self.fold.clicked.connect(self.fold_asked)
         buttons = (self._choose, self._export, self._more, self.fold)
         head = row(self.tabs, self._count, 4, self.filter, None, *buttons, gap=8, margins=(16, 3, 10, 0))
-        self._empty = label(
-            "Your runs will be listed here, each with its settings, so that any two can be compared.",
-            "body",
-            "2",
-            wrap=True,
-        )
+        self._empty = label(_EMPTY, "body", "2", wrap=True)
         self._empty.setContentsMargins(16, 10, 16, 10)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.pages = QStackedWidget()
@@ -214,6 +210,15 @@ class BottomPanel(QWidget):
         self._more.setEnabled(bool(number))
         self._show_page()
 
+    def recall(self, sorting: tuple[str, bool], log: bool) -> None:
+        """As the window before was left."""
+        self.model.recall(sorting)
+        self.tabs.setCurrentIndex(int(log))
+
+    def show_loading(self, loading: bool) -> None:
+        """Earlier runs are being read, or no longer: until then nobody knows that there are none."""
+        self._empty.setText("Loading earlier runs…" if loading else _EMPTY)
+
     def bare(self) -> bool:
         """Whether there is nothing but the sentence about what will be here."""
         return not self.model.rowCount() and self.tabs.currentIndex() == 0 and not self.filter.text()
@@ -229,7 +234,7 @@ class BottomPanel(QWidget):
         self.fold.set_glyph("up" if folded else "down")
         name = "Expand the runs" if folded else "Collapse the runs"
         self.fold.setAccessibleName(name)
-        self.fold.setToolTip(f"{name} (F11)")
+        self.fold.setToolTip(f"{name} (F8)")
 
     def _menu_at(self, where: QPointF) -> None:
         menu = QMenu(self)

@@ -233,6 +233,9 @@ class RecordedSession:
         """Refused."""
         raise self._refuse()
 
+    def reload_exercises(self) -> None:
+        """There is no agent to read them."""
+
     def renew_agent(self) -> None:
         """There is none."""
 

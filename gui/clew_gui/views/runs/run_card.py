@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QMenu
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QFrame, QLabel
 
 from clew_gui.base.state_words import STATE_WORDS, rate
 from clew_gui.views.presentation import words
@@ -14,9 +14,11 @@ from clew_gui.views.theme.parts import (
     Appearance,
     Button,
     Elided,
+    Glyph,
     IconButton,
     Pill,
     column,
+    frame,
     label,
     lay_out_now,
     row,
@@ -72,6 +74,8 @@ class ReasonBox(QFrame):
 
 
 NARROW = 640
+_STOP = "Stop after this block and keep a checkpoint (Ctrl+.); to stop at once: Ctrl+Shift+."
+_LEAVE = "This run will not begin (Ctrl+Shift+X)"
 
 
 class RunCard(QFrame):
@@ -79,7 +83,9 @@ class RunCard(QFrame):
 
     pause_asked = Signal()
     rate_asked = Signal()
-    stop_asked = Signal(bool)
+    stop_asked = Signal()
+    leave_asked = Signal()
+    """Take it out of the queue."""
     continue_asked = Signal()
     reuse_asked = Signal()
     here_asked = Signal()
@@ -91,9 +97,12 @@ class RunCard(QFrame):
         self.setProperty("role", "card")
         self._run = ""
         self._last: RunLike | None = None
+        self._queued = False
         self.pill = Pill(look)
         self.title = label("", "subtitle")
         self.sentence = Elided("", "body", "2")
+        self._data_name = label("", "caption", "2")
+        self.data = frame("sunken", row(Glyph(look, "data", "text3", 12), self._data_name, gap=5, margins=(7, 2, 8, 2)))
         self._make_buttons(look)
         self.bar = ProgressBar("Progress of the run")
         self.progress = label("", "strong")
@@ -105,7 +114,7 @@ class RunCard(QFrame):
         self.reason.hide()
         waiting = (self.why, self.log_in, self.here)
         buttons = (self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
-        first = row(self.pill, self.title, self.sentence, *waiting, *buttons, gap=8)
+        first = row(self.pill, self.title, self.data, self.sentence, *waiting, *buttons, gap=8)
         last = row(self.progress, self.speed, self.forecast, self.limit, gap=8)
         column(first, self.reason, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
 
@@ -123,29 +132,18 @@ class RunCard(QFrame):
         self.here.clicked.connect(self.here_asked)
         self.here.hide()
         self.cancel = Button(look, "Cancel", "danger", "cross", "Cancel the job; it has not started yet")
-        self.cancel.clicked.connect(lambda: self.stop_asked.emit(False))
+        self.cancel.clicked.connect(self.stop_asked)
         self.cancel.hide()
         self.pause = Button(look, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
         self.pause.clicked.connect(self.pause_asked)
         self.rate = Button(look, "Learning rate…", "", "rate", "Change it while the run goes on (Ctrl+L)")
         self.rate.clicked.connect(self.rate_asked)
-        self.stop = Button(look, "Stop", "danger", "stop", "Stop the run")
-        menu = QMenu(self.stop)
-        menu.setToolTipsVisible(True)
-        self._stop_entry(menu, "Stop after this block, keep a checkpoint", "Ctrl+.", now=False)
-        self._stop_entry(menu, "Stop now", "Ctrl+Shift+.", now=True)
-        self.stop.setMenu(menu)
+        self.stop = Button(look, "Stop", "danger", "stop", _STOP)
+        self.stop.clicked.connect(lambda: (self.leave_asked if self._queued else self.stop_asked).emit())
         self.reuse = Button(look, "Use these settings", "", "reset", "Put this run's values into the form (Ctrl+E)")
         self.reuse.clicked.connect(self.reuse_asked)
         self.go_on = Button(look, "Continue", "", "play", "Go on from the last checkpoint")
         self.go_on.clicked.connect(self.continue_asked)
-
-    def _stop_entry(self, menu: QMenu, text: str, keys: str, now: bool) -> None:
-        """The key is in the text only: the same key in the Run menu acts, two would cancel each other."""
-        shown = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
-        entry = QAction(f"{text}\t{shown}", menu)
-        entry.triggered.connect(lambda _checked=False: self.stop_asked.emit(now))
-        menu.addAction(entry)
 
     def show_run(self, run: RunLike, card: ExerciseCard | None, has_live: bool, told: CardWords = NOTHING) -> None:
         """Bring everything up to date; cheap enough for every tick. ``told`` is what its job adds."""
@@ -158,10 +156,18 @@ class RunCard(QFrame):
             self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
         _text(self.title, words.join([f"Run {run.number}", words.name_of(run)]))
         self._last = run
+        self._show_data(words.run_data(run, card))
         self._show_reason(run)
         self.sentence.set_text(self._sentence(run))
         self._show_progress(run)
         self._show_buttons(run, has_live)
+
+    def _show_data(self, data: str) -> None:
+        _text(self._data_name, words.data_short(data))
+        self.data.setVisible(bool(data))
+        if self.data.toolTip() != data:
+            self.data.setToolTip(data)
+            self.data.setAccessibleName(f"Data set: {words.data_name(data)}")
 
     def _unfold(self, on: bool) -> None:
         """Said in full below, the reason is not begun above."""
@@ -255,6 +261,10 @@ class RunCard(QFrame):
         self.rate.setVisible(not hidden and has_live)
         self.rate.allow(steerable, silent)
         self.stop.setVisible(not hidden)
+        queued = run.state is RunState.QUEUED
+        if queued != self._queued:
+            self._queued = queued
+            self.stop.set_words("Take out of the queue" if queued else "Stop", _LEAVE if queued else _STOP)
         self.stop.allow(not run.link_stale, silent)
         resumable = run.reading is None and over and run.state is not RunState.FINISHED
         self.go_on.setVisible(resumable)

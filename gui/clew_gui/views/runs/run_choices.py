@@ -13,8 +13,9 @@ from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.runs.run_columns import cells, facts, keys
 from clew_gui.views.runs.runs_model import RunRow
+from clew_shared.base.data_files import data_set_of
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
-from clew_shared.journal.lifecycle import TERMINAL
+from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import Value, check
 from clew_shared.run_settings import Facts
 
@@ -25,17 +26,29 @@ MANY = 8
 class Choices(msgspec.Struct):
     """A person's choices for one exercise. Beside the ticked runs, the selected one and the baseline are drawn.
 
-    ``by_hand`` says that a person selected the run; until then the newest is. ``recent`` are the runs that this window
-    started, and those they were started beside, oldest first. ``styles`` are the curve styles of the drawn runs.
+    ``by_hand`` says that a person selected the run; until then the newest is. ``awaited`` was selected in the window
+    before and has not been read yet. ``recent`` are the runs that this window started, and those they were started
+    beside, oldest first. ``styles`` are the curve styles of the drawn runs.
     """
 
     selected: str = ""
     by_hand: bool = False
+    awaited: str = ""
     pinned: str = ""
     recent: list[str] = msgspec.field(default_factory=list)
     shown: set[str] = msgspec.field(default_factory=set)
     hidden: set[str] = msgspec.field(default_factory=set)
     styles: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class ChoicesMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """How one exercise was left: the run that was selected, and those that were ticked, drawn by themselves (oldest
+    first) and unticked."""
+
+    selected: str = ""
+    shown: tuple[str, ...] = ()
+    recent: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 class RunChoices:
@@ -45,6 +58,8 @@ class RunChoices:
         self._choices: dict[str, Choices] = {}
         self._removed: set[str] = set()
         self._baselines: dict[tuple[str, str], bool] = {}
+        self.defaults: dict[str, str] = {}
+        """What each exercise's runs use that name no data."""
         self._goals: dict[tuple[str, str], tuple[object, bool]] = {}
         self._bests: dict[tuple[str, str], tuple[object, float | None]] = {}
 
@@ -109,7 +124,7 @@ class RunChoices:
         chosen = self.choices(card.id)
         before = self.shown(card, [other for other in runs if other.id != run])
         chosen.recent.extend(one for one in (*before, run) if one not in chosen.recent)
-        chosen.selected, chosen.by_hand = run, True
+        self.select(card.id, run)
 
     def show(self, exercise: str, run: str, on: bool) -> None:
         """Tick or untick a run."""
@@ -130,16 +145,55 @@ class RunChoices:
         for exercise, run in pins.items():
             self.choices(exercise).pinned = run
 
+    def select(self, exercise: str, run: str) -> None:
+        """Select a run by hand."""
+        chosen = self.choices(exercise)
+        chosen.selected, chosen.by_hand, chosen.awaited = run, True, ""
+
+    def choose(self, exercise: str, runs: Sequence[RunLike], all_known: bool) -> None:
+        """Select the newest of ``runs``, rather a running one, until a person selects one, and when that one is gone.
+
+        What was selected in the window before is waited for until ``all_known``. A run that is still being read tells
+        a state of long ago: it does not count as running.
+        """
+        chosen, known = self.choices(exercise), {run.id for run in runs}
+        if chosen.awaited in known:
+            self.select(exercise, chosen.awaited)
+        elif chosen.awaited and not all_known:
+            chosen.selected = ""
+        elif not chosen.by_hand or chosen.selected not in known:
+            chosen.selected, chosen.awaited = (at_work(runs) or runs)[-1].id if runs else "", ""
+
+    def left(self) -> dict[str, ChoicesMemory]:
+        """What the next window is to begin with, by exercise."""
+        return {
+            exercise: ChoicesMemory(
+                selected=chosen.selected or chosen.awaited,
+                shown=tuple(sorted(chosen.shown)),
+                recent=tuple(chosen.recent[-MANY:]),
+                hidden=tuple(sorted(chosen.hidden)),
+            )
+            for exercise, chosen in self._choices.items()
+        }
+
+    def recall(self, memory: Mapping[str, ChoicesMemory]) -> None:
+        """Begin as the window before was left."""
+        for exercise, kept in memory.items():
+            chosen = self.choices(exercise)
+            chosen.awaited, chosen.recent = kept.selected, list(kept.recent)
+            chosen.shown, chosen.hidden = set(kept.shown), set(kept.hidden)
+
     # --- Goals --------------------------------------------------------------------------------------------------------
 
     def reached(self, goal: Goal, run: RunLike) -> bool:
-        """Whether a run reached a goal; asked again only when the run went on."""
+        """Whether a run reached a goal; asked again only when the run went on. One of another data set's never does."""
         state = _state(run)
         known = self._goals.get((run.id, goal.id))
         if known is None or known[0] != state:
             from clew_shared.goals import check_goal
 
-            known = (state, check_goal(goal, run.history).reached)
+            data = run.spec.data or self.defaults.get(run.spec.exercise, "")
+            known = (state, check_goal(goal, run.history, data=data).reached)
             self._goals[(run.id, goal.id)] = known
         return known[1]
 
@@ -188,11 +242,14 @@ class RunChoices:
             return ExerciseProgress("broken")
         if not runs:
             return ExerciseProgress()
-        done = bool(card.goals) and all(self.reached_by(goal, runs) is not None for goal in card.goals)
+        done = any(self._all_reached(goals, runs) for goals in goals_by_data(card))
         metric = words.headline_metric(card)
         best = self._best_of(metric, runs) if metric is not None else None
         text = words.metric_value(metric, best) if best is not None else ""
         return ExerciseProgress("done" if done else "part", text)
+
+    def _all_reached(self, goals: Sequence[Goal], runs: Sequence[RunLike]) -> bool:
+        return all(self.reached_by(goal, runs) is not None for goal in goals)
 
     def row(
         self,
@@ -208,7 +265,8 @@ class RunChoices:
         and its curve's ``style`` if it is drawn."""
         metric = words.headline_metric(card)
         best = self.best(metric, run) if metric is not None else None
-        reached = [goal for goal in card.goals if self.reached(goal, run)]
+        judged = goals_for(card, words.run_data(run, card))
+        reached = [goal for goal in judged if self.reached(goal, run)]
         took = duration(run)
         stale = run.link_stale and run.state not in TERMINAL
         values = {spec.name: run.spec.params.get(spec.name, spec.default) for spec in card.params}
@@ -218,7 +276,7 @@ class RunChoices:
             index=style,
             state="Draft" if run.reading is not None else "Stale" if stale else words.state_key(run),
             word=words.state_word(run),
-            detail=words.state_detail(run, words.goals_reached(len(reached), len(card.goals))),
+            detail=words.state_detail(run, words.goals_reached(len(reached), len(judged))),
             optimizer=words.param_words(run, card, "optimizer") or "–",
             rate=words.param_words(run, card, "learning_rate") or "–",
             batch=words.param_words(run, card, "batch_size") or "–",
@@ -226,6 +284,7 @@ class RunChoices:
             reached=metric is not None and any(goal.metric == metric.name for goal in reached),
             time=words.clock(took),
             where=words.where(run),
+            data=words.data_short(words.run_data(run, card)) or "–",
             name=words.name_of(run),
             delta=self._delta(metric, best, baseline) if not pinned else "",
             more=cells(card, run, more, self.best) if more else (),
@@ -255,6 +314,7 @@ def _keys(
         ("optimizer", str(values.get("optimizer", ""))),
         ("rate", number(values.get("learning_rate"))),
         ("batch", number(values.get("batch_size"))),
+        ("data", run.spec.data),
         ("best", number(best)),
         ("delta", number(best)),
         ("time", number(took)),
@@ -272,10 +332,27 @@ def _draws(run: RunLike) -> bool:
     return run.history.fold.step > 0 or run.state not in TERMINAL
 
 
+def at_work(runs: Sequence[RunLike]) -> list[RunLike]:
+    """Those that train now, or pause."""
+    return [run for run in runs if run.state in (RunState.RUNNING, RunState.PAUSED) and run.reading is None]
+
+
 def is_preset(card: ExerciseCard, name: str, run: RunLike) -> bool:
     """Whether a run has exactly the values of a preset."""
     values, _ = check(card.params, run.spec.params)
     return values == words.preset_values(card, name)
+
+
+def goals_for(card: ExerciseCard, data: str) -> list[Goal]:
+    """The goals by which runs with this data are judged."""
+    return [goal for goal in card.goals if not data or goal.data in ("", data_set_of(data))]
+
+
+def goals_by_data(card: ExerciseCard) -> list[list[Goal]]:
+    """The goals for each data set that has goals of its own; an exercise is done when all of one list are reached."""
+    sets = dict.fromkeys(goal.data for goal in card.goals if goal.data)
+    found = [[goal for goal in card.goals if goal.data in ("", name)] for name in sets]
+    return found or ([list(card.goals)] if card.goals else [])
 
 
 def duration(run: RunLike) -> float | None:
@@ -299,5 +376,5 @@ def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str,
         start = run.history.first_point_seconds or 2.0  # what comes later grows with the steps
         batch, before = values.get("batch_size"), run.spec.params.get("batch_size")
         scale = batch / before if isinstance(batch, int) and isinstance(before, int) and before > 0 else 1.0
-        return f"Next run: about {words.about(start + wanted * scale / speed)}, judging by run {run.number}", second
-    return "Time known after the first run", second
+        return f"Next run: {words.roughly(start + wanted * scale / speed)} (based on run {run.number})", second
+    return "Estimate after the first run", second

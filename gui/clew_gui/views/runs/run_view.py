@@ -41,6 +41,7 @@ class EmptyRunView(QWidget):
     """What to do while this exercise has no run."""
 
     guide_asked = Signal()
+    code_asked = Signal()
 
     def __init__(self, look: Appearance) -> None:
         super().__init__()
@@ -48,10 +49,14 @@ class EmptyRunView(QWidget):
         self._text = label("", "body", "2", wrap=True)
         self._guide = Button(look, "Read the guide first", "", "script", "Open the guide (Ctrl+1)")
         self._guide.clicked.connect(self.guide_asked)
-        press = label("or press <b>Run</b> at the right, Ctrl+Enter", "body", "2")
-        press.setTextFormat(Qt.TextFormat.RichText)
-        buttons = row(self._guide, 8, press, None, gap=6)
+        self._code = Button(look, "Show the file", "", "code", "Show the file at the line of the error (Ctrl+U)")
+        self._code.clicked.connect(self.code_asked)
+        self._code.hide()
+        self._press = label("or press <b>Run</b> at the right, Ctrl+Enter", "body", "2")
+        self._press.setTextFormat(Qt.TextFormat.RichText)
+        buttons = row(self._guide, self._code, 8, self._press, None, gap=6)
         card = frame("card", column(self._title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))
+        self._high, self._broken = True, False
         self._steps = QWidget()
         box = row(gap=12, parent=self._steps)
         for number, head, text in _STEPS:
@@ -64,14 +69,26 @@ class EmptyRunView(QWidget):
     def show_card(self, card: ExerciseCard, first: bool, more: bool = False) -> None:
         """Words for this exercise; ``first`` when no exercise has a run yet, ``more`` while earlier runs are read."""
         nothing = "Nothing has run yet. Start with this one." if first else "No run of this exercise yet."
-        self._title.setText("Reading earlier runs…" if more else nothing)
-        self._text.setText(unbroken(card.summary or card.subtitle))
+        wrong = card.problem
+        if wrong is not None:
+            self._title.setText("This exercise cannot run yet.")
+            again = "Clew reads it again as soon as it is saved." if card.source else ""
+            self._text.setText(" ".join(filter(None, (wrong.text, wrong.hint, again))))
+        else:
+            self._title.setText("Loading earlier runs…" if more else nothing)
+            self._text.setText(unbroken(card.summary or card.subtitle))
+        self._broken = wrong is not None
+        self._steps.setVisible(not self._broken and self._high)
+        self._press.setVisible(wrong is None)
+        self._guide.setVisible(bool(card.guide))
+        self._code.setVisible(wrong is not None and bool(card.source))
         reading = reading_minutes(card.guide)
         self._guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
 
     def make_room(self, height: int) -> None:
         """The three steps go when the plots need the place."""
-        self._steps.setVisible(height >= LOW)
+        self._high = height >= LOW
+        self._steps.setVisible(self._high and not self._broken)
 
 
 class PlotControls(QWidget):
@@ -192,6 +209,17 @@ class PlotControls(QWidget):
         self.pages.button("pictures").setVisible(pictures)
         self._choose_page()
         self._make_room()
+
+    def wish(self) -> str:
+        """The page that a person chose; empty for none."""
+        return self._wish
+
+    def recall(self, unit: str, page: str) -> None:
+        """The x axis and the page of the window before."""
+        if unit in dict(UNITS):
+            self.units.choose(unit)
+        if page in dict(PAGES):
+            self._page_chosen(page)
 
     def _page_chosen(self, page: str) -> None:
         self._wish = page

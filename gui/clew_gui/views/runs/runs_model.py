@@ -33,6 +33,7 @@ class RunRow(msgspec.Struct, frozen=True):
     reached: bool
     time: str
     where: str
+    data: str = ""
     name: str = ""
     delta: str = ""
     more: tuple[tuple[str, str], ...] = ()
@@ -58,6 +59,7 @@ COLUMNS = (
     TableColumn("optimizer", "Optimizer", False, 15, lambda r: r.optimizer),
     TableColumn("rate", "Rate", True, 8, lambda r: r.rate),
     TableColumn("batch", "Batch", True, 6, lambda r: r.batch),
+    TableColumn("data", "Data", False, 9, lambda r: r.data),
     TableColumn("best", "Best", True, 11, lambda r: r.best),
     TableColumn("delta", "To baseline", True, 11, lambda r: r.delta),
     TableColumn("time", "Time", True, 6, lambda r: r.time),
@@ -127,6 +129,15 @@ class RunsModel(QAbstractTableModel):
             if self._sort[0] not in {one.key for one in columns}:
                 self._sort = ("run", True)
             self.endResetModel()
+
+    def sorting(self) -> tuple[str, bool]:
+        """The column that rows are sorted by, and whether downwards."""
+        return self._sort
+
+    def recall(self, sorting: tuple[str, bool]) -> None:
+        """Sort as in the window before; for a table that is not made yet."""
+        if sorting[0] in {column.key for column in COLUMNS}:
+            self._sort = sorting
 
     def _insert(self, new: RunRow) -> None:
         place = self._sorted([*self._rows, new]).index(new)
@@ -205,7 +216,9 @@ class RunsModel(QAbstractTableModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return column.text(row)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return "Show or hide this run in the plots (Space)" if column.key == "run" else column.text(row)
+            if column.key == "run":
+                return "Show or hide this run in the plots (Space)"
+            return f"{column.text(row)}\nData: {row.data}" if column.key == "state" else column.text(row)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         if role == Qt.ItemDataRole.CheckStateRole and column.key == "run":

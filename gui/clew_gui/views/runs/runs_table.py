@@ -19,7 +19,7 @@ from clew_gui.views.theme.icons import pixmap, state_look
 from clew_gui.views.theme.parts import Appearance, draw_swatch
 from clew_gui.views.theme.theme import FontKind, font
 
-_FIRST_TO_GO = ("batch", "where", "time", "delta")
+_FIRST_TO_GO = ("batch", "where", "time", "data", "delta")
 """Optimizer and rate stay: they tell most runs apart."""
 _PAD = 10
 
@@ -68,7 +68,9 @@ class RunsTable(QTableView):
         head.setFixedHeight(head_height(self.fontMetrics().height()))
         head.setHighlightSections(False)
         head.setMinimumSectionSize(30)
-        head.setSortIndicator(0, Qt.SortOrder.DescendingOrder)
+        key, down = self._runs.sorting()
+        order = Qt.SortOrder.DescendingOrder if down else Qt.SortOrder.AscendingOrder
+        head.setSortIndicator(next((n for n, one in enumerate(self._runs.columns) if one.key == key), 0), order)
         head.setAccessibleName("Columns of the runs table")
         head.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         head.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)

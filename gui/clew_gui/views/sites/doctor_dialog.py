@@ -72,6 +72,15 @@ class StepRow(QWidget):
             role = "badNote" if step.state == "wrong" else "warnNote"
             box.addLayout(row(28, _stretched(frame(role, column(words, margins=(14, 9, 14, 9)))), gap=0))
         self.setAccessibleName(f"{step.title}: {step.text} {step.mend}".strip())
+        self._name, self._text, self._titles = name, text, [step.title]
+
+    def add(self, step: Step) -> None:
+        """Another step that was not looked at, for the same reason: both are one line, which names them all."""
+        self._titles.append(step.title)
+        names = ", ".join(dict.fromkeys(self._titles))
+        self._name.setText(f"{len(self._titles)} checks")
+        self._text.setText(f"{self.step.text} Not checked: {names}.")
+        self.setAccessibleName(f"{self._name.text()}: {self._text.text()}")
 
 
 def _stretched(widget: QWidget) -> QWidget:
@@ -94,6 +103,8 @@ class DoctorDialog(Dialog):
         self._work: BackgroundWork[Step] | None = None
         self.steps: list[Step] = []
         self._first_wrong: StepRow | None = None
+        self._open: StepRow | None = None
+        """What was not checked last: others for the same reason are told in its line."""
         self.count = label("", "body", "2")
         self.add(self.count)
         self._list = panel()
@@ -127,7 +138,7 @@ class DoctorDialog(Dialog):
         """Look at everything again; ``node``: also with a small job."""
         self.stop()
         self.steps.clear()
-        self._first_wrong = None
+        self._first_wrong = self._open = None
         while (item := self._rows.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
@@ -159,7 +170,12 @@ class DoctorDialog(Dialog):
 
     def _found(self, step: Step) -> None:
         self.steps.append(step)
+        if step.state == "open" and self._open is not None and self._open.step.text == step.text:
+            self._open.add(step)
+            self._tell()
+            return
         line = StepRow(self._look, step)
+        self._open = line if step.state == "open" else None
         self._rows.insertWidget(self._rows.count() - 1, line)
         if step.state == "wrong" and self._first_wrong is None:
             self._first_wrong = line
@@ -202,11 +218,11 @@ class DoctorDialog(Dialog):
 
 
 def told(steps: list[Step], busy: bool) -> str:
-    """The sum of it: "6 right, 1 to fix, still checking …"."""
+    """The sum of it: "6 passed, 1 failed, still checking …"."""
     counts = {state: sum(step.state == state for step in steps) for state in _LOOKS}
-    parts = [f"{counts['right']} right"] if counts["right"] else []
+    parts = [f"{counts['right']} passed"] if counts["right"] else []
     parts += [f"{counts['note']} worth knowing"] if counts["note"] else []
-    parts += [f"{counts['wrong']} to fix"] if counts["wrong"] else []
+    parts += [f"{counts['wrong']} failed"] if counts["wrong"] else []
     parts += [f"{counts['open']} not checked"] if counts["open"] else []
     if busy:
         return ", ".join([*parts, "still checking …"]) if parts else "Looking …"

@@ -127,7 +127,7 @@ class SitesDialog(Dialog):
         self.name.setToolTip("The name in commands and of the file: small letters, digits, - and _")
         self.name.textChanged.connect(lambda _text: self._edited())
         self._name_line = QWidget()
-        words = label("Name")
+        words = label("Short name")
         words.setFixedWidth(LABELS)
         words.setBuddy(self.name)
         line = row(words, self.name, gap=10, margins=(2, 0, 24, 0), parent=self._name_line)

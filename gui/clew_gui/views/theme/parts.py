@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
@@ -15,7 +16,9 @@ from PySide6.QtWidgets import (
     QLabel,
     QLayout,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
+    QSplitter,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -143,6 +146,37 @@ def tab_from(place: QWidget, added: QWidget) -> None:
         if widget.focusPolicy() != Qt.FocusPolicy.NoFocus:
             QWidget.setTabOrder(before, widget)
             before = widget
+
+
+def tab_in_order(whole: QWidget) -> None:
+    """Let Tab go through everything in ``whole`` as the eye does: as its layouts have it, row by row."""
+    found = list(_in_order(whole))
+    for before, after in pairwise(found):
+        QWidget.setTabOrder(before, after)
+
+
+def _in_order(widget: QWidget) -> Iterator[QWidget]:
+    """What Tab can reach of ``widget``; the parts of a control of Qt's own, which has no layout, go with it."""
+    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+        yield widget
+    if isinstance(widget, QSplitter):
+        for inside in filter(None, map(widget.widget, range(widget.count()))):
+            yield from _in_order(inside)
+    elif isinstance(widget, QScrollArea):
+        inner = widget.widget()
+        yield from _in_order(inner) if inner is not None else ()
+    else:
+        yield from _of_layout(widget.layout())
+
+
+def _of_layout(layout: QLayout | None) -> Iterator[QWidget]:
+    for number in range(layout.count() if layout is not None else 0):
+        item = layout.itemAt(number) if layout is not None else None
+        inside = item.widget() if item is not None else None
+        if inside is not None:
+            yield from _in_order(inside)
+        elif item is not None:
+            yield from _of_layout(item.layout())
 
 
 # --- Text -------------------------------------------------------------------------------------------------------------

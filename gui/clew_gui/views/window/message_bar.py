@@ -1,10 +1,11 @@
-"""The strip under the top bar: what went wrong, why, what to do now; can be copied. Also notes with an undo."""
+"""Messages that lie over the window and move nothing: what went wrong, why, what to do now; and notes with an undo."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from PySide6.QtCore import QTimer
+import msgspec
+from PySide6.QtCore import QEvent, QObject, QPoint, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QWidget
 
@@ -15,6 +16,23 @@ from clew_shared.base.problem import Problem
 NOTE_MS = 20_000
 _POINTED_MS = 2_000
 _MOST = 50
+_WIDEST = 720
+_MARGIN = 16
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """A button of a message: its words, and what it does."""
+
+    text: str
+    act: Callable[[], object]
+
+
+class _Message(msgspec.Struct, frozen=True):
+    """A problem, with the exercise and the run that it is about; empty for the window as a whole."""
+
+    problem: Problem
+    run: str = ""
+    exercise: str = ""
 
 
 class _Strip(QFrame):
@@ -26,26 +44,34 @@ class _Strip(QFrame):
         self.text = label("", "strong", wrap=True)
         self.hint = label("", "body", "2", wrap=True)
         self.count = label("", "caption", "3")
+        self.help = Button(look, "Show log")
         self.undo = Button(look, "Undo", "quiet", "reset", "Undo the last action (Ctrl+Z)")
         self.copy = IconButton(look, "copy", "Copy the message")
         self.gone = IconButton(look, "cross", "Dismiss the message", size=14)
         texts = column(self.text, self.hint, gap=2)
-        items = (self.glyph, texts, self.count, self.undo, self.copy, self.gone)
-        row(*items, gap=10, margins=(14, 6, 8, 6), parent=self).setStretch(1, 1)
+        items = (self.glyph, texts, self.count, self.help, self.undo, self.copy, self.gone)
+        row(*items, gap=10, margins=(14, 8, 8, 8), parent=self).setStretch(1, 1)
 
 
 class MessageBar(QWidget):
-    """One message at a time, the newest first; older ones come back when it is dismissed."""
+    """One message at a time, the newest first; older ones come back when it is dismissed.
+
+    It lies over the lower end of ``over``, whose widgets stay where they are. A problem stays until it is read, and is
+    shown only while its exercise is open; ``remedy`` gives the button that helps, if there is one.
+    """
 
     def __init__(self, look: Appearance) -> None:
         super().__init__()
-        self._problems: list[Problem] = []
+        self._messages: list[_Message] = []
+        self._exercise = ""
         self._noted = False
         self._undo: Callable[[], None] | None = None
         self._lapse: Callable[[], None] | None = None
         self._look = look
         self._made: _Strip | None = None
-        self._place = column(margins=(16, 8, 16, 0), parent=self)
+        self._over: QWidget | None = None
+        self._place = column(parent=self)
+        self.remedy: Callable[[Problem, str], Remedy | None] = lambda _problem, _run: None
         self._timer = QTimer(self)
         self._timer.setObjectName("message lapse")
         self._timer.setSingleShot(True)
@@ -57,6 +83,7 @@ class MessageBar(QWidget):
         """Made for the first message: mostly there is none."""
         if self._made is None:
             self._made = _Strip(self._look)
+            self._made.help.clicked.connect(self._help)
             self._made.undo.clicked.connect(self.undo)
             self._made.copy.clicked.connect(self.copy)
             self._made.gone.clicked.connect(self.dismiss)
@@ -64,32 +91,85 @@ class MessageBar(QWidget):
             tab_from(self, self._made)
         return self._made
 
+    # --- Its place ----------------------------------------------------------------------------------------------------
+
+    def lie_over(self, over: QWidget, whole: QWidget) -> None:
+        """Be a child of ``whole`` and lie over the lower end of ``over``."""
+        self._over = over
+        self.setParent(whole)
+        for widget in (over, whole):
+            widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow what it lies over."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and self.isVisible():
+            QTimer.singleShot(0, self, self._put)
+        return super().eventFilter(watched, event)
+
+    def _put(self) -> None:
+        over, whole = self._over, self.parentWidget()
+        if over is None or whole is None:
+            return
+        width = min(_WIDEST, over.width() - 2 * _MARGIN)
+        self._place.activate()
+        height = max(self.heightForWidth(width), self.minimumSizeHint().height())
+        corner = over.mapTo(whole, QPoint((over.width() - width) // 2, over.height() - height - _MARGIN))
+        self.setGeometry(corner.x(), corner.y(), width, height)
+        self.raise_()
+
     # --- Problems -----------------------------------------------------------------------------------------------------
 
-    def show_problems(self, problems: tuple[Problem, ...]) -> None:
-        """Add problems; the same one twice in a row is shown once."""
+    def show_problems(self, problems: Iterable[Problem], run: str = "", exercise: str = "") -> None:
+        """Add problems; the same one twice in a row is shown once. ``run`` and ``exercise`` say what they are about."""
         for found in problems:
-            if not self._problems or self._problems[-1] != found:
-                self._problems.append(found)
-        del self._problems[:-_MOST]
+            new = _Message(found, run, exercise)
+            if not self._messages or self._messages[-1] != new:
+                self._messages.append(new)
+        del self._messages[:-_MOST]
         self._show()
 
     def problems(self) -> tuple[Problem, ...]:
         """What is waiting to be read, newest last."""
-        return tuple(self._problems)
+        return tuple(one.problem for one in self._messages)
+
+    def open_exercise(self, exercise: str) -> None:
+        """Show what belongs to another exercise; the rest waits until its own is opened again."""
+        self._exercise = exercise
+        if not self._noted:
+            self._show()
+
+    def forget(self, run: str) -> None:
+        """The run is gone, or goes on: what was said of it counts no longer."""
+        self._messages = [one for one in self._messages if one.run != run]
+        if not self._noted:
+            self._show()
+
+    def lapse_of(self, kind: str) -> None:
+        """Problems whose code begins so count no longer: what they are about was read again."""
+        self._messages = [one for one in self._messages if not one.problem.code.startswith(kind)]
+        if not self._noted:
+            self._show()
+
+    def _here(self) -> list[_Message]:
+        return [one for one in self._messages if one.exercise in ("", self._exercise)]
 
     def _show(self) -> None:
-        if not self._problems:
+        here = self._here()
+        if not here:
             self.setVisible(self._noted)
             return
         self.lapse()
-        now = self._problems[-1]
-        more = len(self._problems) - 1
-        self._dress("badNote", "s_failed", "bad", now.text, now.hint)
+        now, more = here[-1], len(here) - 1
+        remedy = self.remedy(now.problem, now.run)
+        self._dress("badNote", "s_failed", "bad", now.problem.text, now.problem.hint)
         self._strip.count.setText(f"{more} more" if more else "")
+        self._strip.help.setVisible(remedy is not None)
+        if remedy is not None:
+            self._strip.help.set_words(remedy.text)
         self._strip.undo.hide()
         self._strip.copy.show()
         self.show()
+        self._put()
 
     def _dress(self, role: str, glyph: str, tone: str, text: str, hint: str) -> None:
         set_property(self._strip, role)
@@ -100,10 +180,19 @@ class MessageBar(QWidget):
         self._strip.count.setText("")
         self.setAccessibleName(f"Message: {text} {hint}".strip())
 
+    def _help(self) -> None:
+        """Do what helps; the message has been read."""
+        now = self._here()[-1]
+        remedy = self.remedy(now.problem, now.run)
+        self.dismiss()
+        if remedy is not None:
+            remedy.act()
+
     def copy(self) -> None:
         """The message as text, with its code, to the clipboard."""
-        now = self._problems[-1] if self._problems else None
-        if now is not None:
+        here = self._here()
+        if here:
+            now = here[-1].problem
             parts = [now.text, now.hint, f"({now.code}{', ' + now.where if now.where else ''})"]
             QGuiApplication.clipboard().setText("\n".join(part for part in parts if part))
 
@@ -111,8 +200,8 @@ class MessageBar(QWidget):
         """Read; the one before it comes back."""
         if self._noted:
             self.lapse()
-        elif self._problems:
-            self._problems.pop()
+        elif self._here():
+            self._messages.remove(self._here()[-1])
         self._show()
 
     # --- Notes --------------------------------------------------------------------------------------------------------
@@ -125,8 +214,10 @@ class MessageBar(QWidget):
         self._undo, self._lapse, self._noted = undo, lapse, True
         self._dress("note", "info", "accent", text, hint)
         self._strip.undo.setVisible(undo is not None)
+        self._strip.help.hide()
         self._strip.copy.hide()
         self.show()
+        self._put()
         self._timer.start(NOTE_MS)
 
     def undo(self) -> None:
@@ -143,12 +234,12 @@ class MessageBar(QWidget):
         self._timer.stop()
         if lapse is not None:
             lapse()
-        if not self._problems:
+        if not self._here():
             self.hide()
 
     def _note_is_over(self) -> None:
-        """The problem that stood there before the note comes back. Not while someone points at it: what is below would
-        move under the pointer, and the click would hit something else."""
+        """The problem that stood there before the note comes back. Not while someone points at it: the click would hit
+        what is below."""
         if self.underMouse():
             self._timer.start(_POINTED_MS)
             return

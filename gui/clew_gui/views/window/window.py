@@ -16,7 +16,7 @@ from clew_gui.views.presentation.menu_entries import MenuActions
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height
-from clew_gui.views.theme.parts import Appearance, IconButton, column, lay_out_now, line, panel
+from clew_gui.views.theme.parts import Appearance, IconButton, column, lay_out_now, line, panel, tab_in_order
 from clew_gui.views.window.bars import ExerciseHead, StatusLine, TopBar
 from clew_gui.views.window.message_bar import MessageBar
 from clew_gui.views.window.window_state import WindowState
@@ -59,7 +59,7 @@ def _late_page() -> QWidget:
 
 
 class MainWindow(QMainWindow):
-    """Top bar, message bar, three columns, status line. ``closing`` is asked before it closes and may say no."""
+    """Top bar, three columns with messages over them, status line. ``closing`` is asked before it closes."""
 
     theme_worn = Signal()
     painted = Signal()
@@ -117,8 +117,9 @@ class MainWindow(QMainWindow):
         self.next_run.setMinimumWidth(290)
         work.setMinimumHeight(320)
         whole = panel()
-        box = column(self.top, line(), self.messages, self._columns, line(), self.status, gap=0, parent=whole)
+        box = column(self.top, line(), self._columns, line(), self.status, gap=0, parent=whole)
         box.setStretchFactor(self._columns, 1)
+        self.messages.lie_over(self._rows, whole)
         self.setCentralWidget(whole)
         self.head.tab_chosen.connect(self._show_tab)
         self.bottom.filled.connect(self._apply_folds)
@@ -201,6 +202,17 @@ class MainWindow(QMainWindow):
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()
         self.activateWindow()
+
+    def toggle_full_screen(self) -> None:
+        """The whole screen, or the window as it was."""
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+        self.actions_["full_screen"].setChecked(self.isFullScreen())
+
+    def order_tabs(self) -> None:
+        """Tab goes as the eye does; messages come last but the form: they lie over the lower end of the centre."""
+        whole = self.centralWidget()
+        if whole is not None:
+            tab_in_order(whole)
 
     def fit_into(self, room: QRect) -> None:
         """No larger than ``room``, the part of the screen that is free, and inside it."""

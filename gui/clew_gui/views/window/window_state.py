@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 
+from clew_gui.views.runs.run_choices import ChoicesMemory
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem
 from clew_shared.params import Value
@@ -26,7 +27,10 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
     window folds panels by itself unless someone said otherwise for small windows. ``pinned`` holds the run that was
     pinned by hand as baseline, or "none", by exercise. ``place`` is where the last run went (empty: this computer), and
-    ``asked`` what was asked of a site's scheduler otherwise than usual, by site.
+    ``asked`` what was asked of a site's scheduler otherwise than usual, by site. ``data`` is the lab's data set or file
+    (empty: what each exercise takes first, as far as it is there), ``data_folder`` where a file was chosen last;
+    ``runs`` are the runs that were selected and drawn and ``forms`` what the form said (tables of run specs), by
+    exercise; ``sort`` is the column of the runs table and whether it is sorted downwards.
     ``columns`` are the columns of the runs table that were shown or hidden by hand.
     """
 
@@ -47,6 +51,14 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     asked: dict[str, dict[str, Value]] = {}
     columns: dict[str, bool] = {}
+    data: str = ""
+    data_folder: str = ""
+    runs: dict[str, ChoicesMemory] = {}
+    forms: dict[str, dict[str, Any]] = {}
+    sort: tuple[str, bool] = ("run", True)
+    log_shown: bool = False
+    unit: str = "step"
+    page: str = ""
 
 
 class Memory(Protocol):

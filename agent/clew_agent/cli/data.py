@@ -1,0 +1,44 @@
+"""``clew-agent data``: reads a file of data as a run would, and says what is in it or what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import msgspec
+
+from clew_agent.datasets.load import load
+from clew_agent.datasets.search import find_search
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import Problem, ProblemError
+
+
+class DataReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was found: the name of the set and how many samples it has, or the ``problem``."""
+
+    name: str = ""
+    train: int = 0
+    validation: int = 0
+    test: int = 0
+    problem: Problem | None = None
+
+
+def data(argv: Sequence[str]) -> int:
+    """``clew-agent data NAME|PATH``: a sentence, with ``--json`` one line for programs; 2 for what cannot be used."""
+    parser = argparse.ArgumentParser(prog="clew-agent data", description="Check a data set or a file of data.")
+    parser.add_argument("data", metavar="NAME|PATH", help="mnist, digits, a file or a folder")
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+    options = parser.parse_args(list(argv))
+    try:
+        found = load(options.data, find_search(find_places()))
+    except ProblemError as error:
+        if not options.json:
+            raise
+        print(msgspec.json.encode(DataReport(problem=error.problems[0])).decode())
+        return 2
+    report = DataReport(found.name, len(found.train), len(found.validation), len(found.test))
+    if options.json:
+        print(msgspec.json.encode(report).decode())
+    else:
+        print(f"{found.name}: {report.train:,} samples train, {report.validation:,} validate, {report.test:,} test.")
+    return 0

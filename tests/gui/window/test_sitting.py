@@ -1,0 +1,358 @@
+"""A sitting: what the window remembers from one to the next, and that nothing in it moves by itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.views.actions.dialogs import CodeDialog
+from clew_gui.views.window.window_state import FileMemory, Memory, WindowState
+from clew_shared.base.problem import Problem
+from clew_shared.cards import Catalogue, ExerciseCard, Goal
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RunSpec
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+from tests.gui.window.test_window import session_of, tick
+
+MORE = {"told_runs_go_on": True, "width": 1280, "height": 800}
+
+
+def looks(program: Program) -> dict[str, object]:
+    """What a person sees of the open exercise."""
+    window = program.window
+    QApplication.processEvents()
+    plots = program.shell.plots
+    assert plots is not None
+    return {
+        "title": window.head.title.text(),
+        "tab": window.head.tabs.currentIndex(),
+        "goal": window.head.goal.accessibleName(),
+        "card": window.run_view.card.title.text(),
+        "curves": {(style.run_id, style.label, style.selected) for style in plots.canvas.runs},
+        "unit": plots.canvas.view.unit,
+        "smoothing": window.run_view.controls.smoothing.value(),
+        "rows": [row.number for row in window.bottom.model.rows()],
+        "current": window.bottom.table.current(),
+        "log": window.bottom.tabs.currentIndex(),
+        "form": window.next_run.spec(),
+        "preset": window.next_run.preset.currentText(),
+        "data": window.next_run.data.currentText(),
+        "ticks": [
+            window.bottom.model.data(window.bottom.model.index(n, 0), Qt.ItemDataRole.CheckStateRole) for n in (0, 1)
+        ],
+    }
+
+
+def test_a_restart_in_the_middle_of_a_sitting_changes_nothing(open_window: Opener, tmp_path: Path) -> None:
+    session = fakes.example_session()
+    for exercise in ("linear-regression", "cnn", "cnn", "cnn"):
+        run = session.add(exercise, learning_rate=0.01)
+        run.begin(100)
+        run.end()
+    mine = tmp_path / "mine.npz"
+    rng = np.random.default_rng(1)
+    images, labels = rng.integers(0, 255, (60, 28, 28), dtype=np.uint8), np.arange(60, dtype=np.uint8) % 10
+    np.savez(mine, x_train=images, y_train=labels, x_test=images, y_test=labels)
+    memory: Memory = FileMemory(tmp_path / "window.toml")
+    memory.save_window(WindowState(**MORE))  # type: ignore[arg-type]
+    first = open_window(session, memory=memory)
+    desk, window = first.desk, first.window
+    numbers = {run.number: run.id for run in session.runs.values()}
+    window.next_run.use_file(str(mine))
+    window.next_run.form.row("steps").editor.set_value(2000)
+    desk.select(numbers[3])
+    desk.show_curve(numbers[5], True)
+    desk.show_curve(numbers[2], False)
+    window.bottom.table.sortByColumn(5, Qt.SortOrder.AscendingOrder)
+    window.run_view.controls.units.button("epoch").click()
+    window.run_view.controls.smoothing.setValue(20)
+    desk.open_exercise("cnn")
+    desk.select(numbers[9])
+    window.next_run.form.row("optimizer").editor.set_value("nadam")
+    desk.open_exercise("linear-regression")
+    desk.select(numbers[1])
+    before = {}
+    for exercise in ("linear-regression", "cnn", "softmax"):
+        desk.open_exercise(exercise)
+        before[exercise] = looks(first)
+    first.window.close()
+
+    again = open_window(session, memory=FileMemory(tmp_path / "window.toml"), exercise="")
+    assert looks(again) == before["softmax"]
+    for exercise in before:
+        again.desk.open_exercise(exercise)
+        assert looks(again) == before[exercise]
+
+
+def test_a_run_that_is_still_being_read_is_not_taken_for_one_at_work(open_window: Opener) -> None:
+    """Journals are read one after the other: half a journal ends while its run trained."""
+    session = fakes.FakeSession()
+    session.link.state = "CONNECTING"
+    program = open_window(session)
+    runs = [session.add() for _ in range(4)]
+    session.tell(new=frozenset(run.id for run in runs))
+    tick(program)
+    for run in (runs[1], runs[3], runs[0], runs[2]):
+        run.reading = 0.5
+        run.begin()
+        session.tell(states=frozenset({run.id}), new=frozenset({run.id}))
+        tick(program)
+        run.reading = None
+        run.end()
+        session.tell(states=frozenset({run.id}))
+        tick(program)
+    assert program.desk.scope.run() is runs[3], "the latest"
+
+
+def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    program = open_window(session, memory=None)
+    first, second = session.add(), session.add()
+    session.tell(new=frozenset((first.id, second.id)))
+    tick(program)
+    program.desk.select(first.id)
+    kept = program.desk.scope.board.left()
+    later = fakes.FakeSession()
+    later.link.state = "CONNECTING"
+    next_window = open_window(later)
+    next_window.desk.scope.board.recall(kept)
+    for run in (second, first):
+        later.runs[run.id] = run
+        later.tell(new=frozenset({run.id}))
+        tick(next_window)
+        assert next_window.desk.scope.run() is (first if run is first else None)
+
+    # One that is gone is waited for until all are known.
+    without = fakes.FakeSession()
+    without.link.state = "CONNECTING"
+    third = open_window(without)
+    third.desk.scope.board.recall(kept)
+    without.runs[second.id] = second
+    without.tell(new=frozenset({second.id}))
+    tick(third)
+    assert third.desk.scope.run() is None
+    without.link.state = "LIVE"
+    without.tell(link=True)
+    tick(third)
+    assert third.desk.scope.run() is second
+
+
+def test_messages_move_nothing_and_stay_until_they_are_read(
+    open_window: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window(fakes.example_session(), size=(1280, 800)).window
+    monkeypatch.setattr(window.messages, "underMouse", lambda: False)
+
+    def places() -> list[QRect]:
+        widgets: list[QWidget] = [window.next_run.run, window.next_run.slides, window.head, window.bottom, window.lab]
+        return [QRect(widget.mapTo(window, QPoint()), widget.size()) for widget in widgets]
+
+    before = places()
+    window.messages.show_problems((Problem("run.nan", "Loss became NaN. " * 20, "Take a smaller rate. " * 5),))
+    QApplication.processEvents()
+    assert places() == before
+    bar = window.messages
+    assert bar.isVisible()
+    assert window.rect().contains(QRect(bar.mapTo(window, QPoint()), bar.size()))
+    assert bar._strip.text.height() >= bar._strip.text.heightForWidth(bar._strip.text.width()), "all can be read"
+    bar._timer.timeout.emit()
+    assert bar.isVisible()
+    bar.show_note("Written.")
+    bar._timer.timeout.emit()
+    assert "Loss became NaN" in bar.accessibleName()
+    bar.dismiss()
+    assert not bar.isVisible()
+    assert places() == before
+
+
+def test_a_message_belongs_to_its_run(open_window: Opener) -> None:
+    program = open_window(fakes.example_session())
+    session, messages = session_of(program), program.window.messages
+    program.window.next_run.ask_run()
+    tick(program)
+    run = max(session.runs.values(), key=lambda one: one.number)
+    program.desk.select(next(iter(one.id for one in session.runs.values() if one.number == 2)))
+    run.begin()
+    run.end(RunState.FAILED, "Loss became NaN.")
+    session.tell(states=frozenset({run.id}))
+    program.desk.open_exercise("cnn")
+    tick(program)
+    assert not messages.isVisible()
+    program.desk.open_exercise("softmax")
+    assert "Loss became NaN" in messages.accessibleName()
+    messages._strip.help.click()
+    assert program.desk.scope.run() is run
+    assert program.window.bottom.shows_log()
+    assert messages.problems() == ()
+
+
+def test_a_double_click_runs_once(softmax: Program) -> None:
+    now = [100.0]
+    form = softmax.window.next_run
+    form.clock = lambda: now[0]
+    QTest.mouseDClick(form.run, Qt.MouseButton.LeftButton)
+    form.ask_run()
+    now[0] += 0.4
+    form.ask_run()
+    assert len(session_of(softmax).runs) == 1
+    form.form.row("steps").editor.set_value(7)
+    form.ask_run()
+    assert len(session_of(softmax).runs) == 2, "other values are another run"
+    now[0] += 0.6
+    form.ask_run()
+    assert len(session_of(softmax).runs) == 3
+
+
+def test_tab_follows_the_eye(open_window: Opener) -> None:
+    window = open_window(fakes.example_session()).window
+    window.lab.search.setFocus()
+    found: list[str] = []
+    for _ in range(120):
+        focus = QApplication.focusWidget()
+        assert focus is not None
+        name = focus.accessibleName()
+        if name in found and name == found[0]:
+            break
+        found.append(name)
+        QTest.keyClick(focus, Qt.Key.Key_Tab)
+    eye = [
+        "Exercises", "Views of this exercise", "Pause", "Smoothing", "Runs or log", "Runs of this exercise",
+        "Preset", "Optimizer", "Learning rate", "Schedule", "Batch size", "Order", "Steps",
+        "Evaluate every", "Where to run", "Data set", "Seed", "Run on this computer",
+    ]  # fmt: skip
+    assert [name for name in found if name in eye] == eye, found
+
+
+def test_a_search_without_a_match_says_so_and_escape_shows_all(softmax: Program) -> None:
+    lab = softmax.window.lab
+    QTest.keyClicks(lab.search, "zebra")
+    assert lab.none.text() == "No exercise matches “zebra”. Esc shows all."
+    assert lab.none.isVisible()
+    QTest.keyClick(lab.search, Qt.Key.Key_Escape)
+    assert lab.search.text() == ""
+    assert not lab.none.isVisible()
+    assert not lab.tree.topLevelItem(0).isHidden()  # type: ignore[union-attr]
+
+
+# --- Data -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("home")
+def test_a_file_that_is_no_data_set_is_found_out_before_a_run(softmax: Program, tmp_path: Path, qtbot: QtBot) -> None:
+    form = softmax.window.next_run
+    theme = tmp_path / "theme.py"
+    theme.write_text('"""Design tokens."""\n')
+    form.use_file(str(theme))
+    assert not form.run.isEnabled(), "it is being looked into"
+    qtbot.waitUntil(lambda: "is not a data set that Clew can read" in form.run.toolTip(), timeout=30_000)
+    assert form._sets.choose.isVisible()
+    assert "mnist.pkl.gz" in form._sets.said.text()
+    form.use_data("digits")
+    assert form.run.isEnabled()
+    assert not form._sets.choose.isVisible()
+
+
+def both() -> Catalogue:
+    """Softmax with goals for either data set."""
+
+    def goal(name: str, value: float, data: str) -> Goal:
+        return Goal(id=name, text=f"{value:.0%}", metric="test_accuracy", op=">=", value=value, which="best", data=data)
+
+    card: ExerciseCard = fakes.card(goals=(goal("large", 0.92, "mnist"), goal("small", 0.9, "digits")))
+    return Catalogue(chapters=("Convergence",), exercises=(card,), version="test")
+
+
+def test_a_goal_belongs_to_its_data_set(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    program = open_window(session, catalogue=both())
+    window = program.window
+    runs = [session.add(), session.add()]
+    for run, data, value in zip(runs, ("mnist", "digits"), (0.91, 0.95), strict=True):
+        run.spec = RunSpec(exercise="softmax", run=run.id, data=data)
+        run.begin()
+        run.train(50)
+        run.evaluate(value)
+        run.end()
+    session.tell(new=frozenset(run.id for run in runs))
+    tick(program)
+    assert window.head.goal.accessibleName() == "Goal 92%"
+    rows = {row.number: row for row in window.bottom.model.rows()}
+    assert (rows[1].reached, rows[1].data, rows[2].reached, rows[2].data) == (False, "MNIST", True, "Digits")
+    state = window.bottom.model.index(1, 1)
+    assert window.bottom.model.data(state, Qt.ItemDataRole.ToolTipRole).endswith("\nData: MNIST")
+    window.next_run.use_data("digits")
+    assert window.head.goal.accessibleName() == "Goal 90% reached"
+    assert window.head.goal.toolTip().splitlines()[0] == "Needs MNIST: 92%"
+    assert window.run_view.card.data.accessibleName() == "Data set: Digits, built in"
+    for run in runs:
+        program.desk.show_curve(run.id, True)
+    assert program.shell.plots is not None
+    QApplication.processEvents()
+    labels = [style.label for style in program.shell.plots.canvas.runs]
+    assert [label.rpartition(", ")[2] for label in labels] == ["MNIST", "Digits"]
+
+
+def test_the_form_has_no_combo_that_ends_in_dots(open_window: Opener) -> None:
+    window = open_window(size=(1280, 800)).window
+    window.next_run.use_file(sys.executable)
+    assert isinstance(window.next_run.data, QComboBox)
+    assert window.next_run.data.currentText() == Path(sys.executable).name
+
+
+# --- The teacher's folder ---------------------------------------------------------------------------------------------
+
+
+def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softmax: Program) -> None:
+    window, session = softmax.window, session_of(softmax)
+    source = "".join(f"x{number} = {number}\n" for number in range(1, 120))
+    text = "own.py, line 67: SyntaxError: invalid syntax."
+    broken = Problem("exercise.broken", text, "Fix the file.", "own.py:67")
+    before = fakes.catalogue()
+
+    def folder_has(card: ExerciseCard) -> None:
+        session.tell(catalogue=Catalogue(chapters=before.chapters, exercises=(*before.exercises, card)))
+        tick(softmax)
+
+    own = fakes.card(id="own", title="own.py", guide="", source=source, problem=broken)
+    folder_has(own)
+    softmax.desk.open_exercise("own")
+    assert not window.next_run.run.isEnabled()
+    assert window.next_run.run.toolTip() == text
+    assert window.run_view.hello._title.text() == "This exercise cannot run yet."
+    assert not window.run_view.hello._guide.isVisible()
+    window.run_view.hello._code.click()
+    (dialog,) = window.findChildren(CodeDialog)
+    QApplication.processEvents()
+    code = dialog.text
+    assert code.textCursor().blockNumber() == 66
+    assert 0 < code.cursorRect().top() < code.viewport().height()
+    assert code.viewport().geometry().left() > code.fontMetrics().horizontalAdvance("119"), "room for the numbers"
+    assert len(code.extraSelections()) == 1
+    window.messages._strip.help.click()
+    assert session.asked == [("reload",)]
+    reading = Problem("exercise.reading", "own.py is being read.", "This takes some seconds.", "own.py")
+    folder_has(fakes.card(id="own", title="own.py", guide="", source=source, problem=reading))
+    assert window.next_run.run.toolTip() == "own.py is being read."
+    assert window.messages.problems() == ()
+    folder_has(fakes.card(id="own", title="My own", source="x = 1\n"))
+    assert window.head.title.text() == "My own"
+    assert window.next_run.run.isEnabled()
+
+
+def test_keys_are_listed_by_group_with_those_of_the_plots(softmax: Program) -> None:
+    groups = dict(softmax.window.actions_.shortcuts())
+    assert list(groups) == ["Lab", "Run", "Cluster", "View", "Help", "Plots", "Panels"]
+    assert ("Home", "Show everything again") in groups["Plots"]
+    softmax.window.actions_["full_screen"].trigger()
+    assert softmax.window.isFullScreen()
+    softmax.window.actions_["full_screen"].trigger()
+    assert not softmax.window.isFullScreen()
