@@ -5,6 +5,7 @@ A group is the runs that differ in nothing but the seed, or a single run. No Qt,
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ RESULT, STEPS_TO, SECONDS_TO = "best", "steps_to_target", "seconds_to_target"
 
 
 class ComparedRun(NamedTuple):
-    """A run to compare. ``name`` is what a person called it; ``version`` changes when its history went on."""
+    """A run to compare. ``name`` is what a person called it; ``version`` changes when its history went on; ``style`` is
+    that of its curve where it is drawn elsewhere as well, else -1."""
 
     id: str
     number: int
@@ -37,6 +39,7 @@ class ComparedRun(NamedTuple):
     settings: Mapping[str, Value]
     history: History
     version: object = None
+    style: int = -1
 
 
 class CompareWish(NamedTuple):
@@ -150,7 +153,10 @@ def compare_scene(
         for one in differences([group[0].settings for group in members])
         if wish.group is False or one.name != SEED
     ]
-    inks, legend = _inks([group[0].settings.get(wish.colour) for group in members], wish.colour, card)
+    if wish.colour:
+        inks, legend = _inks([group[0].settings.get(wish.colour) for group in members], wish.colour, card)
+    else:
+        inks, legend = _own_inks([group[0].style for group in members]), ()
     groups = tuple(
         _group(group, differ, metric, wish, ink, baseline in [run.id for run in group], cache)
         for group, ink in zip(members, inks, strict=True)
@@ -199,8 +205,6 @@ def _main(differ: Sequence[str]) -> list[str]:
 
 def _inks(values: Sequence[Value], name: str, card: ExerciseCard) -> tuple[list[Ink], tuple[tuple[Ink, str], ...]]:
     """A colour for each group, and the legend. Numbers that take three values or more are places on a scale."""
-    if not name:
-        return [Ink(None, place) for place in range(len(values))], ()
     numbers = sorted({float(value) for value in values if isinstance(value, int | float) and _is_number(value)})
     if len(numbers) >= 3:
         low, high, log = numbers[0], numbers[-1], numbers[0] > 0 and numbers[-1] > 20 * numbers[0]
@@ -213,6 +217,12 @@ def _inks(values: Sequence[Value], name: str, card: ExerciseCard) -> tuple[list[
     kinds = list(dict.fromkeys(value_words(name, value, card) for value in values))
     inks = [Ink(None, kinds.index(value_words(name, value, card))) for value in values]
     return inks, tuple((Ink(None, place), text) for place, text in enumerate(kinds))
+
+
+def _own_inks(styles: Sequence[int]) -> list[Ink]:
+    """Each group's colour is that of its first run in the other plots; those that have none take what is free."""
+    free = (place for place in itertools.count() if place not in styles)
+    return [Ink(None, style if style >= 0 else next(free)) for style in styles]
 
 
 def _is_number(value: Value) -> bool:

@@ -20,7 +20,7 @@ from clew_gui.base.state_words import STATE_WORDS, quantity, rate, spread_words
 from clew_gui.reports.answers import Answer, answered
 from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard, Goal
-from clew_shared.goals import check_goal
+from clew_shared.goals import check_goal, is_for
 from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.history import History
@@ -231,8 +231,10 @@ def _exercise(card: ExerciseCard, known: Mapping[str, str]) -> ExerciseFact:
 
 def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFact]:
     mine = [source for source in sources if source.spec.exercise == card.id]
-    for goal in card.goals:
-        results = [(check_goal(goal, source.history, card.metrics), source) for source in mine]
+    data = {_data_asked(one.spec, card) for one in mine}
+    judging = [goal for goal in card.goals if any(is_for(goal, one) for one in data)]
+    for goal in judging or card.goals:
+        results = [(check_goal(goal, one.history, card.metrics, _data_asked(one.spec, card)), one) for one in mine]
         result, source = max(results, key=lambda pair: (pair[0].reached, _nearness(goal, pair[0].value)))
         yield GoalFact(
             exercise=card.id,
@@ -243,6 +245,10 @@ def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFac
             sentence=result.text,
             run=source.history.fold.run,
         )
+
+
+def _data_asked(spec: RunSpec, card: ExerciseCard) -> str:
+    return spec.data or (card.datasets[0] if card.datasets else "")
 
 
 class DataUsed(NamedTuple):

@@ -88,7 +88,8 @@ class CompareActions(QObject):
         self._shown = (*known, wish, page)
         from clew_gui.plotting.compare import compare_scene
 
-        compared = [_compared(run, card) for run in runs]
+        styles = scope.styles()
+        compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
         if self._cache is not None:
             self.scene = compare_scene(compared, card, wish, scope.pinned(), self._cache)
             view.show_scene(self.scene, _said(len(runs), len(self.scene.groups)))
@@ -143,11 +144,11 @@ class CompareActions(QObject):
             save_picture(kind, path, self.scene, self.view.page(), title, self._window.look.theme, dpi)
 
 
-def _compared(run: RunLike, card: ExerciseCard) -> ComparedRun:
+def _compared(run: RunLike, card: ExerciseCard, style: int) -> ComparedRun:
     from clew_gui.plotting.compare import ComparedRun
 
     name, settings = words.name_of(run), settings_of(run.spec, card)
-    return ComparedRun(run.id, run.number, name, settings, run.history, _version(run))
+    return ComparedRun(run.id, run.number, name, settings, run.history, _version(run), style)
 
 
 def _version(run: RunLike) -> tuple[object, ...]:

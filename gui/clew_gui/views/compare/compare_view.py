@@ -102,7 +102,7 @@ class CompareView(QWidget):
         for box in (self.repeats, self.log):
             box.toggled.connect(lambda _on: self._edited())
         whole = QWidget()
-        row(self.pages, self.sets, self.repeats, self.log, None, copy, self.export, gap=9, parent=whole)
+        row(self.pages, self.sets, self.repeats, None, copy, self.export, gap=9, parent=whole)
         return whole
 
     def _second_row(self) -> QWidget:
@@ -123,7 +123,7 @@ class CompareView(QWidget):
             word.setBuddy(field)
         whole = QWidget()
         fields = (words[0], self.value, words[1], self.colour, self._x_word, self.across, words[2], self.target)
-        row(*fields, self.said, gap=7, parent=whole)
+        row(*fields, self.log, self.said, gap=7, parent=whole)
         return whole
 
     def _combo(self, name: str) -> QComboBox:

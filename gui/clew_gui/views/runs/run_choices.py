@@ -192,10 +192,12 @@ class RunChoices:
         if known is None or known[0] != state:
             from clew_shared.goals import check_goal
 
-            data = run.spec.data or self.defaults.get(run.spec.exercise, "")
-            known = (state, check_goal(goal, run.history, data=data).reached)
+            known = (state, check_goal(goal, run.history, data=self._data(run)).reached)
             self._goals[(run.id, goal.id)] = known
         return known[1]
+
+    def _data(self, run: RunLike) -> str:
+        return run.spec.data or self.defaults.get(run.spec.exercise, "")
 
     def beyond(self, goal: Goal, runs: Sequence[RunLike]) -> str:
         """That a run did better than a goal allows that asks for a value near another; empty where none did."""
@@ -203,7 +205,8 @@ class RunChoices:
             return ""
         from clew_shared.goals import check_goal
 
-        found = next((run for run in runs if run.state in TERMINAL and check_goal(goal, run.history).beyond), None)
+        ended = (run for run in runs if run.state in TERMINAL)
+        found = next((run for run in ended if check_goal(goal, run.history, data=self._data(run)).beyond), None)
         return f"Run {found.number} is better than the tolerance allows." if found is not None else ""
 
     def reached_by(self, goal: Goal, runs: Iterable[RunLike]) -> RunLike | None:
