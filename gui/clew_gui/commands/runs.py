@@ -94,6 +94,12 @@ class SeenRun(NamedTuple):
         return settings_of(self.spec, self.card) if self.spec is not None else {}
 
     @property
+    def data(self) -> str:
+        """The data set or the file's name; empty where it is not known or none was needed."""
+        default = self.card.datasets[0] if self.card is not None and self.card.datasets else ""
+        return ((self.spec.data if self.spec is not None else "") or default).rpartition("/")[2]
+
+    @property
     def facts(self) -> Facts:
         """What the filter sees."""
         history, note, fold = self.history, self.kept.note, self.history.fold if self.history is not None else None
@@ -149,7 +155,8 @@ def _table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Table:
     """One line for each run. What cannot be cut is the number, the state and the result."""
     wide = width >= _WIDE
     table = Table(box=None, pad_edge=False, header_style="bold")
-    heads = ("#", *(("Run",) if wide else ()), "Exercise", "State")
+    with_data = wide or len({run.data for run in seen}) > 1
+    heads = ("#", *(("Run",) if wide else ()), "Exercise", *(("Data",) if with_data else ()), "State")
     for head in heads:
         table.add_column(head, justify="right" if head == "#" else "left", no_wrap=True, min_width=len(head))
     table.add_column("Name or settings", min_width=12)
@@ -159,7 +166,7 @@ def _table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Table:
         table.add_column(head, justify="left" if head in ("Result", "Began") else "right", no_wrap=True)
     titles = titles_of(seen)
     for run in seen:
-        table.add_row(*_cells(run, titles.get(run.kept.folder.name, ""), more, wide))
+        table.add_row(*_cells(run, titles.get(run.kept.folder.name, ""), more, wide, with_data))
     return table
 
 
@@ -177,16 +184,17 @@ def titles_of(seen: Sequence[SeenRun]) -> dict[str, str]:
     return found
 
 
-def _cells(run: SeenRun, title: str, more: Sequence[str], wide: bool) -> list[str]:
+def _cells(run: SeenRun, title: str, more: Sequence[str], wide: bool, with_data: bool) -> list[str]:
     number, began = str(run.kept.number), _when(run.kept.started)
     first = [number, *([run.kept.folder.name[:8]] if wide else [])]
     if run.history is None:
-        return [*first, "", "Unreadable", run.why]
+        return [*first, "", *([""] if with_data else []), "Unreadable", run.why]
     history, fold, values = run.history, run.history.fold, run.facts.values
     asked = [_cell(run, name, values) for name in more]
     result, steps = main_result(history, run.card, named=wide), f"{fold.step:,}"
     took = words.duration(history.seconds)
-    row = [*first, fold.exercise, words.state_word(run.state), title, *asked]
+    data = [run.data] if with_data else []
+    row = [*first, fold.exercise, *data, words.state_word(run.state), title, *asked]
     return [*row, steps, result, took, began] if wide else [*row, result, began]
 
 

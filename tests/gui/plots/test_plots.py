@@ -300,7 +300,7 @@ def test_values_are_written_in_a_thread(panel: ConvergencePlots, qtbot: QtBot, t
     with (tmp_path / "a.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2000 + 1000 + 20 + 10
-    assert rows[0].keys() == {"run", "step", "metric", "value", "wall_time"}
+    assert rows[0].keys() == {"run", "name", "step", "metric", "value", "wall_time"}
     assert panel.save_csv(tmp_path / "b.csv") == len(rows)
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 

@@ -226,8 +226,8 @@ def test_tab_follows_the_eye(open_window: Opener) -> None:
         QTest.keyClick(focus, Qt.Key.Key_Tab)
     eye = [
         "Exercises", "Views of this exercise", "Pause", "Smoothing", "Runs or log", "Runs of this exercise",
-        "Preset", "Optimizer", "Learning rate", "Schedule", "Batch size", "Order", "Steps",
-        "Evaluate every", "Where to run", "Data set", "Seed", "Run on this computer",
+        "Preset", "Where to run", "Data set", "Optimizer", "Learning rate", "Schedule", "Batch size", "Order", "Steps",
+        "Seed", "Run on this computer",
     ]  # fmt: skip
     assert [name for name in found if name in eye] == eye, found
 

@@ -191,7 +191,6 @@ def show_study(
 def save_study(path: Path, study: StudySpec) -> None:
     """Write the study as TOML. Raises ``ProblemError`` where that cannot be done."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_toml(study), encoding="utf-8")
     except OSError as error:
         text = f"{path} could not be written: {error.strerror or error}."

@@ -12,7 +12,7 @@ from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.run.arguments import exercises_folder, parse_run
 from clew_gui.commands.run.study import run_study, save_study, study
-from clew_gui.session.kept_studies import study_file
+from clew_gui.session.kept_studies import keep_study
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec
@@ -63,8 +63,11 @@ def sweep(shell: CommandContext, argv: Sequence[str]) -> int:
     raise_all(check_study(new, card))
     new = msgspec.structs.replace(new, sweep=settled(asked, card))
     raise_all(check_study(new, card))
-    file = Path(options.save).expanduser() if options.save else study_file(shell.places, new.study)
-    save_study(file, new)
+    if options.save:
+        file = Path(options.save).expanduser()
+        save_study(file, new)
+    else:
+        file = keep_study(shell.places, new)
     (shell.note if request.json else shell.say)(f"The study is kept in {file}; to continue it: clew study {file}")
     return run_study(shell, new, card, known, request)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject
 
-from clew_gui.session.kept_studies import KnownRun, Progress, keep_study, kept_study, progress
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
@@ -14,6 +15,9 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, study_runs
+
+if TYPE_CHECKING:
+    from clew_gui.session.kept_studies import Progress
 
 
 class SweepActions(QObject):
@@ -73,6 +77,8 @@ class SweepActions(QObject):
 
     def start(self, study: StudySpec) -> None:
         """Keep the study, then ask for its runs where the form says: on a site in one job."""
+        from clew_gui.session.kept_studies import keep_study
+
         try:
             keep_study(self._places, study)
         except ProblemError as error:
@@ -85,6 +91,8 @@ class SweepActions(QObject):
 
     def selected(self) -> tuple[StudySpec, Progress] | None:
         """The sweep of the selected run with what is done of it; None where it belongs to none that is kept here."""
+        from clew_gui.session.kept_studies import KnownRun, kept_study, progress
+
         run, card = self._desk.scope.run(), self._desk.scope.card
         study = kept_study(self._places, run.spec.study) if run is not None else None
         if study is None or card is None or study.sweep is None:
