@@ -79,6 +79,7 @@ def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_resu
     board = dialog.board
     QTest.mousePress(board, Qt.MouseButton.LeftButton, pos=QPoint(60, 20))
     QTest.mouseMove(board, QPoint(board.width() - 20, board.height() - 30))
+    QTest.mouseRelease(board, Qt.MouseButton.LeftButton, pos=QPoint(board.width() - 20, board.height() - 30))
     dialog.go.click()
     drawn = form.prediction
     assert drawn is not None
