@@ -25,6 +25,7 @@ from clew_agent.node import operating_system
 from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import FAILED, FINISHED
 from clew_agent.node.host import processor
+from clew_agent.node.lean_import import spare_wrappers
 from clew_agent.peers.link import ChiefLink
 from clew_agent.peers.messages import (
     Block,
@@ -40,7 +41,6 @@ from clew_agent.peers.messages import (
     read_address,
 )
 from clew_agent.peers.port import PortKeeper
-from clew_agent.training.tensorflow_import import import_tensorflow
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
@@ -147,7 +147,7 @@ class _Work:
         return message
 
     def _run(self) -> None:
-        import_tensorflow()
+        spare_wrappers()
         from clew_agent.training.runtime import configure
 
         spec = read_spec(self._folder.spec_of(self._attempt))

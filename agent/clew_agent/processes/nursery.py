@@ -23,6 +23,7 @@ from pathlib import Path
 
 from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
+from clew_agent.node.lean_import import spare_wrappers
 from clew_agent.processes.guard import watch
 from clew_agent.processes.nursery_messages import (
     OWN_ENVIRONMENT,
@@ -38,7 +39,6 @@ from clew_agent.processes.nursery_messages import (
 )
 from clew_agent.processes.standby import UNUSED, StandbyTrainer, wait_as_guard
 from clew_agent.trainer import compile_cache
-from clew_agent.training.tensorflow_import import import_tensorflow
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.terminal import replace_missing_characters
@@ -96,7 +96,7 @@ class Warm:
 
     def __init__(self) -> None:
         # Imported here and not at the module's head, because that is the work that this process exists for.
-        import_tensorflow()
+        spare_wrappers()
         import numpy as np
 
         from clew_agent.datasets.cache import DataCache

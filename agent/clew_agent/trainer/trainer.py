@@ -31,6 +31,7 @@ from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.node.host import cores, processor
+from clew_agent.node.lean_import import spare_wrappers
 from clew_agent.peers.hosts import read_hosts
 from clew_agent.peers.messages import CHIEF, Cluster, Index
 from clew_agent.peers.peer import tf_config
@@ -48,7 +49,6 @@ from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits
 from clew_agent.trainer.time_limit import Timekeeper
-from clew_agent.training.tensorflow_import import import_tensorflow
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
@@ -352,7 +352,7 @@ class _Attempt:
         return result
 
     def _import(self, spec: RunSpec) -> tuple[AnyExercise, ExerciseCard]:
-        import_tensorflow()
+        spare_wrappers()
         try:
             from clew_agent.training.runtime import configure, share_gpus
         except ImportError as error:
