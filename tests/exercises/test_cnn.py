@@ -21,7 +21,7 @@ def context(step: int, rows: Rows) -> StepContext:
 
 
 @pytest.mark.needs("real-mnist")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_slides_values_give_the_slides_accuracy(real_mnist: DataSet) -> None:
     engine = make_engine(EXERCISE, {}, real_mnist)
     train(engine)
