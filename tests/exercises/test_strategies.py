@@ -10,7 +10,7 @@ import pytest
 
 from tests.exercises.spread import Case, Outcome, outcome, spread
 
-SOFTMAX = Case(exercise="softmax", values={"steps": 10, "batch_size": 50, "learning_rate": 0.1})
+SOFTMAX = Case(exercise="softmax", values={"steps": 10, "batch_size": 50, "learning_rate": 0.1, "evaluate_every": 100})
 CNN = Case(exercise="cnn", values={"steps": 10, "batch_size": 50})
 FULL = Case(
     exercise="cnn",

@@ -58,7 +58,7 @@ def runs(shell: CommandContext, argv: Sequence[str]) -> int:
     chosen = filtered(kept, options.filter, known, jobs)
     shown = chosen if options.all else chosen[-_SHOWN:]
     if options.json:
-        shell.say_json([_as_json(run.folder, known, jobs, run) for run in shown])
+        shell.say_json([{"number": run.number} | _as_json(run.folder, known, jobs, run.note) for run in shown])
         return OK
     console = shell.console()
     console.print(_table([look_at(run, known, jobs) for run in shown], _names(options.columns), console.width))
@@ -241,15 +241,19 @@ def show(shell: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     folder, jobs = find_run(shell.places, options.run), KeptJobs(shell.places)
     if options.json:
-        shell.say_json(_as_json(folder, cards(shell.places), jobs))
+        shell.say_json(_as_json(folder, cards(shell.places), jobs, _note(shell, folder)))
     else:
         _show(shell, folder, read_run(folder), jobs)
     return OK
 
 
+def _note(shell: CommandContext, folder: Path) -> RunNote:
+    return run_record(shell.places).notes.get(folder.name, RunNote())
+
+
 def _note_lines(shell: CommandContext, folder: Path) -> list[str]:
     """What a person wrote about the run."""
-    note = run_record(shell.places).notes.get(folder.name, RunNote())
+    note = _note(shell, folder)
     known = {"Name": note.name, "Tags": ", ".join(note.tags), "Note": note.note}
     return [f"{name:<18}{text}" for name, text in known.items() if text]
 
@@ -307,8 +311,8 @@ def _file_lines(folder: Path, history: History) -> list[str]:
     return lines
 
 
-def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, kept: KeptRun | None = None) -> dict[str, object]:
-    """``summary`` with the spec's settings and the goals; in lists, as ``kept``, with number, note and tags."""
+def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote) -> dict[str, object]:
+    """``summary`` with the spec's settings, the goals, and what a person wrote."""
     try:
         history = read_run(folder)
     except ProblemError as error:
@@ -328,8 +332,4 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, kept: KeptRun | Non
             found["cluster"] = setup_of(spec, card)._asdict()
     except ProblemError as error:
         found["problems"] = error.problems
-    if kept is None:
-        return found
-    note = kept.note
-    written = {"name": note.name or found.get("name", ""), "note": note.note, "tags": note.tags}
-    return {"number": kept.number} | found | written
+    return found | {"name": note.name or found.get("name", ""), "note": note.note, "tags": note.tags}
