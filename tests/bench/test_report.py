@@ -134,7 +134,7 @@ def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.M
 
 def test_all_benchmarks_are_known() -> None:
     first = ["start", "first", "site", "tunnel", "loops", "strategies", "servers", "kernels", "observation"]
-    assert names() == [*first, "peers", "journal", "plot", "99", "networks"]
+    assert names() == [*first, "peers", "journal", "plot", "compare", "99", "networks"]
 
 
 def test_a_table_lines_up() -> None:

@@ -37,6 +37,7 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from tests.cluster.mini import MiniCluster
+from tests.integration.agents import wait_for
 
 BOUND_S = 240.0
 """A job starts, the agent comes up, TensorFlow is imported: on a busy machine."""
@@ -149,6 +150,17 @@ def _open(session: Session) -> Iterator[Program]:
 def logins(places: Places) -> KeptLogins:
     """Those that stay after the programs of somebody who has these folders."""
     return KeptLogins(ssh_files(places))
+
+
+def end_logins(places: Places) -> None:
+    """End them all, also one that a program was still making when it closed."""
+    kept = logins(places)
+
+    def gone() -> bool:
+        kept.clear()
+        return not any(path.is_dir() for path in kept.folder.glob("*"))
+
+    wait_for(gone, "the end of all kept logins")
 
 
 class Program:

@@ -26,7 +26,7 @@ from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, Prompter, PromptKind
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
-from tests.cluster.journey import logins
+from tests.cluster.journey import end_logins
 from tests.cluster.mini import LIMIT_S, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
@@ -323,7 +323,7 @@ def test_password_and_code_are_asked_for_once(ill: Ill) -> None:
     assert not [one for one in findings if one.verdict is Verdict.BAD]
     again = ill.look(prompter=NobodyToAsk(), port=2222, modules=("tensorflow",))
     assert not [one for one in again if one.verdict is Verdict.BAD], "the login is kept"
-    logins(ill.places).clear()
+    end_logins(ill.places)
 
 
 def test_a_doctor_who_is_stopped_takes_the_job_back(ill: Ill) -> None:

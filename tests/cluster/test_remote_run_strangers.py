@@ -24,7 +24,7 @@ from clew_gui.ssh.prompts import Prompt, PromptKind
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.wire.channel import KEY_SUFFIX, Channel, Greeting, KeyPair
 from clew_shared.wire.messages import AgentAddress, GetStatus, Status
-from tests.cluster.journey import BOUND_S, Student, logins
+from tests.cluster.journey import BOUND_S, Student, end_logins, logins
 from tests.cluster.mini import MiniCluster
 from tests.integration.agents import wait_for
 from tests.integration.strangers import Endpoint, assert_nothing_of_ours, listen
@@ -97,7 +97,7 @@ def test_nobody_else_reads_a_secret_or_hears_a_byte(
         program.trains(run)  # nobody was disturbed
         program.stop(run)
         assert run.state is RunState.STOPPED
-    logins(student.places).clear()
+    end_logins(student.places)
 
 
 def _address(student: Student, job: str) -> AgentAddress:

@@ -40,7 +40,7 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, to_toml
-from tests.cluster.journey import ENDLESS, judge, logins
+from tests.cluster.journey import ENDLESS, end_logins, judge
 from tests.cluster.lookout import Lookout, counted_squeue, look_out
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 from tests.gui.program_end import end_program
@@ -169,7 +169,7 @@ def sit_down(
         one = Student(qtbot, places, cluster)
         yield one
         one.close()
-    logins(places).clear()
+    end_logins(places)
     for sleeper in psutil.Process().children():
         if sleeper.name() == "sleep":
             sleeper.kill()

@@ -26,7 +26,7 @@ from clew_gui.views.sites.site_bar import NodeRow
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places
-from tests.cluster.journey import logins
+from tests.cluster.journey import end_logins
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 from tests.cluster.test_window import answer
 from tests.gui.program_end import end_program
@@ -77,7 +77,7 @@ def student(cluster: MiniCluster, qtbot: QtBot, tmp_path: Path, monkeypatch: pyt
         one = Student(qtbot, places, cluster)
         yield one
         end_program(one.program)
-    logins(places).clear()
+    end_logins(places)
     for sleeper in psutil.Process().children():
         if sleeper.name() == "sleep":
             sleeper.kill()

@@ -234,7 +234,9 @@ class RunManager:
         elif not self._at_work(tracked):
             return Done(run=request.run)
         elif not self._control.reachable(request.run):
-            self._to_kill[request.run] = 0.0  # nothing to save yet, and nobody there who could stop by itself
+            # Nothing to save yet, and nobody there who could stop by itself; or one that ends already, asked twice.
+            begun = tracked.fold.state in (RunState.PREPARING, RunState.RUNNING, RunState.PAUSED)
+            self._to_kill.setdefault(request.run, time.monotonic() + _STOP_NOW_S if begun else 0.0)
         elif request.now:
             self._control.send(request.run, request, None)
             self._to_kill.setdefault(request.run, time.monotonic() + _STOP_NOW_S)

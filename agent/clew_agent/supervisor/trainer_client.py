@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import zmq
@@ -14,7 +15,7 @@ from clew_agent.wire.long_polls import Caller
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
 from clew_shared.wire.channel import Channel, KeyPair, allow
-from clew_shared.wire.messages import AgentAddress, AnyReply, Refused, Request, read_address
+from clew_shared.wire.messages import AgentAddress, AnyReply, Done, Refused, Request, Stop, read_address
 
 ANSWER_WITHIN_S = 15.0
 """A trainer answers between blocks; the longest thing between two is an evaluation."""
@@ -22,12 +23,20 @@ ANSWER_WITHIN_S = 15.0
 Socket = zmq.Socket[bytes]
 
 
+class _Asked(NamedTuple):
+    """What a trainer was asked, who waits for its answer, and until when."""
+
+    request: Request
+    caller: Caller | None
+    deadline: float
+
+
 class _Line(msgspec.Struct):
-    """The connection to one trainer, and who waits for which of its answers until when."""
+    """The connection to one trainer, and what it has not answered yet."""
 
     address: AgentAddress
     channel: Channel
-    asked: dict[bytes, tuple[Caller | None, float]] = {}
+    asked: dict[bytes, _Asked] = {}
 
 
 class ControlClient:
@@ -55,28 +64,33 @@ class ControlClient:
     def send(self, run: str, request: Request, caller: Caller | None) -> None:
         """Pass ``request`` on; its answer comes from ``receive``. Raises ``ProblemError`` when it cannot be sent."""
         line = self._line(run)
-        line.asked[line.channel.send(request)] = (caller, time.monotonic() + ANSWER_WITHIN_S)
+        line.asked[line.channel.send(request)] = _Asked(request, caller, time.monotonic() + ANSWER_WITHIN_S)
 
     def receive(self) -> list[tuple[Caller, AnyReply]]:
         """The answers that came, and a refusal for each that came too late. Nobody waits for those without a caller."""
         found: list[tuple[Caller, AnyReply]] = []
         for line in self._lines.values():
             for request_id, reply in line.channel.receive():
-                caller, _ = line.asked.pop(request_id, (None, 0.0))
-                if caller is not None:
-                    found.append((caller, reply))
+                asked = line.asked.pop(request_id, None)
+                if asked is not None and asked.caller is not None:
+                    found.append((asked.caller, reply))
             found += _late(line)
         return found
 
     def forget(self, run: str) -> list[tuple[Caller, AnyReply]]:
-        """The trainer has ended: close the connection; who still waits is told so."""
+        """The trainer has ended: close the connection. Anyone who still waits for an answer gets one: who asked it to
+        stop, that this is done."""
         line = self._lines.pop(run, None)
         if line is None:
             return []
         self._unwatch(line.channel.socket)
         line.channel.close()
         ended = Refused(problem=Problem("run.ended", "The run ended before it could answer."))
-        return [(caller, ended) for caller, _ in line.asked.values() if caller is not None]
+        return [
+            (asked.caller, Done(run=run) if isinstance(asked.request, Stop) else ended)
+            for asked in line.asked.values()
+            if asked.caller is not None
+        ]
 
     def __len__(self) -> int:
         """How many answers are being waited for."""
@@ -88,12 +102,11 @@ class ControlClient:
             self.forget(run)
 
     def _line(self, run: str) -> _Line:
-        address = read_address(address_file(self._places, run))
+        address, known = read_address(address_file(self._places, run)), self._lines.get(run)
+        if known is not None and address in (known.address, None):  # None: it has begun to end
+            return known
         if address is None:
             raise problem("run.starting", "The run is still starting.", "Try again in a moment.")
-        known = self._lines.get(run)
-        if known is not None and known.address == address:
-            return known
         self.forget(run)
         allow(Path(address.allow_list), self._name, self._keys.public)
         channel = Channel(self._context, address.address, address.port, address.public_key, self._keys)
@@ -104,8 +117,8 @@ class ControlClient:
 
 def _late(line: _Line) -> list[tuple[Caller, AnyReply]]:
     now = time.monotonic()
-    late = [request_id for request_id, (_, deadline) in line.asked.items() if now >= deadline]
+    late = [request_id for request_id, asked in line.asked.items() if now >= asked.deadline]
     text = f"The trainer did not answer within {ANSWER_WITHIN_S:.0f} s."
     refused = Refused(problem=Problem("control.timeout", text, "It may be in a long step. Stop it at once to end it."))
-    callers = [line.asked.pop(request_id)[0] for request_id in late]
+    callers = [line.asked.pop(request_id).caller for request_id in late]
     return [(caller, refused) for caller in callers if caller is not None]

@@ -6,7 +6,7 @@ Each is done alone, a few times in one call as steps are, and what an empty step
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -15,7 +15,7 @@ from clew_agent.strategies.base import Strategy
 from clew_agent.strategies.local_sgd import LocalSgd
 from clew_agent.training.step import TrainingStep
 
-_STEPS, _CALLS = 8, 3
+_STEPS, _CALLS = 8, 8
 """The same in all processes of a run: what they sum, they sum together."""
 _FLOAT = 4
 
@@ -36,12 +36,15 @@ def measure_parts(step: TrainingStep) -> StepParts:
     strategy, sent = step.strategy, step.strategy.reduced_bytes
     sums = strategy.replicas > 1 and sent > 0 and not isinstance(strategy, LocalSgd)  # that sums between steps
     try:
-        empty = _seconds(lambda _: strategy.run(lambda: tf.constant(0.0)))
-        picking = _seconds(lambda number: _pick(step, number)) - empty
-        summing = _seconds(lambda number: _sum(strategy, sent, number)) - empty if sums else 0.0
+        pieces: list[Piece] = [
+            lambda _: strategy.run(lambda: tf.constant(0.0)),
+            lambda number: _pick(step, number),
+            *([lambda number: _sum(strategy, sent, number)] if sums else []),
+        ]
+        empty, *parts = _seconds(pieces)
     finally:
-        strategy.reduced_bytes = sent  # tracing counts it anew
-    return StepParts(max(picking, 0.0), max(summing, 0.0))
+        strategy.reduced_bytes = sent  # tracing counts it again
+    return StepParts(*(max(part - empty, 0.0) for part in parts))
 
 
 def _pick(step: TrainingStep, number: tf.Tensor) -> tf.Tensor:
@@ -66,9 +69,22 @@ def _first(values: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.reshape(values, [-1])[0], tf.float32)
 
 
-def _seconds(piece: Piece) -> float:
-    """What ``piece`` takes in one step: the fastest of a few calls."""
+def _seconds(pieces: Sequence[Piece]) -> list[float]:
+    """What each of ``pieces`` takes in one step: the fastest of a few calls. They take turns, so that a moment in which
+    the machine is busy is bad for all of them."""
+    programs = [_program(piece) for piece in pieces]
+    for program in programs:
+        program().numpy()
+    found: list[list[float]] = [[] for _ in programs]
+    for _ in range(_CALLS):
+        for program, times in zip(programs, found, strict=True):
+            start = time.perf_counter()
+            program().numpy()
+            times.append(time.perf_counter() - start)
+    return [min(times) / _STEPS for times in found]
 
+
+def _program(piece: Piece) -> Callable[[], tf.Tensor]:
     def body(k: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return k + 1, total + piece(k)
 
@@ -76,10 +92,5 @@ def _seconds(piece: Piece) -> float:
         begin = (tf.constant(0, tf.int64), tf.constant(0.0))
         return tf.while_loop(lambda k, _: k < _STEPS, body, begin, parallel_iterations=1)[1]
 
-    program, found = tf.function(run, autograph=False), []
-    program()
-    for _ in range(_CALLS):
-        start = time.perf_counter()
-        program().numpy()
-        found.append(time.perf_counter() - start)
-    return min(found) / _STEPS
+    program: Callable[[], tf.Tensor] = tf.function(run, autograph=False)
+    return program

@@ -113,7 +113,7 @@ def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice
     found = events(folder)
     assert_each_step_once(found, steps_done(found))
     assert column(found, "staleness", "<i4").max() >= 5
-    assert column(even, "staleness", "<i4").max() <= 2
+    assert np.median(column(even, "staleness", "<i4")) <= 1
     assert states(found)[-1] is RunState.STOPPED
     assert verify_run(folder).findings == ()
     assert not left(folder)
