@@ -51,8 +51,8 @@ def test_an_epoch_in_shuffled_order_shows_every_sample_once(jit: bool) -> None:
 def test_shuffling_spreads_samples_evenly() -> None:
     """Over many epochs each sample comes first about equally often: chi-squared of 9 degrees of freedom, far tail."""
     order = ShuffledOrder(samples=10, batch=1, seed=1)
-    pick = tf.function(lambda: tf.map_fn(lambda step: order.pick(step).index[0], epochs), autograph=False)
     epochs = tf.range(0, 10_000, 10, dtype=tf.int64)
+    pick = tf.function(lambda: tf.map_fn(lambda step: order.pick(step).index[0], epochs), autograph=False)
     first = pick().numpy()
     counts = np.bincount(first, minlength=10)
     assert ((counts - 100) ** 2 / 100).sum() < 40

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from clew_gui.jobs.job_book import job_book
 from clew_gui.session.run_record import run_record
-from clew_gui.session.runs import state_with_job
+from clew_gui.session.run_state import state_with_job
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.journal.events import Attempt

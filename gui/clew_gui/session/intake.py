@@ -21,7 +21,8 @@ from clew_gui.session.inbox import (
     Statuses,
 )
 from clew_gui.session.job_model import LinkState, LinkStatus
-from clew_gui.session.runs import RunModel, RunTable, not_begun
+from clew_gui.session.run_state import not_begun
+from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.session.site_jobs import SiteJobs
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_shared.base.problem import Problem, ProblemError

@@ -1,121 +1,25 @@
-"""The runs that a viewer knows: each with its spec, its curves, and a state folded from journal, agent and job
-together.
-"""
+"""The runs that a viewer knows: each with its spec, its curves, and the evidence from which its state is folded."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew_gui.jobs.job import JobNews, Stage
-from clew_gui.schedulers.state import Phase
+from clew_gui.jobs.job import JobNews
 from clew_gui.session.mirror import Mirror
 from clew_gui.session.run_record import RunRecord
+from clew_gui.session.run_state import CATCHING_UP_BYTES, Evidence, is_complete, shown_state
 from clew_shared.base.places import Places
-from clew_shared.journal.history import JOB_ENDED, History
-from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.run_settings import RunNote
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import RunStatus
 
 if TYPE_CHECKING:
     from clew_gui.jobs.job_book import JobBook
-
-
-_WAITING: Mapping[Stage, RunState] = {
-    Stage.DRAFT: RunState.DRAFT,
-    Stage.CONNECTING: RunState.SUBMITTED,
-    Stage.PREPARING: RunState.SUBMITTED,
-    Stage.SUBMITTING: RunState.SUBMITTED,
-    Stage.QUEUED: RunState.QUEUED,
-    Stage.RUNNING: RunState.STARTING,
-}
-_ENDS: Mapping[Phase, tuple[RunState, str]] = {
-    Phase.COMPLETED: (RunState.STOPPED, "The job ended without it."),
-    Phase.FAILED: (RunState.FAILED, "The job failed."),
-    Phase.CANCELLED: (RunState.STOPPED, "The job was cancelled."),
-    Phase.TIMED_OUT: (RunState.TIMED_OUT, "The job's time was up."),
-    Phase.OUT_OF_MEMORY: (RunState.FAILED, "Out of memory: the job used more than it had asked for."),
-    Phase.NODE_FAILED: (RunState.FAILED, "The node failed."),
-}
-BEING_FETCHED = "The job is over; what it left is being fetched."
-_GONE = (RunState.LOST, "The job is gone, and it is not known how it ended.")
-
-
-def not_begun(news: JobNews) -> bool:
-    """Whether nothing can have run in the job yet."""
-    return not news.over and news.stage is not Stage.RUNNING
-
-
-def waiting_state(news: JobNews) -> RunState:
-    """The state of a run without journal whose job is not over."""
-    return _WAITING.get(news.stage, RunState.STARTING)
-
-
-def state_with_job(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tuple[RunState, str] | None:
-    """The state of a run that was given to the job of ``news``, and why, where no agent is heard; None: its journal,
-    folded in ``fold``, says all.
-
-    ``follows_on``: an earlier job had it before; ``settled``: all that the job left of the journals is in ``fold``.
-    """
-    if fold.done and not ended_before(fold, news, follows_on):
-        return fold.state, reason_with_job(fold, news)
-    if news.over:
-        return _after(fold, news, follows_on, settled)
-    if not fold.attempt or fold.done or not_begun(news):
-        return waiting_state(news), news.text
-    return None
-
-
-def ended_before(fold: RunFold, news: JobNews, follows_on: bool) -> bool:
-    """Whether the end in the journal is that of an earlier job. It may be this job's agent that writes it down."""
-    if not follows_on:
-        return False
-    if fold.job:
-        return fold.job != news.job
-    return not_begun(news) or (news.starts is not None and fold.ended < news.starts)
-
-
-def reason_with_job(fold: RunFold, news: JobNews | None) -> str:
-    """Why the run ended: who cancelled its job is known here, and not on the node."""
-    cancelled = news is not None and news.phase is Phase.CANCELLED and fold.job in ("", news.job)
-    return news.text if news is not None and cancelled and fold.reason == JOB_ENDED and news.text else fold.reason
-
-
-def _after(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tuple[RunState, str]:
-    """The job is over, and the journal as far as it is here has no end of this job's."""
-    if not settled and (news.id or follows_on):  # one that was never sent has left nothing
-        state = fold.state if fold.attempt and not fold.done else RunState.STARTING
-        return state, BEING_FETCHED
-    state, why = verdict(news, began=bool(fold.attempt))
-    return (fold.state, why) if fold.done else (state, why)
-
-
-def verdict(news: JobNews, began: bool) -> tuple[RunState, str]:
-    """What became of a run whose journal has no end, and why, once its job is over. ``began``: it has a journal."""
-    if news.stage is Stage.LOST or news.phase is Phase.GONE:
-        return RunState.LOST, news.text or _GONE[1]
-    if news.phase is None:  # it was never taken, or taken back before that
-        state = RunState.FAILED if news.problem is not None else RunState.STOPPED
-        return state, _why(news) or "The job was not sent."
-    state, words = _ENDS.get(news.phase, _GONE)
-    if state is RunState.STOPPED and news.phase is Phase.COMPLETED and began:
-        return RunState.LOST, "The job ended, but the run's journal is incomplete."
-    return state, _why(news) or words
-
-
-def _why(news: JobNews) -> str:
-    return news.problem.text if news.problem is not None else news.text
-
-
-# --- Run model --------------------------------------------------------------------------------------------------------
-# One run as the viewer knows it: its spec, its curves, and a state folded from journal, agent and job together.
-
-
-_CATCHING_UP_BYTES = 256 * 1024
 
 
 class RunModel:
@@ -155,62 +59,34 @@ class RunModel:
         self._have: dict[int, tuple[int, int]] = {}
 
     @property
-    def state(self) -> RunState:
-        """The journal's state, so that an end is never shown before the points that lead to it; the agent's before a
-        journal is here, while a continuation waits, and while a long journal is still being fetched."""
-        return self._shown[0]
+    def evidence(self) -> Evidence:
+        """All that its state is folded from."""
+        return Evidence(
+            fold=self.history.fold,
+            status=self.status,
+            job=self.job,
+            follows_on=self.follows_on,
+            settled=self.settled,
+            refused=self.refused,
+            never_arrived=self.never_arrived,
+            coming=self.catching_up is not None,
+            ahead=self._is_ahead,
+        )
 
     @property
-    def _shown(self) -> tuple[RunState, str]:
-        """State and reason, which belong together."""
-        if self.refused:
-            return RunState.FAILED, self.refused
-        job, fold = self.job, self.history.fold
-        if job is not None and (job.over or self.status is None or not_begun(job)):  # or it waits once more
-            told = state_with_job(fold, job, self.follows_on, self.settled)
-            if told is not None:
-                return told
-        state = self._state_with_journal() if fold.attempt else self._state_without_journal()
-        return state, self._told_reason(state)
-
-    def _state_without_journal(self) -> RunState:
-        if self.status is None:
-            return RunState.STOPPED if self.never_arrived else RunState.SUBMITTED
-        if self.status.state in TERMINAL and 0 < self.status.size <= _CATCHING_UP_BYTES:
-            return RunState.STARTING  # it ended so quickly that its journal is still on its way here
-        return self.status.state
-
-    def _state_with_journal(self) -> RunState:
-        fold, status = self.history.fold, self.status
-        if fold.state is RunState.DRAFT:  # its first frame is here, which tells of no state yet
-            return RunState.STARTING
-        if status is None or status.attempt < fold.attempt:
-            return fold.state
-        before = self.job is not None and ended_before(fold, self.job, self.follows_on)
-        if fold.done and status.state in TERMINAL and before:
-            return RunState.STARTING  # the agent of the next job has not taken it up yet
-        waits = fold.done and status.state in (RunState.QUEUED, RunState.STARTING) and not self._is_ahead
-        ended = not fold.done and status.state in TERMINAL and self.catching_up is not None
-        return status.state if waits or ended else fold.state
+    def state(self) -> RunState:
+        """As ``shown_state`` folds it."""
+        return shown_state(self.evidence)[0]
 
     @property
     def reason(self) -> str:
         """Why, in words; empty when there is nothing to say."""
-        return self._shown[1]
-
-    def _told_reason(self, state: RunState) -> str:
-        if self.history.fold.attempt:
-            return self.history.fold.reason if state is self.history.fold.state else ""
-        if self.status is not None:
-            return self.status.reason
-        return "It never reached the agent." if self.never_arrived else ""
+        return shown_state(self.evidence)[1]
 
     @property
     def complete(self) -> bool:
         """Whether it has ended, and all of its journal has been taken in."""
-        fold, listed = self.history.fold, self.status
-        waits = listed is not None and listed.state not in TERMINAL and not self._is_ahead
-        return fold.done and fold.sealed and self.state is fold.state and not waits and self.catching_up is None
+        return is_complete(self.evidence)
 
     @property
     def withdrawn(self) -> bool:
@@ -242,7 +118,7 @@ class RunModel:
         """Share of the journals that has been taken in, 0 to 1, while much of them is still to come; else None."""
         have = sum(have for have, _ in self._have.values())
         size = sum(size for _, size in self._have.values())
-        return have / size if size - have > _CATCHING_UP_BYTES else None
+        return have / size if size - have > CATCHING_UP_BYTES else None
 
     @property
     def reading(self) -> float | None:

@@ -22,7 +22,8 @@ from clew_gui.session.intake import Changes, Intake
 from clew_gui.session.job_model import JobModel, LinkStatus, Place
 from clew_gui.session.link import Link
 from clew_gui.session.run_record import run_record
-from clew_gui.session.runs import RunModel, RunTable, not_begun
+from clew_gui.session.run_state import not_begun
+from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.session.site_jobs import SiteJobs
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.places import Places

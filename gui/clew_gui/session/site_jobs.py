@@ -14,7 +14,8 @@ from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
 from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
 from clew_gui.session.link import Link
-from clew_gui.session.runs import RunModel, RunTable, not_begun
+from clew_gui.session.run_state import not_begun
+from clew_gui.session.runs import RunModel, RunTable
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 from clew_shared.spec import RunSpec

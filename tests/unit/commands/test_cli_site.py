@@ -21,7 +21,7 @@ from clew_gui.schedulers.allocation import Allocation
 from clew_gui.schedulers.state import Output, Phase
 from clew_gui.session.job_model import Place
 from clew_gui.session.run_record import run_record
-from clew_gui.session.runs import not_begun, verdict, waiting_state
+from clew_gui.session.run_state import not_begun, verdict, waiting_state
 from clew_gui.session.session import smaller
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteLayout

@@ -11,10 +11,11 @@ from clew_gui.jobs.job import JobNews, Stage
 from clew_gui.jobs.job_book import JobWish
 from clew_gui.jobs.job_news import of_end
 from clew_gui.schedulers.state import JobState, Phase, Reason
+from clew_gui.session.run_state import Evidence, is_complete, shown_state
 from clew_gui.session.runs import RunModel
 from clew_shared.journal.events import Attempt, Event, Seal, State
 from clew_shared.journal.history import JOB_ENDED
-from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.lifecycle import RunFold, RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import RunStatus
 
@@ -85,3 +86,22 @@ def test_a_run_waits_again_when_its_job_was_put_back_into_the_queue() -> None:
     assert (model.state, model.reason) == (RunState.QUEUED, "The job was put back into the queue.")
     model.job = JobNews(job=FIRST, stage=Stage.RUNNING)
     assert model.state is RunState.RUNNING
+
+
+LISTED = msgspec.structs.replace(STATUS, state=RunState.QUEUED, attempt=0, size=0, reason="Two runs before it.")
+NOTHING = Evidence(RunFold())
+
+
+@pytest.mark.parametrize(
+    ("known", "shown"),
+    [
+        (NOTHING, (RunState.SUBMITTED, "")),
+        (NOTHING._replace(never_arrived=True), (RunState.STOPPED, "It never reached the agent.")),
+        (NOTHING._replace(refused="No such exercise.", status=LISTED), (RunState.FAILED, "No such exercise.")),
+        (NOTHING._replace(status=LISTED), (RunState.QUEUED, "Two runs before it.")),
+        (NOTHING._replace(job=JobNews(job=FIRST, stage=Stage.QUEUED, text="Next.")), (RunState.QUEUED, "Next.")),
+    ],
+)
+def test_without_a_journal_the_state_is_the_agents_or_the_jobs(known: Evidence, shown: tuple[RunState, str]) -> None:
+    assert shown_state(known) == shown
+    assert not is_complete(known)

@@ -24,7 +24,7 @@ from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.mirror import attempts_before
 from clew_gui.session.run_record import run_record
-from clew_gui.session.runs import verdict
+from clew_gui.session.run_state import verdict
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 from clew_shared.cards import Catalogue

@@ -31,7 +31,8 @@ from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.mirror import stray_attempts
 from clew_gui.session.other_version import CODES
 from clew_gui.session.run_record import run_record
-from clew_gui.session.runs import RunModel, not_begun
+from clew_gui.session.run_state import not_begun
+from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.ssh.prompts import headless_prompter
 from clew_shared.base.number_words import queue_place

@@ -1,0 +1,182 @@
+"""The state of a run as a viewer shows it: one fold of its journal, of what its agent said, and of the job it was given
+to. Nothing here remembers anything; ``Evidence`` is all that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.schedulers.state import Phase
+from clew_shared.journal.history import JOB_ENDED
+from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
+from clew_shared.wire.messages import RunStatus
+
+_WAITING: Mapping[Stage, RunState] = {
+    Stage.DRAFT: RunState.DRAFT,
+    Stage.CONNECTING: RunState.SUBMITTED,
+    Stage.PREPARING: RunState.SUBMITTED,
+    Stage.SUBMITTING: RunState.SUBMITTED,
+    Stage.QUEUED: RunState.QUEUED,
+    Stage.RUNNING: RunState.STARTING,
+}
+_ENDS: Mapping[Phase, tuple[RunState, str]] = {
+    Phase.COMPLETED: (RunState.STOPPED, "The job ended without it."),
+    Phase.FAILED: (RunState.FAILED, "The job failed."),
+    Phase.CANCELLED: (RunState.STOPPED, "The job was cancelled."),
+    Phase.TIMED_OUT: (RunState.TIMED_OUT, "The job's time was up."),
+    Phase.OUT_OF_MEMORY: (RunState.FAILED, "Out of memory: the job used more than it had asked for."),
+    Phase.NODE_FAILED: (RunState.FAILED, "The node failed."),
+}
+CATCHING_UP_BYTES = 256 * 1024
+"""More than that still to come of a journal is worth a word."""
+BEING_FETCHED = "The job is over; what it left is being fetched."
+_GONE = (RunState.LOST, "The job is gone, and it is not known how it ended.")
+
+
+def not_begun(news: JobNews) -> bool:
+    """Whether nothing can have run in the job yet."""
+    return not news.over and news.stage is not Stage.RUNNING
+
+
+def waiting_state(news: JobNews) -> RunState:
+    """The state of a run without journal whose job is not over."""
+    return _WAITING.get(news.stage, RunState.STARTING)
+
+
+def state_with_job(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tuple[RunState, str] | None:
+    """The state of a run that was given to the job of ``news``, and why, where no agent is heard; None: its journal,
+    folded in ``fold``, says all.
+
+    ``follows_on``: an earlier job had it before; ``settled``: all that the job left of the journals is in ``fold``.
+    """
+    if fold.done and not ended_before(fold, news, follows_on):
+        return fold.state, reason_with_job(fold, news)
+    if news.over:
+        return _after(fold, news, follows_on, settled)
+    if not fold.attempt or fold.done or not_begun(news):
+        return waiting_state(news), news.text
+    return None
+
+
+def ended_before(fold: RunFold, news: JobNews, follows_on: bool) -> bool:
+    """Whether the end in the journal is that of an earlier job. It may be this job's agent that writes it down."""
+    if not follows_on:
+        return False
+    if fold.job:
+        return fold.job != news.job
+    return not_begun(news) or (news.starts is not None and fold.ended < news.starts)
+
+
+def reason_with_job(fold: RunFold, news: JobNews | None) -> str:
+    """Why the run ended: who cancelled its job is known here, and not on the node."""
+    cancelled = news is not None and news.phase is Phase.CANCELLED and fold.job in ("", news.job)
+    return news.text if news is not None and cancelled and fold.reason == JOB_ENDED and news.text else fold.reason
+
+
+def _after(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tuple[RunState, str]:
+    """The job is over, and the journal as far as it is here has no end of this job's."""
+    if not settled and (news.id or follows_on):  # one that was never sent has left nothing
+        state = fold.state if fold.attempt and not fold.done else RunState.STARTING
+        return state, BEING_FETCHED
+    state, why = verdict(news, began=bool(fold.attempt))
+    return (fold.state, why) if fold.done else (state, why)
+
+
+def verdict(news: JobNews, began: bool) -> tuple[RunState, str]:
+    """What became of a run whose journal has no end, and why, once its job is over. ``began``: it has a journal."""
+    if news.stage is Stage.LOST or news.phase is Phase.GONE:
+        return RunState.LOST, news.text or _GONE[1]
+    if news.phase is None:  # it was never taken, or taken back before that
+        state = RunState.FAILED if news.problem is not None else RunState.STOPPED
+        return state, _why(news) or "The job was not sent."
+    state, words = _ENDS.get(news.phase, _GONE)
+    if state is RunState.STOPPED and news.phase is Phase.COMPLETED and began:
+        return RunState.LOST, "The job ended, but the run's journal is incomplete."
+    return state, _why(news) or words
+
+
+def _why(news: JobNews) -> str:
+    return news.problem.text if news.problem is not None else news.text
+
+
+# --- One fold of all evidence -----------------------------------------------------------------------------------------
+
+
+class Evidence(NamedTuple):
+    """What is known of a run. ``fold`` is its journal, as far as it is here; ``status`` what its agent said last, None
+    when it does not know the run or has not been asked; ``job`` the latest job that it was given to, None for a run of
+    this computer.
+
+    ``follows_on``: an earlier job had it before, so an end in the journal may be that one's. ``settled``: the job is
+    over, and all that it left of the journals is here. ``refused``: why it was never begun. ``never_arrived``: its
+    request was lost with an earlier window. ``coming``: much of the journal is still to come. ``ahead``: more of it is
+    here than there was when the agent spoke last.
+    """
+
+    fold: RunFold
+    status: RunStatus | None = None
+    job: JobNews | None = None
+    follows_on: bool = False
+    settled: bool = False
+    refused: str = ""
+    never_arrived: bool = False
+    coming: bool = False
+    ahead: bool = False
+
+
+def shown_state(known: Evidence) -> tuple[RunState, str]:
+    """The state, and why, in words; empty when there is nothing to say.
+
+    It is the journal's, so that an end is never shown before the points that lead to it; the agent's before a journal
+    is here, while a continuation waits, and while a long journal is still being fetched.
+    """
+    if known.refused:
+        return RunState.FAILED, known.refused
+    job, fold = known.job, known.fold
+    if job is not None and (job.over or known.status is None or not_begun(job)):  # or it waits once more
+        told = state_with_job(fold, job, known.follows_on, known.settled)
+        if told is not None:
+            return told
+    state = _with_journal(known) if fold.attempt else _without_journal(known)
+    return state, _reason(known, state)
+
+
+def is_complete(known: Evidence) -> bool:
+    """Whether it has ended, and all of its journal has been taken in."""
+    fold, status = known.fold, known.status
+    waits = status is not None and status.state not in TERMINAL and not known.ahead
+    ended = fold.done and fold.sealed and shown_state(known)[0] is fold.state
+    return ended and not waits and not known.coming
+
+
+def _without_journal(known: Evidence) -> RunState:
+    status = known.status
+    if status is None:
+        return RunState.STOPPED if known.never_arrived else RunState.SUBMITTED
+    if status.state in TERMINAL and 0 < status.size <= CATCHING_UP_BYTES:
+        return RunState.STARTING  # it ended so quickly that its journal is still on its way here
+    return status.state
+
+
+def _with_journal(known: Evidence) -> RunState:
+    fold, status = known.fold, known.status
+    if fold.state is RunState.DRAFT:  # its first frame is here, which tells of no state yet
+        return RunState.STARTING
+    if status is None or status.attempt < fold.attempt:
+        return fold.state
+    before = known.job is not None and ended_before(fold, known.job, known.follows_on)
+    if fold.done and status.state in TERMINAL and before:
+        return RunState.STARTING  # the agent of the next job has not taken it up yet
+    waits = fold.done and status.state in (RunState.QUEUED, RunState.STARTING) and not known.ahead
+    ended = not fold.done and status.state in TERMINAL and known.coming
+    return status.state if waits or ended else fold.state
+
+
+def _reason(known: Evidence, state: RunState) -> str:
+    if known.fold.attempt:
+        return known.fold.reason if state is known.fold.state else ""
+    if known.status is not None:
+        return known.status.reason
+    return "It never reached the agent." if known.never_arrived else ""
