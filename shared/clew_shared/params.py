@@ -24,6 +24,12 @@ from clew_shared.base.problem import Problem, did_you_mean, raise_all
 Value = bool | int | float | str | None
 Kind = Literal["float", "int", "bool", "choice", "text"]
 
+OPTIMIZER, LEARNING_RATE, BATCH_SIZE, STEPS = "optimizer", "learning_rate", "batch_size", "steps"
+"""Names that mean the same in every exercise that has them; those of ``TrainingSettings`` are these. Runs are timed,
+raced, swept and titled by them, also where no card is at hand (a study's lane, a spec of another lab)."""
+HEADLINE = (OPTIMIZER, LEARNING_RATE)
+"""What a run is named by; a reader knows them by their values alone: ``adam 0.003``."""
+
 
 class Choice(msgspec.Struct, frozen=True):
     """One allowed value of a choice and the words that stand for it."""

@@ -14,7 +14,7 @@ import msgspec
 
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import Value, format_value
+from clew_shared.params import HEADLINE, Value, format_value
 from clew_shared.spec import RunSpec
 
 SEED = "seed"
@@ -96,20 +96,16 @@ def _same(one: Value, other: Value) -> bool:
 def differing(runs: Mapping[str, Mapping[str, Value]], limit: int = 0) -> dict[str, str]:
     """For each run, in short, what tells it from the others of ``runs``: ``adam 0.003, batch size 32``. A lone run gets
     what its table always shows, its optimizer and its rate; ``limit`` bounds the number of settings (0: all)."""
-    names = [one.name for one in differences(list(runs.values()))] if len(runs) > 1 else list(_PLAIN)
-    chosen = sorted(names, key=lambda name: (name not in _PLAIN, name == SEED))[: limit or None]
+    names = [one.name for one in differences(list(runs.values()))] if len(runs) > 1 else list(HEADLINE)
+    chosen = sorted(names, key=lambda name: (name not in HEADLINE, name == SEED))[: limit or None]
     return {run: short_words(values, chosen) for run, values in runs.items()}
-
-
-_PLAIN = ("optimizer", "learning_rate")
-"""Known by their values alone."""
 
 
 def short_words(values: Mapping[str, Value], names: Iterable[str]) -> str:
     """``adam 0.003, batch size 32``; what a run does not have is left out."""
     there = [name for name in names if values.get(name) is not None]
-    plain = " ".join(format_value(values[name]) for name in there if name in _PLAIN)
-    rest = [f"{name.replace('_', ' ')} {format_value(values[name])}" for name in there if name not in _PLAIN]
+    plain = " ".join(format_value(values[name]) for name in there if name in HEADLINE)
+    rest = [f"{name.replace('_', ' ')} {format_value(values[name])}" for name in there if name not in HEADLINE]
     return ", ".join(filter(None, [plain, *rest]))
 
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from clew_shared.base.number_words import in_bytes
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
+from clew_shared.params import BATCH_SIZE
 
 # fmt: off
 _T95 = (
@@ -421,7 +422,7 @@ def conclude(
 
 def unit_of(card: ExerciseCard) -> str:
     """What is counted in a second: the images of batches, where an exercise has batches."""
-    return "images" if any(param.name == "batch_size" for param in card.params) else "samples"
+    return "images" if any(param.name == BATCH_SIZE for param in card.params) else "samples"
 
 
 def shared_cores(replicas: int, cores: int) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import Problem, did_you_mean, problem, raise_all
 from clew_shared.cards import ExerciseCard, StrategyCard
-from clew_shared.params import Value, check
+from clew_shared.params import LEARNING_RATE, Value, check
 
 SPEC_FORMAT = 1
 MAX_NAME = 60
@@ -277,7 +277,7 @@ def check_wishes(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
         if wish is not None and wish.metric not in metrics:
             text = f"{card.id} has no metric {wish.metric!r}."
             found.append(Problem("spec.metric", text, f"Known: {', '.join(metrics) or 'none'}.", "metric"))
-    live = any(param.name == "learning_rate" and param.live for param in card.params)
+    live = any(param.name == LEARNING_RATE and param.live for param in card.params)
     if spec.rate_range is not None and (not live or card.kind != "training"):
         text = f"{card.id} has no learning rate that can change while it trains."
         found.append(Problem("spec.rate_range", text, "Choose another exercise.", "rate_range"))

@@ -17,7 +17,7 @@ import msgspec
 
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
-from clew_shared.params import Value, check, format_value
+from clew_shared.params import BATCH_SIZE, HEADLINE, LEARNING_RATE, STEPS, Value, check, format_value
 from clew_shared.spec import (
     MAX_NAME,
     Pruning,
@@ -42,8 +42,7 @@ SCALING = "scaling"
 """What the names of scaling studies begin with."""
 SWEEP = "sweep"
 """What the names of sweeps begin with."""
-_IN_TITLES = {"optimizer", "learning_rate"}
-EQUAL = ("steps", "batch_size", "order")
+EQUAL = (STEPS, BATCH_SIZE, "order")
 """Hyperparameters that no lane may set: with them lanes would see other batches, or more of them."""
 
 
@@ -73,7 +72,7 @@ class StudySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def steps(self) -> int:
         """The budget of each run; 0 when the exercise's own default counts."""
-        steps = self.base.params.get("steps")
+        steps = self.base.params.get(STEPS)
         return steps if isinstance(steps, int) else 0
 
     @property
@@ -118,7 +117,7 @@ def lane_specs(study: StudySpec) -> tuple[RunSpec, ...]:
     return tuple(
         msgspec.structs.replace(
             study.base,
-            name=lane.name[:MAX_NAME] if lane.values.keys() - _IN_TITLES else "",
+            name=lane.name[:MAX_NAME] if lane.values.keys() - HEADLINE else "",
             study=study.study,
             params={**study.base.params, **lane.values},
         )
@@ -146,7 +145,7 @@ def sweep_run(study: StudySpec, point: Point, seed: int | None = None) -> StudyR
     title = point_title(point, seed)
     fields = {name: value for name, value in point.items() if name in FIELDS}
     params = {name: value for name, value in point.items() if name not in FIELDS}
-    name = title[:MAX_NAME] if seed is not None or point.keys() - _IN_TITLES else ""
+    name = title[:MAX_NAME] if seed is not None or point.keys() - HEADLINE else ""
     pruner = study.sweep.pruner if study.sweep is not None else ""
     spec = msgspec.structs.replace(
         study.base,
@@ -195,8 +194,8 @@ def _axis_run(study: StudySpec, value: Value, repeat: int) -> StudyRun:
     spec = change(study.base, run="", name=title[:MAX_NAME], study=study.study, preset="")
     if not study.timed:
         return StudyRun(title, value, change(spec, seed=spec.seed + repeat, params={**spec.params, study.axis: value}))
-    batch = spec.params.get("batch_size")
-    grown = {"batch_size": batch * value} if study.weak and isinstance(batch, int) and isinstance(value, int) else {}
+    batch = spec.params.get(BATCH_SIZE)
+    grown = {BATCH_SIZE: batch * value} if study.weak and isinstance(batch, int) and isinstance(value, int) else {}
     spread = {study.axis: value, "params": {**spec.params, **grown}}
     return StudyRun(title, value, change(spec, **spread))
 
@@ -236,14 +235,14 @@ def scaling_kind(specs: Sequence[RunSpec]) -> Literal["strong", "weak"] | None:
     """What the runs of one study time over devices or nodes; None when they ask another question."""
     alike = [
         msgspec.structs.replace(
-            spec, run="", name="", **dict.fromkeys(PLACES, 1), params={**spec.params, "batch_size": None}
+            spec, run="", name="", **dict.fromkeys(PLACES, 1), params={**spec.params, BATCH_SIZE: None}
         )
         for spec in specs
     ]
     named = all(spec.name.split(",")[0] in [axis_words(axis, getattr(spec, axis)) for axis in PLACES] for spec in specs)
     if not specs or not named or any(one != alike[0] for one in alike):
         return None
-    batches = {str(spec.params.get("batch_size")) for spec in specs}
+    batches = {str(spec.params.get(BATCH_SIZE)) for spec in specs}
     return "strong" if len(batches) == 1 else "weak"
 
 
@@ -266,7 +265,7 @@ def usual_warm_up(steps: Value) -> int:
 
 def lane_title(lane: Lane) -> str:
     """A lane's name with its learning rate: ``Adam 0.2``."""
-    rate = lane.values.get("learning_rate")
+    rate = lane.values.get(LEARNING_RATE)
     return lane.name if rate is None else f"{lane.name} {format_value(rate)}"
 
 
@@ -383,9 +382,9 @@ def _check_counts(study: StudySpec) -> Iterator[Problem]:
     if study.warm_up < 0 or (study.steps and study.warm_up >= study.steps):
         text = f"The warm-up must be shorter than the run of {study.steps:,} steps, got {study.warm_up:,}."
         yield Problem("study.warm_up", text, "Take more steps, or a shorter warm-up.", "warm_up")
-    if study.weak and not isinstance(study.base.params.get("batch_size"), int):
+    if study.weak and not isinstance(study.base.params.get(BATCH_SIZE), int):
         hint = "Write batch_size into the base: it is the batch of each device."
-        yield Problem("study.weak", "Weak scaling needs to know the batch size.", hint, "batch_size")
+        yield Problem("study.weak", "Weak scaling needs to know the batch size.", hint, BATCH_SIZE)
 
 
 def _doubled(names: Sequence[str]) -> list[str]:

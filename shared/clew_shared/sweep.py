@@ -18,14 +18,13 @@ import msgspec
 
 from clew_shared.base.problem import Problem, did_you_mean
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import ParamSpec, Value, convert, format_value
+from clew_shared.params import HEADLINE, ParamSpec, Value, convert, format_value
 
 Method = Literal["grid", "random", "list", "tpe"]
 Point = dict[str, Value]
 MAX_RUNS = 1000
 FIELDS = ("strategy", "devices", "nodes", "precision", "data")
 """What a sweep can be over beside hyperparameters. Seeds repeat each point instead."""
-_IN_TITLES = ("optimizer", "learning_rate")
 _GRID_COUNT = 5
 _FIGURES = 4
 """A value between two limits is rounded to so many figures, so that a person can read it and type it again."""
@@ -137,8 +136,8 @@ def settled(sweep: Sweep, card: ExerciseCard) -> Sweep:
 
 def point_title(point: Mapping[str, Value], seed: int | None = None) -> str:
     """``adam 0.1, batch_size 64, seed 2``."""
-    plain = " ".join(format_value(point[name]) for name in _IN_TITLES if name in point)
-    others = [f"{name} {format_value(value) or 'none'}" for name, value in point.items() if name not in _IN_TITLES]
+    plain = " ".join(format_value(point[name]) for name in HEADLINE if name in point)
+    others = [f"{name} {format_value(value) or 'none'}" for name, value in point.items() if name not in HEADLINE]
     return ", ".join([part for part in (plain, *others) if part] + ([f"seed {seed}"] if seed is not None else []))
 
 

@@ -22,6 +22,7 @@ from clew_shared.journal.events import Checkpoint, Diverged, Evaluation, Event, 
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, record_file
+from clew_shared.params import LEARNING_RATE
 from clew_shared.spec import RateRange
 from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
 
@@ -321,7 +322,7 @@ class RateTest:
     def begin_block(self, until: int | None) -> int:
         """Set the rate of the next step; up to which step it lasts."""
         step, steps = self._engine.step, self._engine.steps
-        self._engine.set_live("learning_rate", self._rates.rate(step, steps))
+        self._engine.set_live(LEARNING_RATE, self._rates.rate(step, steps))
         change = self._rates.next_change(step, steps)
         return change if until is None else min(until, change)
 

@@ -20,7 +20,7 @@ from clew_gui.plotting.ticks import Span, Tick, linear_ticks, log_ticks
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
 from clew_shared.journal.history import History
-from clew_shared.params import Value, format_value
+from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
 from clew_shared.run_settings import SEED, differences, label_of, repeats_of, short_words
 
 POINTS = 240
@@ -197,7 +197,7 @@ def title_of(runs: Sequence[ComparedRun], differ: Sequence[str]) -> str:
 
 
 def _main(differ: Sequence[str]) -> list[str]:
-    return sorted(differ, key=lambda name: name not in ("optimizer", "learning_rate"))[:3]
+    return sorted(differ, key=lambda name: name not in HEADLINE)[:3]
 
 
 # --- Colours ----------------------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def _value(group: CompareGroup, run: ComparedRun, name: str) -> Value:
 def _scatter(
     groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, wish: CompareWish, card: ExerciseCard
 ) -> tuple[tuple[CompareAxis, CompareAxis], tuple[Place, ...]]:
-    name = wish.x or next((one for one in differ if one == "learning_rate"), next(iter(differ), "learning_rate"))
+    name = wish.x or next((one for one in differ if one == LEARNING_RATE), next(iter(differ), LEARNING_RATE))
     title = {STEPS_TO: "Steps to the target", SECONDS_TO: "Seconds to the target"}.get(name) or label_of(name, card)
     values = [_value(group, group.runs[0], name) for group in groups]
     bests = [group.outcome.best for group in groups]

@@ -13,6 +13,7 @@ from clew_gui.plotting.ticks import Span, Tick
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.params import BATCH_SIZE, STEPS
 from clew_shared.scaling import (
     JURECA,
     Conclusion,
@@ -103,7 +104,7 @@ def speedup_scene(
     """The scene of a study's ``runs``, of which those count that finished in one attempt. ``cores`` are those that
     several processes share where they are all on this computer (0: they are not)."""
     finished = [run for run in runs if run.state is RunState.FINISHED and run.history.fold.attempt <= 1]
-    steps = next((run.spec.params.get("steps") for run in runs), None)
+    steps = next((run.spec.params.get(STEPS) for run in runs), None)
     warm_up = usual_warm_up(steps)
     scaling = measure(
         (time_run(run.history, run.spec.devices * run.spec.nodes, warm_up) for run in finished),
@@ -327,7 +328,7 @@ def _cells(row: ScalingRow, steps: int, reference: Reference | None) -> tuple[st
 
 CSV_HEADS = (
     "devices",
-    "batch_size",
+    BATCH_SIZE,
     "repeats",
     "step_seconds",
     "images_per_second",

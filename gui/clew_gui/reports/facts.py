@@ -25,7 +25,7 @@ from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.params import format_value
+from clew_shared.params import HEADLINE, OPTIMIZER, format_value
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, from_toml, read_spec
 
@@ -203,8 +203,8 @@ def _label(spec: RunSpec, others: Sequence[RunSpec]) -> str:
     values = [_differing(one) for one in others]
     mine = _differing(spec)
     keys = [key for key in mine if any(one.get(key) != mine[key] for one in values)]
-    keys = keys or [key for key in ("optimizer", "learning_rate") if key in mine]
-    words = [mine[key] if key in ("optimizer", "strategy") else f"{key.replace('_', ' ')} {mine[key]}" for key in keys]
+    keys = keys or [key for key in HEADLINE if key in mine]
+    words = [mine[key] if key in (OPTIMIZER, "strategy") else f"{key.replace('_', ' ')} {mine[key]}" for key in keys]
     return ", ".join(words) or f"seed {spec.seed}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
+from clew_shared.params import BATCH_SIZE, STEPS
 from clew_shared.spec import RunSpec
 
 _START_S = 2.0
@@ -28,9 +29,9 @@ def seconds_each(
 def _work(spec: RunSpec, judge: RunSpec, card: ExerciseCard, steps_before: int) -> float:
     """Steps, in steps of the run that is judged by."""
     steps, batch, size = (
-        _number(spec, card, "steps"),
-        _number(spec, card, "batch_size"),
-        _number(judge, card, "batch_size"),
+        _number(spec, card, STEPS),
+        _number(spec, card, BATCH_SIZE),
+        _number(judge, card, BATCH_SIZE),
     )
     return (steps or steps_before) * (batch / size if batch and size else 1.0)
 

@@ -30,7 +30,7 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
-from clew_shared.params import check
+from clew_shared.params import STEPS, check
 from clew_shared.run_settings import RunNote, note_problems
 from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, spread_again
 from clew_shared.wire.messages import (
@@ -369,9 +369,9 @@ def smaller(spec: RunSpec, card: ExerciseCard) -> RunSpec:
     found here or the exercise's own."""
     values = {param.name: spec.params.get(param.name, param.default) for param in card.params}
     params = dict(spec.params)
-    steps = values.get("steps")
+    steps = values.get(STEPS)
     if isinstance(steps, int):
-        params["steps"] = few = max(1, min(_STEPS, steps // _SHARE))
+        params[STEPS] = few = max(1, min(_STEPS, steps // _SHARE))
         every = values.get("evaluate_every")
         params |= {"evaluate_every": few} if isinstance(every, int) and every > few else {}
     if "epochs" in values:

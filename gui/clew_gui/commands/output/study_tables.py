@@ -14,7 +14,7 @@ from clew_gui.commands.output import words
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.params import Value, check
+from clew_shared.params import STEPS, Value, check
 from clew_shared.ranking import Better, Standing, rank, stand
 from clew_shared.scaling import (
     Conclusion,
@@ -64,7 +64,7 @@ def ranking_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
 
 def steps_each(study: StudySpec, card: ExerciseCard) -> int | None:
     """The steps of each run; None where they differ, or where the exercise has none."""
-    steps = check(card.params, study.base.params)[0].get("steps") if study.axis != "steps" else None
+    steps = check(card.params, study.base.params)[0].get(STEPS) if study.axis != STEPS else None
     return steps if isinstance(steps, int) else None
 
 

@@ -12,7 +12,7 @@ from clew_gui.commands.run.study import run_all, save_study, show_study, study_s
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.catalogue import find_card
-from clew_shared.params import Value, convert
+from clew_shared.params import LEARNING_RATE, STEPS, Value, convert
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, check_study, choose_lanes, find_race, race_study, read_study
 
@@ -79,8 +79,8 @@ def _no_race(file: str) -> Problem:
 def _steps(request: RunArguments, card: ExerciseCard, spec: RunSpec, chosen: RaceSpec) -> int:
     """What was asked for, by itself or with a preset; else the race's own budget."""
     preset = next((one for one in card.presets if one.name == request.preset), None)
-    asked = any(name == "steps" for name, _ in request.assignments) or (preset is not None and "steps" in preset.values)
-    steps = spec.params.get("steps")
+    asked = any(name == STEPS for name, _ in request.assignments) or (preset is not None and STEPS in preset.values)
+    steps = spec.params.get(STEPS)
     return steps if asked and isinstance(steps, int) else chosen.steps
 
 
@@ -92,13 +92,13 @@ def _lanes(card: ExerciseCard, chosen: RaceSpec, names: Sequence[str], rates: Se
         if not equals:
             raise problem("cli.rate", f"--rate {word} names no lane.", "Write --rate adam=0.1.", "rate")
         (lane,) = choose_lanes(chosen, [name])
-        values = {**lane.values, "learning_rate": _rate(card, text)}
+        values = {**lane.values, LEARNING_RATE: _rate(card, text)}
         lanes = tuple(Lane(name=one.name, values=values) if one.name == lane.name else one for one in lanes)
     return lanes
 
 
 def _rate(card: ExerciseCard, text: str) -> Value:
-    spec = next((spec for spec in card.params if spec.name == "learning_rate"), None)
+    spec = next((spec for spec in card.params if spec.name == LEARNING_RATE), None)
     if spec is None:
         raise problem("cli.rate", f"{card.id} has no learning rate.", "Leave --rate out.", "rate")
     value, found = convert(spec, text)

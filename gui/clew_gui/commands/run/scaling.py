@@ -11,6 +11,7 @@ from clew_gui.commands.run.arguments import exercises_folder, parse_run
 from clew_gui.commands.run.study import run_study, save_study
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard
+from clew_shared.params import STEPS
 from clew_shared.study import check_study, scaling_study, usual_warm_up
 
 _DESCRIPTION = """Time an exercise on several numbers of devices: images/s after the warm-up, speed-up, efficiency.
@@ -55,7 +56,7 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
         counts,
         axis=axis,
         repeats=_whole("repeats", options.repeats),
-        warm_up=usual_warm_up(spec.params.get("steps")) if asked is None else _whole("warm-up", asked),
+        warm_up=usual_warm_up(spec.params.get(STEPS)) if asked is None else _whole("warm-up", asked),
         weak=options.weak,
         title=_title(card, options.weak),
     )

@@ -15,6 +15,7 @@ from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
 from clew_shared.cards import ExerciseCard
+from clew_shared.params import LEARNING_RATE
 from clew_shared.run_settings import SEED, differences, label_of, settings_of
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ class CompareActions(QObject):
         names = [one.name for one in differences([settings_of(run.spec, card) for run in runs])]
         settings = [(name, label_of(name, card)) for name in names]
         reached = ((STEPS_TO, "Steps to the target"), (SECONDS_TO, "Seconds to the target"))
-        x = sorted((one for one in settings if one[0] != SEED), key=lambda one: one[0] != "learning_rate") or [
-            ("learning_rate", label_of("learning_rate", card))
+        x = sorted((one for one in settings if one[0] != SEED), key=lambda one: one[0] != LEARNING_RATE) or [
+            (LEARNING_RATE, label_of(LEARNING_RATE, card))
         ]
         self.view.offer([(one.name, one.label) for one in metrics], settings, [*x, *reached])
 

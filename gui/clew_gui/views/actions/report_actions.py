@@ -16,6 +16,7 @@ from clew_gui.views.window.window import REPORT_TAB, MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import TERMINAL
+from clew_shared.params import HEADLINE
 
 if TYPE_CHECKING:
     from clew_gui.reports.facts import RunSource
@@ -194,7 +195,5 @@ class ReportActions(QObject):
 
 
 def _title(run: RunLike) -> str:
-    name = run.spec.name or ", ".join(
-        str(run.spec.params[key]) for key in ("optimizer", "learning_rate") if key in run.spec.params
-    )
+    name = run.spec.name or ", ".join(str(run.spec.params[key]) for key in HEADLINE if key in run.spec.params)
     return f"{run.number}  {name}".rstrip()

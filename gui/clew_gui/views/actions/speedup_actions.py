@@ -19,7 +19,7 @@ from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.params import convert
+from clew_shared.params import BATCH_SIZE, STEPS, convert
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
 
@@ -136,12 +136,12 @@ class SpeedupActions(QObject):
         if card is None or spread is None:
             return None
         values = {param.name: base.params.get(param.name, param.default) for param in card.params}
-        size = {"batch_size": values["batch_size"]} if "batch_size" in values else {}
+        size = {BATCH_SIZE: values[BATCH_SIZE]} if BATCH_SIZE in values else {}
         base = msgspec.structs.replace(base, params={**base.params, **size})
         if spread.strategy != base.strategy:
             base = msgspec.structs.replace(base, strategy=spread.strategy, options={}, nodes=1)
         weak = self.view.kinds.current() == "weak"
-        warm_up = usual_warm_up(values.get("steps"))
+        warm_up = usual_warm_up(values.get(STEPS))
         repeats, _ = self._repeats()
         return scaling_study(base, spread.counts, axis=spread.axis, repeats=repeats, warm_up=warm_up, weak=weak)
 

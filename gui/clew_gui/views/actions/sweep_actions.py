@@ -13,6 +13,7 @@ from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.params import STEPS
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, study_runs
 
@@ -59,7 +60,7 @@ class SweepActions(QObject):
         from clew_gui.views.race.predict_dialog import PredictDialog
 
         usual = {param.name: param.default for param in card.params}
-        steps = (usual | form.spec().params).get("steps")
+        steps = (usual | form.spec().params).get(STEPS)
         dialog = PredictDialog(self._window, self._window.look, card, steps if isinstance(steps, int) else 1000)
         dialog.drawn.connect(form.predicted)
         dialog.open()

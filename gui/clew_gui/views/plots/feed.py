@@ -12,7 +12,7 @@ from clew_shared.base.data_files import data_set_of
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.journal.events import Live
 from clew_shared.journal.lifecycle import TERMINAL
-from clew_shared.params import ParamSpec, format_value
+from clew_shared.params import STEPS, ParamSpec, format_value
 
 if TYPE_CHECKING:
     from clew_gui.views.plots.panel import ConvergencePlots
@@ -52,7 +52,7 @@ class PlotFeed:
             self._card = card
             self._goals = card.goals
             self._plots.set_plots(card.plots, card.goals, card.metrics)
-            self._plots.set_planned(next((s.default for s in card.params if s.name == "steps"), None))
+            self._plots.set_planned(next((s.default for s in card.params if s.name == STEPS), None))
             self._plots.set_surfaces(card.surfaces)
             self._plots.set_measured(card.measured, card.kind == "measurement")
             self._plots.set_pictures(card.pictures)

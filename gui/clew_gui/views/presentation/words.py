@@ -12,7 +12,7 @@ from clew_gui.base.state_words import NONE, STATE_WORDS, quantity, spread_words
 from clew_shared.base.number_words import queue_place
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import ParamSpec, Value, format_value
+from clew_shared.params import HEADLINE, ParamSpec, Value, format_value
 
 if TYPE_CHECKING:
     from clew_gui.views.presentation.interfaces import RunLike
@@ -150,7 +150,7 @@ def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
 
 
 def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
-    parts = [param_words(run, card, name) for name in ("optimizer", "learning_rate")]
+    parts = [param_words(run, card, name) for name in HEADLINE]
     spread = spread_words(run.spec)
     return (join(parts, " ") or run.spec.preset or "run") + (f" ({spread})" if spread else "")
 

@@ -15,12 +15,11 @@ from clew_gui.views.theme.parts import Appearance, Button, frame, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
-from clew_shared.params import ParamSpec, Value, convert
+from clew_shared.params import BATCH_SIZE, LEARNING_RATE, STEPS, ParamSpec, Value, convert
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, check_study, race_study
 
-_RATE = "learning_rate"
-_TOLD = ("batch_size", "order", "schedule")
+_TOLD = (BATCH_SIZE, "order", "schedule")
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ class RaceDialog(Dialog):
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(6)
         grid.addWidget(label("Lane", "section", "2"), 0, 0)
-        if _RATE in self._specs:
-            grid.addWidget(label(self._specs[_RATE].label, "section", "2"), 0, 1)
+        if LEARNING_RATE in self._specs:
+            grid.addWidget(label(self._specs[LEARNING_RATE].label, "section", "2"), 0, 1)
         for number, lane in enumerate(self._race.lanes):
             line = self._lane_row(lane)
             self.rows.append(line)
@@ -84,19 +83,19 @@ class RaceDialog(Dialog):
         box.setFont(font())
         box.setChecked(True)
         box.setAccessibleName(f"{lane.name} takes part")
-        spec = self._specs.get(_RATE)
+        spec = self._specs.get(LEARNING_RATE)
         rate = None
         if spec is not None:
             rate = NumberEdit(spec)
             rate.setAccessibleName(f"{spec.label} of {lane.name}")
-            rate.set_value(lane.values.get(_RATE, self._base.params.get(_RATE, spec.default)))
+            rate.set_value(lane.values.get(LEARNING_RATE, self._base.params.get(LEARNING_RATE, spec.default)))
             rate.edited.connect(self._edited)
             box.toggled.connect(rate.setEnabled)
         box.toggled.connect(lambda _on: self._edited())
         return LaneRow(lane, box, rate)
 
     def _add_budget(self) -> None:
-        spec = self._specs.get("steps") or ParamSpec(name="steps", kind="int", label="Steps", default=0, ge=1)
+        spec = self._specs.get(STEPS) or ParamSpec(name=STEPS, kind="int", label="Steps", default=0, ge=1)
         self.steps = NumberEdit(spec)
         self.steps.setAccessibleName("Steps for each lane")
         self.steps.set_value(self._race.steps)
@@ -119,7 +118,7 @@ class RaceDialog(Dialog):
             if line.box.isChecked():
                 values = dict(line.lane.values)
                 if line.rate is not None:
-                    values[_RATE], found = convert(self._specs[_RATE], line.rate.raw())
+                    values[LEARNING_RATE], found = convert(self._specs[LEARNING_RATE], line.rate.raw())
                     problems += [Problem(found.code, f"{line.lane.name}: {found.text}")] if found is not None else []
                 lanes.append(Lane(name=line.lane.name, values=values))
         steps, found = convert(self._steps_spec(), self.steps.raw())
@@ -130,7 +129,7 @@ class RaceDialog(Dialog):
         return study, problems or check_study(study, self._card)
 
     def _steps_spec(self) -> ParamSpec:
-        return self._specs.get("steps") or ParamSpec(name="steps", kind="int", label="Steps", default=1, ge=1)
+        return self._specs.get(STEPS) or ParamSpec(name=STEPS, kind="int", label="Steps", default=1, ge=1)
 
     def study(self) -> StudySpec:
         """The study as it stands."""
@@ -140,7 +139,7 @@ class RaceDialog(Dialog):
         study, problems = self._read()
         self.go.allow(not problems, problems[0].text if problems else "")
         self.go.set_words(f"Start {len(study.lanes)} runs" if len(study.lanes) > 1 else "Start the run")
-        size = self._base.params.get("batch_size", _default(self._specs, "batch_size"))
+        size = self._base.params.get(BATCH_SIZE, _default(self._specs, BATCH_SIZE))
         images = isinstance(size, int) and not isinstance(size, bool) and bool(self._card.datasets)
         self._samples.setText(f"= {words.count(study.steps * int(size or 0))} images" if images else "")
         self.say_wrong(self.error, [problem.text for problem in problems])

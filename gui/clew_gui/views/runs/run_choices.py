@@ -16,7 +16,7 @@ from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.base.data_files import data_set_of
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import Value, check
+from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, STEPS, Value, check
 from clew_shared.run_settings import Facts
 
 MANY = 8
@@ -280,9 +280,9 @@ class RunChoices:
             state="Draft" if run.reading is not None else "Stale" if stale else words.state_key(run),
             word=words.state_word(run),
             detail=words.state_detail(run, words.goals_reached(len(reached), len(judged))),
-            optimizer=words.param_words(run, card, "optimizer") or "–",
-            rate=words.param_words(run, card, "learning_rate") or "–",
-            batch=words.param_words(run, card, "batch_size") or "–",
+            optimizer=words.param_words(run, card, OPTIMIZER) or "–",
+            rate=words.param_words(run, card, LEARNING_RATE) or "–",
+            batch=words.param_words(run, card, BATCH_SIZE) or "–",
             best=words.metric_value(metric, best),
             reached=metric is not None and any(goal.metric == metric.name for goal in reached),
             time=words.clock(took),
@@ -315,8 +315,8 @@ def _keys(
         ("run", float(run.number)),
         ("state", words.state_word(run)),
         ("optimizer", str(values.get("optimizer", ""))),
-        ("rate", number(values.get("learning_rate"))),
-        ("batch", number(values.get("batch_size"))),
+        ("rate", number(values.get(LEARNING_RATE))),
+        ("batch", number(values.get(BATCH_SIZE))),
         ("data", run.spec.data),
         ("best", number(best)),
         ("delta", number(best)),
@@ -369,7 +369,7 @@ def duration(run: RunLike) -> float | None:
 def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str, str]:
     """What a run with these values will cost here, judged by the last run that trained: time, then what it uses."""
     second = "Free. Nothing leaves this computer."
-    steps = values.get("steps")
+    steps = values.get(STEPS)
     for run in sorted(runs, key=lambda run: run.number, reverse=True):
         speed = run.history.steps_per_second()
         fold = run.history.fold
@@ -377,7 +377,7 @@ def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str,
             continue
         wanted = steps if isinstance(steps, int) and not isinstance(steps, bool) else fold.steps
         start = run.history.first_point_seconds or 2.0  # what comes later grows with the steps
-        batch, before = values.get("batch_size"), run.spec.params.get("batch_size")
+        batch, before = values.get(BATCH_SIZE), run.spec.params.get(BATCH_SIZE)
         scale = batch / before if isinstance(batch, int) and isinstance(before, int) and before > 0 else 1.0
         return f"Next run: {words.roughly(start + wanted * scale / speed)} (based on run {run.number})", second
     return "Estimate after the first run", second

@@ -9,12 +9,12 @@ from clew_gui.base.state_words import NONE, STATE_WORDS
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.cards import ExerciseCard, MetricSpec
-from clew_shared.params import Value, format_value
+from clew_shared.params import BATCH_SIZE, HEADLINE, Value, format_value
 from clew_shared.run_settings import Facts, label_of, settings_of
 
 NOTED = {"tags": "Tags", "note": "Note"}
 _PLACED = ("seed", "preset", "strategy", "devices", "nodes", "precision")
-_USUAL = ("optimizer", "learning_rate", "batch_size")
+_USUAL = (*HEADLINE, BATCH_SIZE)
 """Settings that have a column anyway."""
 Best = Callable[[MetricSpec, RunLike], float | None]
 
