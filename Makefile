@@ -2,7 +2,7 @@
 
 PY := .venv/bin/python
 PYTEST_ARGS ?=
-WORKERS ?= 3
+WORKERS ?= 4
 BENCH_ARGS ?=
 ROUNDS ?=
 SOAK_MINUTES ?=

@@ -1,7 +1,8 @@
 """How ``make test`` shares its files between processes (pytest-xdist): what takes longest begins first.
 
-Each file stays in one process. All of tests/cluster stays in one as well: it brings up one cluster, and while it waits
-for jobs and links the others compute. Of three or more processes that one does nothing else.
+Each file stays in one process. Those of tests/cluster are one share, with four or more processes two: each brings up
+a cluster of its own, and while it waits for jobs and links the others compute. Of three or more processes those with a
+cluster do nothing else.
 """
 
 from __future__ import annotations
@@ -27,17 +28,22 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
         config.option.loadscopereorder = False
 
     def _reschedule(self, node: WorkerController) -> None:
-        if CLUSTER not in self.assigned_work[node] or len(self.nodes) <= _COMPUTING:
+        has_cluster = not self.assigned_work[node].keys().isdisjoint(self._cluster_shares.values())
+        if not has_cluster or len(self.nodes) <= _COMPUTING:
             super()._reschedule(node)
         elif not node.shutting_down:
             node.shutdown()  # when it has done what it was given
 
     def _split_scope(self, nodeid: str) -> str:
-        return CLUSTER if self._is_mixed and nodeid.startswith(CLUSTER) else file_of(nodeid)
+        return self._cluster_shares.get(file_of(nodeid), file_of(nodeid))
 
     @cached_property
-    def _is_mixed(self) -> bool:
-        return not all(nodeid.startswith(CLUSTER) for nodeid in self.collection or ())
+    def _cluster_shares(self) -> dict[str, str]:
+        """The share of each of the cluster's files, which take turns; nothing where no other tests were chosen."""
+        files = dict.fromkeys(map(file_of, self.collection or ()))
+        found = [file for file in files if file.startswith(CLUSTER)]
+        shares = 2 if len(self.nodes) >= 2 * _COMPUTING else 1
+        return {file: f"{CLUSTER}{k % shares}" for k, file in enumerate(found)} if len(found) < len(files) else {}
 
 
 def longest_first(granted: list[tuple[str, float]]) -> list[int]:
