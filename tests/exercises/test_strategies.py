@@ -66,7 +66,8 @@ def test_sixteen_bits_halve_what_is_reduced_and_hardly_change_the_loss() -> None
 
 
 def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path) -> None:
-    """And what is saved between two averages is an average: the run goes on from there as it would have gone."""
+    """And what is saved between two averages is an average: the run goes on from there as it would have gone. To
+    evaluate the average between two averages changes no weight."""
     rare = {"average_every": 4}
     values = SOFTMAX.values | {"checkpoint_every": 6}
     cases = [
@@ -74,8 +75,9 @@ def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path) -> N
         Case(exercise="softmax", values=values, strategy="local-sgd", options=rare, save=str(tmp_path)),
         Case(exercise="softmax", values=values, strategy="local-sgd", options=rare, restore=str(tmp_path / "6")),
         Case(exercise="softmax", values=SOFTMAX.values, strategy="local-sgd", options=rare),
+        Case(exercise="softmax", values=SOFTMAX.values | {"evaluate_every": 1}, strategy="local-sgd", options=rare),
     ]
-    each, saved, resumed, unsaved = spread(2, cases)
+    each, saved, resumed, unsaved, evaluated = spread(2, cases)
     single = alone(SOFTMAX)
     assert differ(each, single) < 1e-5
     assert each.reduced_bytes == 4 * unsaved.reduced_bytes > 0
@@ -83,6 +85,7 @@ def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path) -> N
     assert differ(unsaved, single) > 1e-2  # between two averages each replica goes a way of its own
     assert resumed.losses == saved.losses[6:]
     assert saved.losses[:6] == unsaved.losses[:6]
+    assert (evaluated.losses, evaluated.evaluation) == (unsaved.losses, unsaved.evaluation)
 
 
 def test_a_run_goes_on_under_another_strategy_and_number_of_devices(tmp_path: Path) -> None:

@@ -65,7 +65,10 @@ class Strategy(Protocol):
         """Traced after each ``run``: what happens between steps. ``state`` is all that the step may have changed."""
 
     def settle(self, state: Sequence[tf.Variable]) -> None:
-        """Make all replicas hold the same, before an evaluation or a checkpoint; nothing to do where they do."""
+        """Make all replicas hold the same, before a checkpoint; nothing to do where they do."""
+
+    def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
+        """All replicas hold the same meanwhile, for an evaluation, and afterwards what they held before."""
 
 
 def copies(variable: tf.Variable) -> tuple[tf.Variable, ...]:

@@ -7,12 +7,13 @@ converges fast and communicates little", ICLR 2019).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import tensorflow as tf
 
-from clew_agent.strategies.base import Rule
+from clew_agent.strategies.base import Rule, copies
 from clew_agent.strategies.mirrored import DEVICES, Mirrored, reduce_no_more, replica_context
 from clew_shared.cards import StrategyCard
 from clew_shared.params import Knob, Params, describe
@@ -47,8 +48,8 @@ CARD = StrategyCard(
 class LocalSgd(Mirrored):
     """``devices`` replicas whose weights, moving averages and optimizer slots are averaged every ``every`` steps.
 
-    An evaluation or a checkpoint averages as well (``settle``), so a run that continues from a checkpoint goes the way
-    that it would have gone.
+    A checkpoint averages as well (``settle``), so a run that continues from it goes the way that it would have gone. An
+    evaluation measures the average and gives each replica its own back (``settled``): it changes nothing.
     """
 
     def __init__(self, devices: int, every: int) -> None:
@@ -79,6 +80,17 @@ class LocalSgd(Mirrored):
         if self._now is None:
             self._now = tf.function(lambda: self._average(state), autograph=False)
         self._now()
+
+    @contextmanager
+    def settled(self, state: Sequence[tf.Variable]) -> Iterator[None]:
+        """The mean, and then each replica's own again."""
+        kept = [(own, tf.identity(own)) for variable in state for own in copies(variable)]
+        self.settle(state)
+        try:
+            yield
+        finally:
+            for own, value in kept:
+                own.assign(value)
 
     def _average(self, state: Sequence[tf.Variable]) -> None:
         floats = [variable for variable in state if variable.dtype.is_floating]

@@ -8,7 +8,7 @@ make nothing faster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Annotated, Any
 
@@ -94,6 +94,10 @@ class Replicated:
 
     def settle(self, state: Sequence[tf.Variable]) -> None:
         """Nothing: all devices hold the same."""
+
+    def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
+        """As they are: all devices hold the same."""
+        return nullcontext()
 
     def _mean(self, gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
         known = [gradient for gradient in gradients if gradient is not None]

@@ -124,6 +124,10 @@ class Cluster:
     def settle(self, state: Sequence[tf.Variable]) -> None:
         """Nothing: there is one copy of everything."""
 
+    def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
+        """As they are: there is one copy of everything."""
+        return nullcontext()
+
     def keep(self, samples: Any) -> Any:
         """Give every worker the training samples, once; ``here`` finds them there."""
         x, y = tf.constant(samples.x), tf.constant(samples.y)  # tensors are sent; arrays would be copied into the graph

@@ -47,6 +47,10 @@ class Single:
     def settle(self, state: Sequence[tf.Variable]) -> None:
         """Nothing."""
 
+    def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
+        """As they are."""
+        return nullcontext()
+
 
 def _in_turn(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
     """Each gradient as soon as the one before it is known as well, so that weights are updated where they lie.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,8 +199,8 @@ class Engine:
     @property
     def variables(self) -> dict[str, npt.NDArray[Any]]:
         """Copies of all weights, slots and moving averages by name."""
-        self._settle()
-        return {name: variable.numpy() for name, variable in self._state.items()}
+        with self._settled():
+            return {name: variable.numpy() for name, variable in self._state.items()}
 
     def compile(self) -> float:
         """Trace and compile the steps and warm up; returns the seconds it took. No step has been done afterwards.
@@ -274,19 +275,22 @@ class Engine:
 
     def evaluate(self) -> dict[str, float]:
         """Measure the held-out samples; may stop the run early."""
-        self._settle()
         values: dict[str, float] = {}
-        for evaluator in self._evaluators:
-            values |= evaluator.evaluate()
+        with self._settled():
+            for evaluator in self._evaluators:
+                values |= evaluator.evaluate()
         self._progress.evaluated_at = self.step
         self._stopping.note(values, self._progress)
         return values
 
     def take_pictures(self, *, last: bool = False) -> Iterator[Event]:
         """The pictures that are due now, as events; with ``last`` all that were not taken at this step yet."""
-        if last:
-            return self._pictures.take_last(self.step)
-        return self._pictures.take(self.step, self._clock, self._clock / max(self._trained, 1))
+        if not self._pictures.due(self.step, last=last):
+            return iter(())
+        with self._settled():
+            if last:
+                return iter(tuple(self._pictures.take_last(self.step)))
+            return iter(tuple(self._pictures.take(self.step, self._clock, self._clock / max(self._trained, 1))))
 
     def checkpoint_due(self) -> bool:
         """Whether the settings ask for a checkpoint now. Checkpoints on a stop are the caller's decision."""
@@ -310,7 +314,7 @@ class Engine:
     def save(self, folder: Path) -> None:
         """Write everything that the run needs to go on into ``folder``."""
         self._progress.saved_at = self.step
-        self._settle()
+        self._strategy.settle(tuple(self._state.values()))
         state.save(self._state | self._progress.variables(), folder)
 
     def restore(self, folder: Path) -> None:
@@ -332,8 +336,8 @@ class Engine:
         for own, value in kept:
             own.assign(value)
 
-    def _settle(self) -> None:
-        self._strategy.settle(tuple(self._state.values()))
+    def _settled(self) -> AbstractContextManager[object]:
+        return self._strategy.settled(tuple(self._state.values()))
 
     def _room(self) -> int:
         """Steps until something is due that stands between blocks."""

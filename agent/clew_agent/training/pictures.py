@@ -153,6 +153,10 @@ class Pictures:
         """The next step of each picture after ``step``: a block must end there."""
         return (rhythm.place(step) for _, rhythm in self._all)
 
+    def due(self, step: int, *, last: bool = False) -> bool:
+        """Whether one is to be taken at ``step``; ``last``: after which nothing is trained."""
+        return any((step > 0 and rhythm.taken_at != step) if last else rhythm.due(step) for _, rhythm in self._all)
+
     def take(self, step: int, clock: float, pace: float) -> Iterator[Event]:
         """What is due at ``step`` and training clock ``clock``; ``pace`` is the seconds that a step takes."""
         for picture, rhythm in self._all:
