@@ -18,6 +18,7 @@ MODES = {
     "wait": "bounded, 2, by waiting",
     "drop": "bounded, 2, by dropping",
     "calls": "asynchronous, 8 updates per call",
+    "local": "asynchronous, 8 local steps per update",
 }
 UPDATES = 300
 _ROOT = Path(__file__).parent.parent.parent

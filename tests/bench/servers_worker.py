@@ -26,13 +26,14 @@ from clew_shared.params import build
 from tests.bench.clew_style import find_exercise
 from tests.bench.work import bench_data
 
-WORKERS, STALENESS, RATE, BATCH = 2, 2, 0.1, 100
+WORKERS, STALENESS, RATE, BATCH, LOCAL_STEPS = 2, 2, 0.1, 100, 8
 SETTINGS = {
     "async": ParameterServerSettings(mode="async"),
     "sync": ParameterServerSettings(mode="sync"),
     "wait": ParameterServerSettings(mode="bounded", staleness=STALENESS),
     "drop": ParameterServerSettings(mode="bounded", staleness=STALENESS, late="drop"),
     "calls": ParameterServerSettings(mode="async", updates_per_call=8),
+    "local": ParameterServerSettings(mode="async", local_steps=LOCAL_STEPS),
 }
 
 
@@ -102,7 +103,8 @@ class Bare:
         self._slots = [self._slot(cluster) for _ in range(WORKERS)]
         with tf.device(self._W.device):
             self._section = tf.CriticalSection(shared_name="bare")
-        traced = {"sync": self._share, "drop": self._unless_late}.get(mode, self._at_once)
+        functions = {"sync": self._share, "drop": self._unless_late, "local": self._locally}
+        traced = functions.get(mode, self._at_once)
         self._function, self._together = tf.function(traced), tf.function(self._apply_shares)
 
     def run(self) -> float:
@@ -121,17 +123,37 @@ class Bare:
     # What a worker does; traced.
 
     def _gradients(self, iterator: Any, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+        seen, weights, offset = self._weights()
         images, labels = next(iterator)
-        index = (number * self._rows + tf.range(self._rows)) % self._size
+        loss, found = self._loss(images, labels, number, weights, offset)
+        return seen, loss, found
+
+    def _weights(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         seen = self._version.read_value()
         with tf.control_dependencies([seen]):
-            weights, offset = self._W.read_value(), self._b.read_value()
+            return seen, self._W.read_value(), self._b.read_value()
+
+    def _loss(
+        self, images: tf.Tensor, labels: tf.Tensor, number: tf.Tensor, weights: tf.Tensor, offset: tf.Tensor
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        index = (number * self._rows + tf.range(self._rows)) % self._size
         with tf.GradientTape() as tape:
             tape.watch([weights, offset])
             logits = tf.matmul(tf.gather(images, index), weights) + offset
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(labels, index), logits)
             loss = tf.reduce_mean(each)
-        return seen, loss, tape.gradient(loss, [weights, offset])
+        return loss, tape.gradient(loss, [weights, offset])
+
+    def _locally(self, iterator: Any, number: tf.Tensor) -> tf.Tensor:
+        images, labels = next(iterator)
+        seen, weights, offset = self._weights()
+        begun, losses = (weights, offset), []
+        for step in range(LOCAL_STEPS):
+            loss, found = self._loss(images, labels, number * LOCAL_STEPS + step, weights, offset)
+            weights, offset = weights - RATE * found[0], offset - RATE * found[1]
+            losses.append(loss)
+        moved = [(begun[0] - weights) / RATE, (begun[1] - offset) / RATE]
+        return tf.stack([tf.add_n(losses) / LOCAL_STEPS, tf.cast(self._apply(moved, seen), tf.float32), 1.0])
 
     def _apply(self, found: list[tf.Tensor], seen: tf.Tensor) -> tf.Tensor:
         done = [self._W.assign_sub(RATE * found[0]), self._b.assign_sub(RATE * found[1])]

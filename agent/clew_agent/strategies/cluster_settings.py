@@ -10,6 +10,10 @@ from clew_shared.params import Choice, Condition, Knob, Params
 
 ASYNC, SYNC, BOUNDED, LOCK_FREE = "async", "sync", "bounded", "lock-free"
 WAIT, DROP = "wait", "drop"
+LOCAL_MODES = (ASYNC, BOUNDED)
+"""Modes in which a worker may take several steps before it sends anything."""
+LOCAL_OPTIMIZER = "sgd"
+"""Local steps are plain gradient descent: slots of another optimizer would lie on each worker, in no checkpoint."""
 MOST_WORKERS = 64
 _GROUP = "Cluster"
 
@@ -82,5 +86,19 @@ class ParameterServerSettings(Params, frozen=True, kw_only=True):
             ge=1,
             le=100,
             shown_when=Condition("mode", (ASYNC, BOUNDED, LOCK_FREE)),
+        ),
+    ] = 1
+    local_steps: Annotated[
+        int,
+        Knob(
+            "Local steps",
+            "A worker takes so many steps of gradient descent on a copy of the weights, each with a batch of its own,"
+            " and sends the sum of the changes as one update.",
+            group=_GROUP,
+            unit="steps",
+            ge=1,
+            le=1000,
+            log=True,
+            shown_when=Condition("mode", LOCAL_MODES),
         ),
     ] = 1

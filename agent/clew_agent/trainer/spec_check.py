@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from clew_agent.datasets.search import Search, find_search, is_name, locate
-from clew_agent.strategies.cluster_settings import LOCK_FREE
+from clew_agent.strategies.cluster_settings import ASYNC, LOCAL_MODES, LOCAL_OPTIMIZER, LOCK_FREE, SYNC
 from clew_shared import spec as specs
 from clew_shared.base.data_files import NAMES
 from clew_shared.base.places import find_places
@@ -53,6 +53,7 @@ def misfits(
         *problems,
         *_preset(spec, card),
         *_strategy(spec, card, able),
+        *_local_steps(spec, values),
         *check_wishes(spec, card),
         *_length(card, values),
         *_data(spec, card, search),
@@ -126,6 +127,22 @@ def _strategy(spec: RunSpec, card: ExerciseCard, able: Collection[str]) -> Itera
     if spec.strategy == PARAMETER_SERVER and spec.options.get("mode") == LOCK_FREE and spec.nodes > 1:
         text = f"Lock-free threads are on one node, not on {spec.nodes}."
         yield Problem("spec.nodes", text, "Take 1 node, or another mode.", "nodes")
+
+
+def _local_steps(spec: RunSpec, values: Mapping[str, Value]) -> Iterator[Problem]:
+    """Whether workers can take several steps before they send anything."""
+    if spec.strategy != PARAMETER_SERVER or spec.options.get("local_steps", 1) == 1:
+        return
+    mode, optimizer = spec.options.get("mode", ASYNC), values.get("optimizer", LOCAL_OPTIMIZER)
+    if mode not in LOCAL_MODES:
+        why = "all workers make each update together" if mode == SYNC else "threads change the same weights at once"
+        text = f"There are no local steps in the mode {mode}: {why}."
+        yield Problem("spec.local_steps", text, f"Take the mode {' or '.join(LOCAL_MODES)}.", "options.local_steps")
+    if optimizer != LOCAL_OPTIMIZER:
+        text = f"Local steps are plain gradient descent: {optimizer} would keep slots on each worker, in no checkpoint."
+        yield Problem(
+            "spec.local_steps", text, f"Choose the optimizer {LOCAL_OPTIMIZER}, or 1 local step.", "optimizer"
+        )
 
 
 def _length(card: ExerciseCard, values: dict[str, Value]) -> Iterator[Problem]:

@@ -464,7 +464,7 @@ class _Attempt:
         schema = Schema(
             id=SCHEMA,
             metrics=engine.per_step + later,
-            batch_size=engine.batch_size,
+            batch_size=engine.samples_per_step,
             samples_per_epoch=engine.samples_per_epoch,
             steps=engine.steps,
             replicas=engine.replicas,

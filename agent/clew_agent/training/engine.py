@@ -107,7 +107,7 @@ class Engine:
             exercise.pictures,
             self._model.pictures,
             evaluation=self._evaluation_interval(),
-            epoch=steps_per_epoch(self.samples_per_epoch, self.batch_size),
+            epoch=steps_per_epoch(self.samples_per_epoch, self.samples_per_step),
             steps=self.steps,
             evaluates=bool(self._evaluators),
         )
@@ -148,6 +148,11 @@ class Engine:
     def steps(self) -> int:
         """Steps that the whole run will have."""
         return self.plan.steps
+
+    @property
+    def samples_per_step(self) -> int:
+        """How many samples one step takes."""
+        return self.batch_size
 
     @property
     def step(self) -> int:
@@ -349,7 +354,7 @@ class Engine:
 
     def _evaluation_interval(self) -> int:
         """As asked for; else about ``EVALUATIONS`` times in a run, and after each epoch at the latest."""
-        epoch = steps_per_epoch(self.samples_per_epoch, self.batch_size)
+        epoch = steps_per_epoch(self.samples_per_epoch, self.samples_per_step)
         return self.plan.evaluate_every or min(epoch, max(1, -(-self.steps // EVALUATIONS)))
 
     def _nonfinite(self, first: int, rows: npt.NDArray[np.floating[Any]]) -> int | None:

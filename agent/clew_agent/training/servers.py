@@ -22,8 +22,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.strategies.base import Rows
-from clew_agent.strategies.cluster_settings import BOUNDED, DROP, SYNC
-from clew_agent.strategies.parameter_server import Cluster, after, apply_on_server, pause
+from clew_agent.strategies.cluster_settings import BOUNDED, DROP, LOCAL_OPTIMIZER, SYNC
+from clew_agent.strategies.parameter_server import Cluster, after, apply_on_server, pause, with_copies
 from clew_agent.training import state
 from clew_agent.training.engine import Engine, TrainedBlock, UpdateColumns
 from clew_agent.training.exercise import Batch
@@ -41,6 +41,7 @@ _KEPT = 4096
 """The server keeps so many updates: no block has more."""
 _POLL_S = 0.2
 _UNBOUNDED = 2**31 - 1
+_ONE_LOCAL_STEP = "Set local steps to 1."
 BLOCK_S = 0.5
 """So long a block lasts. At its end workers wait for the last one, and the variables are copied."""
 
@@ -138,6 +139,11 @@ class ServerEngine(Engine):
     def cluster(self) -> Cluster:
         """The cluster that trains it."""
         return self._servers.cluster
+
+    @property
+    def samples_per_step(self) -> int:
+        """A worker takes a batch for each of its local steps."""
+        return self.batch_size * self.cluster.local_steps
 
     @property
     def logical_devices(self) -> bool:
@@ -257,6 +263,8 @@ class _Servers:
         cluster = step.strategy
         if not isinstance(cluster, Cluster):
             raise TypeError(f"{type(cluster).__name__} has no workers to hand batches out to")
+        if cluster.local_steps > 1:
+            _check_descent(step.model.parts[0].optimizer.rule)
         self.cluster = cluster
         self._step = step
         self._part = step.model.parts[0]
@@ -300,16 +308,26 @@ class _Servers:
         return 2 * int(sum(variable.shape.num_elements() * variable.dtype.size for variable in self._trained))
 
     def check(self, known: dict[str, tf.Variable]) -> None:
-        """Refuse a step that could not be resumed: hidden generators."""
+        """Refuse a step that could not be resumed: hidden generators. Refuse local steps where the loss reads a weight
+        in a way for which there is no copy: it would be the server's."""
         check_resumable(self._traced_here(), known, spread=True)
+        if self.cluster.local_steps > 1:
+            read = {id(one) for one in self._traced_here(copied=True).captured_inputs}
+            shared = [name for name, one in self._part.variables.items() if id(one.handle) in read]
+            if shared:
+                text = f"The loss of {self._part.name} reads {shared[0]!r} in a way for which a worker has no copy."
+                raise problem("spec.local_steps", text, _ONE_LOCAL_STEP, "options.local_steps")
 
-    def _traced_here(self) -> Any:
+    def _traced_here(self, *, copied: bool = False) -> Any:
         def forward(batch: tf.Tensor) -> tf.Tensor:
             step = self._step
             picked = step.source.pick(batch)
             whole = self.cluster.rows(step.batch_size)
             now = {name: tf.constant(1.0, tf.float64) for name in step.live}
-            return step.loss_and_gradients(self._part, step.source.batch(picked), whole, batch, now)[0].value
+            copies = [tf.zeros(one.shape, one.dtype) for one in self._trained] if copied else []
+            with with_copies(self._trained if copied else [], copies):
+                samples = step.source.batch(picked)
+                return step.loss_and_gradients(self._part, samples, whole, batch, now, copies=copies)[0].value
 
         return tf.function(forward, autograph=False).get_concrete_function(tf.TensorSpec([], tf.int64))
 
@@ -427,10 +445,13 @@ class _Servers:
         with tf.control_dependencies([read]):
             _, _, first, live, pauses = self._unpacked(words)
             batch = first + tf.cast(place, tf.int64)
-            picked = source.batch(source.pick(batch))
-            told, gradients = self._computed(picked, whole, batch, live, tf.gather(pauses, worker), worker)
+            if self.cluster.local_steps > 1:
+                metrics, found = self._descended(source, whole, batch, read, live)
+            else:
+                metrics, found = self._gradients(source.batch(source.pick(batch)), whole, batch, live)
+            told = self._told(metrics, found, tf.gather(pauses, worker), worker)
         with tf.control_dependencies([told]):
-            sent = [None if one is None else _at(variable, one) for one, variable in self._pairs(gradients)]
+            sent = [None if one is None else _at(variable, one) for one, variable in self._pairs(found)]
         with tf.device(self._version.device):
             _, first_ticket, _, live, _ = self._unpacked(words)
             ticket = first_ticket + tf.cast(place, tf.int64)
@@ -439,26 +460,72 @@ class _Servers:
             with tf.control_dependencies([told, *(one for one in sent if one is not None)]):
                 return self.cluster.exclusively(lambda: self._once(ticket, read, sent, told, began))
 
-    def _computed(
-        self, batch: Batch, rows: Rows, number: tf.Tensor, live: tf.Tensor, seconds: tf.Tensor, worker: tf.Tensor
+    def _gradients(
+        self, batch: Batch, rows: Rows, number: tf.Tensor, live: tf.Tensor, copies: Sequence[tf.Tensor] = ()
     ) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
-        """What a worker computes of ``batch``, and so many ``seconds`` of sleep.
-
-        Returns what it tells of it (the columns from its number on) and the gradients.
-        """
+        """The metrics of ``batch`` and the gradients for the variables, or for the ``copies`` of them."""
         step = self._step
-        loss, gradients = step.loss_and_gradients(self._part, batch, rows, number, step.named(live))
-        metrics = step.columns({"loss": loss.value, **loss.metrics})
-        with tf.control_dependencies([metrics, *(one for one in gradients if one is not None)]):
+        loss, gradients = step.loss_and_gradients(self._part, batch, rows, number, step.named(live), copies=copies)
+        return step.columns({"loss": loss.value, **loss.metrics}), gradients
+
+    def _descended(
+        self, source: Any, rows: Rows, number: tf.Tensor, read: tf.Tensor, live: tf.Tensor
+    ) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
+        """Local steps of gradient descent with the rate of step ``read``, each on the next batch.
+
+        Returns the mean of their metrics, and the change of each variable (None for one that has no gradient).
+        """
+        count, optimizer = self.cluster.local_steps, self._part.optimizer
+        optimizer.rate.set(read, self._step.named(live))
+        rate, decay = optimizer.rule._get_current_learning_rate(), optimizer.rule.weight_decay or 0.0
+        begun = [tf.identity(variable.read_value()) for variable in self._trained]
+        changed: set[int] = set()
+
+        def one(place: tf.Tensor, total: tf.Tensor, *copies: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            batch = number * count + place
+            with with_copies(self._trained, copies):
+                metrics, gradients = self._gradients(source.batch(source.pick(batch)), rows, batch, live, copies)
+            changed.update(which for which, gradient in enumerate(gradients) if gradient is not None)
+            pairs = zip(copies, gradients, strict=True)
+            return (
+                place + 1,
+                total + metrics,
+                *(copy if gradient is None else _descend(copy, gradient, rate, decay) for copy, gradient in pairs),
+            )
+
+        empty = tf.zeros([len(self._step.metrics)], self._step.dtype)
+        start = (tf.constant(0, tf.int64), empty, *begun)
+        _, total, *ended = tf.while_loop(lambda place, *_: place < count, one, start, parallel_iterations=1)
+        pairs = enumerate(zip(ended, begun, strict=True))
+        return total / count, [after - before if which in changed else None for which, (after, before) in pairs]
+
+    def _told(
+        self, metrics: tf.Tensor, found: Sequence[tf.Tensor | None], seconds: tf.Tensor, worker: tf.Tensor
+    ) -> tf.Tensor:
+        """What a worker tells of what it ``found`` (the columns from its number on), after so many ``seconds`` of
+        sleep."""
+        with tf.control_dependencies([metrics, *(one for one in found if one is not None)]):
             slept = pause(seconds)
         with tf.control_dependencies([slept]):
-            return _row(tf.cast(worker, tf.float64)[tf.newaxis], metrics), gradients
+            return _row(tf.cast(worker, tf.float64)[tf.newaxis], metrics)
 
-    def _pairs(self, gradients: Sequence[tf.Tensor | None]) -> Iterator[tuple[tf.Tensor | None, tf.Variable]]:
-        return zip(gradients, self._trained, strict=True)
+    def _pairs(self, found: Sequence[tf.Tensor | None]) -> Iterator[tuple[tf.Tensor | None, tf.Variable]]:
+        return zip(found, self._trained, strict=True)
+
+    def _move(self, found: Sequence[tf.Tensor | None]) -> None:
+        """One update of the variables by gradients, or by changes where workers take local steps."""
+        rule = self._part.optimizer.rule
+        if self.cluster.local_steps == 1:
+            apply_on_server(rule, found, self._trained)
+            return
+        for change, variable in self._pairs(found):
+            if change is not None:
+                with tf.device(variable.device):
+                    variable.assign_add(change, read_value=False)
+        rule.iterations.value.assign_add(1, read_value=False)
 
     def _fresh(
-        self, read: tf.Tensor, gradients: Sequence[tf.Tensor | None], told: tf.Tensor, torn: tf.Tensor, began: tf.Tensor
+        self, read: tf.Tensor, sent: Sequence[tf.Tensor | None], told: tf.Tensor, torn: tf.Tensor, began: tf.Tensor
     ) -> tf.Tensor:
         """An update that was not done yet, unless it is too late or was begun once; the row that tells of it."""
         others = self._version.read_value() - read
@@ -466,7 +533,7 @@ class _Servers:
         status = tf.where(torn, _TORN, tf.where(late, _DROPPED, _APPLIED))
 
         def apply() -> tf.Tensor:
-            with after(lambda: apply_on_server(self._part.optimizer.rule, gradients, self._trained)):
+            with after(lambda: self._move(sent)):
                 return tf.identity(self._version.assign_add(1, read_value=True)) - 1
 
         step_done = tf.cond(tf.equal(status, _APPLIED), apply, self._version.read_value)
@@ -476,7 +543,7 @@ class _Servers:
         self,
         ticket: tf.Tensor,
         read: tf.Tensor,
-        gradients: Sequence[tf.Tensor | None],
+        sent: Sequence[tf.Tensor | None],
         told: tf.Tensor,
         began: tf.Tensor,
     ) -> tf.Tensor:
@@ -486,7 +553,7 @@ class _Servers:
 
         def do() -> tf.Tensor:
             with after(lambda: self._begun.scatter_nd_update(place, [ticket])):
-                row = self._fresh(read, gradients, told, tf.equal(begun, ticket), began)
+                row = self._fresh(read, sent, told, tf.equal(begun, ticket), began)
             with after(lambda: self._results.scatter_nd_update(place, row[tf.newaxis])):
                 closed = self._done.scatter_nd_update(place, [ticket])
             with tf.control_dependencies([closed]):
@@ -517,7 +584,8 @@ class _Servers:
         rows = Rows(step.batch_size, count, share * count)
         source = step.source.at(x, y)
         part: Batch = source.share(source.pick(batch), rows, self.cluster)
-        told, gradients = self._computed(part, rows, batch, live, tf.gather(pauses, worker), worker)
+        metrics, gradients = self._gradients(part, rows, batch, live)
+        told = self._told(metrics, gradients, tf.gather(pauses, worker), worker)
 
         def put(place: int) -> Callable[[], tf.Tensor]:
             def write() -> tf.Tensor:
@@ -551,6 +619,23 @@ class _Servers:
 def _row(head: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
     """Columns of what comes back, in float64."""
     return tf.concat([tf.cast(head, tf.float64), tf.cast(rest, tf.float64)], 0)
+
+
+def _descend(weights: tf.Tensor, gradient: tf.Tensor, rate: tf.Tensor, decay: float) -> tf.Tensor:
+    """One step of gradient descent, as ``apply_on_server`` does it with Keras' SGD."""
+    rate = tf.cast(rate, weights.dtype)
+    if decay:
+        weights = weights - weights * (rate * tf.cast(decay, weights.dtype))
+    return weights - tf.convert_to_tensor(gradient) * rate
+
+
+def _check_descent(rule: Any) -> None:
+    """Refuse an optimizer that keeps more than the weights."""
+    if not isinstance(rule, keras.optimizers.SGD) or rule.momentum:
+        text = f"Local steps are plain gradient descent. {type(rule).__name__} would keep slots on each worker."
+        raise problem(
+            "spec.local_steps", text, f"Choose the optimizer {LOCAL_OPTIMIZER}, or 1 local step.", "optimizer"
+        )
 
 
 def _at(variable: tf.Variable, value: tf.Tensor) -> tf.Tensor:

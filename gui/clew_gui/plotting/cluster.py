@@ -24,7 +24,8 @@ from clew_shared.spec import RunSpec
 STRATEGY = "parameter-server"
 THREADS = "lock-free"
 Tone = Literal["text2", "ok", "warn", "bad"]
-_USUAL: dict[str, Value] = {"mode": "async", "staleness": 2, "late": "wait", "workers": 2, "servers": 1}
+_NUMBERS: dict[str, Value] = {"staleness": 2, "workers": 2, "servers": 1, "local_steps": 1}
+_USUAL: dict[str, Value] = {"mode": "async", "late": "wait", **_NUMBERS}
 """The strategy's own defaults, for a run whose exercise is not at hand."""
 _LATEST = 500
 """The staleness of so many of the latest gradients is drawn over that of all."""
@@ -54,14 +55,15 @@ class Setup(NamedTuple):
     late: str
     workers: int
     servers: int
+    local_steps: int
 
     @property
     def words(self) -> str:
-        """``asynchronous``; with the bound where there is one."""
+        """``asynchronous``; with the bound and the local steps of an update where there are such."""
+        words = {"async": "asynchronous", "sync": "synchronous"}.get(self.mode, self.mode)
         if self.mode == "bounded":
-            how = "by waiting" if self.late == "wait" else "by dropping"
-            return f"staleness at most {self.staleness} {how}"
-        return {"async": "asynchronous", "sync": "synchronous"}.get(self.mode, self.mode)
+            words = f"staleness at most {self.staleness} by {'waiting' if self.late == 'wait' else 'dropping'}"
+        return words if self.local_steps <= 1 else f"{words}, {self.local_steps} local steps"
 
 
 def setup_of(spec: RunSpec, card: ExerciseCard | None) -> Setup:
@@ -70,10 +72,8 @@ def setup_of(spec: RunSpec, card: ExerciseCard | None) -> Setup:
     values = _USUAL | {param.name: param.default for param in known} | spec.options
     numbers = {name: found if isinstance(found := values[name], int) else 0 for name in _NUMBERS}
     servers = 0 if values["mode"] == THREADS else numbers["servers"]
-    return Setup(str(values["mode"]), numbers["staleness"], str(values["late"]), numbers["workers"], servers)
-
-
-_NUMBERS = ("staleness", "workers", "servers")
+    mode, late = str(values["mode"]), str(values["late"])
+    return Setup(mode, numbers["staleness"], late, numbers["workers"], servers, numbers["local_steps"])
 
 
 class Role(NamedTuple):

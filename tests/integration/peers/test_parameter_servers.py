@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from clew_shared.journal.events import Event, Peer, Updates
+from clew_shared.journal.events import Event, Peer, Schema, Updates
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
@@ -37,7 +37,14 @@ from tests.integration.trainer.test_headless import Remote
 
 pytestmark = pytest.mark.timeout(240)
 LOSSES = [("worker", signal.SIGKILL), ("worker", signal.SIGSTOP), ("ps", signal.SIGKILL)]
-SETTINGS: dict[str, Any] = {"evaluate_every": 1_000_000, "batch_size": 50}
+SETTINGS: dict[str, Any] = {"evaluate_every": 1_000_000, "batch_size": 50, "learning_rate": 0.1}
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def single() -> list[float]:
+    """The losses of softmax on one device."""
+    return spread(1, [Case(exercise="softmax", values=SETTINGS | {"steps": STEPS}, strategy="single")])[0].losses
 
 
 @pytest.fixture(autouse=True)
@@ -67,11 +74,11 @@ def has(status: str, role: str = "worker") -> Callable[[list[Event]], bool]:
     return lambda found: any(peer.role == role for peer in peers(found, status))
 
 
-def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(tmp_path: Path) -> None:
+def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(single: list[float], tmp_path: Path) -> None:
     losses = []
     for name, killed in (("whole", False), ("hurt", True)):
         spec, folder = (
-            servers_spec(tmp_path / name, name, 60, mode="sync", workers=2, servers=2),
+            servers_spec(tmp_path / name, name, STEPS, mode="sync", workers=2, servers=2),
             tmp_path / name / "run",
         )
         with running("run", spec, "--out", folder) as process:
@@ -85,8 +92,20 @@ def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(tmp_path: P
         losses.append(read_run(folder).column("loss").values)
         assert verify_run(folder).findings == ()
     np.testing.assert_array_equal(losses[0], losses[1])
-    single = spread(1, [Case(exercise="softmax", values=SETTINGS | {"steps": 60}, strategy="single")])[0]
-    np.testing.assert_allclose(losses[0][:10], single.losses[:10], rtol=1e-5)
+    np.testing.assert_allclose(losses[0][:10], single[:10], rtol=1e-5)
+
+
+def test_the_sum_of_a_workers_local_steps_is_one_update(single: list[float], tmp_path: Path) -> None:
+    """One worker's updates of three local steps each go the way of one device's single steps."""
+    spec = servers_spec(tmp_path / "spec", "local", STEPS // 3, workers=1, local_steps=3, updates_per_call=2)
+    folder = tmp_path / "run"
+    with running("run", spec, "--out", folder) as process:
+        assert end(process)[0] == 0
+    found, run = events(folder), read_run(folder)
+    assert_each_step_once(found, STEPS // 3)
+    assert [one.batch_size for one in found if isinstance(one, Schema)] == [3 * SETTINGS["batch_size"]]
+    np.testing.assert_allclose(run.column("loss").values, np.reshape(single, (-1, 3)).mean(1), rtol=1e-5)
+    assert verify_run(folder).findings == ()
 
 
 def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from clew_agent.wire.long_polls import Caller, LongPolls
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard, Preset, StrategyCard
+from clew_shared.catalogue import load_builtin
 from clew_shared.journal.files import MAGIC, JournalWriter, Record, encode_frame, read_journal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
@@ -92,6 +93,25 @@ def test_everything_that_is_wrong_with_a_spec_is_found(changes: dict[str, object
     assert [one.code for one in found] == codes
     if found:
         assert all(one.text in combine(found).text for one in found)
+
+
+@pytest.mark.parametrize(
+    ("mode", "local_steps", "optimizer", "where"),
+    [
+        ("async", 3, "sgd", []),
+        ("sync", 1, "adam", []),
+        ("sync", 3, "sgd", ["options.local_steps"]),
+        ("lock-free", 3, "adam", ["options.local_steps", "optimizer"]),
+        ("bounded", 3, "momentum", ["optimizer"]),
+    ],
+)
+def test_local_steps_are_gradient_descent_by_workers_that_do_not_wait_for_each_other(
+    mode: str, local_steps: int, optimizer: str, where: list[str]
+) -> None:
+    options: dict[str, str | int] = {"mode": mode, "local_steps": local_steps}
+    spec = RunSpec(exercise="ps-lab", data="digits", strategy="parameter-server", options=options)
+    found = check_spec(msgspec.structs.replace(spec, params={"optimizer": optimizer}), load_builtin(), Search())
+    assert [one.where for one in found] == where
 
 
 def test_a_strategy_that_the_trainer_has_is_taken() -> None:
