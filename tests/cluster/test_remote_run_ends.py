@@ -387,7 +387,7 @@ def test_a_peer_that_dies_or_freezes_ends_the_run_and_continue_starts_all_again(
         (peer,) = [one for one in peers if "srun" not in _words(one)[0]]
         peer.send_signal(number)
         program.until(lambda: run.state is RunState.FAILED, "the run's end", _NO_HANG_S)
-        assert run.reason.startswith("Peer 1 on node")
+        assert run.reason.startswith("Worker 1 on node")
         assert ("was killed (SIGKILL)" if number == signal.SIGKILL else "has said nothing for") in run.reason
         program.until(lambda: program.job(run).news.over, "the job's end")
         assert not any(processes_of_run(student, run).values())
@@ -410,7 +410,7 @@ def test_a_node_that_loses_its_power_is_named_and_the_run_goes_on_without_it(stu
         (lost,) = [node for node, each in found.items() if each and node not in watched]
         with student.cluster.broken("node-kill", lost):
             program.until(lambda: run.state is RunState.FAILED, "the run's end", _NO_HANG_S)
-            assert run.reason.startswith(f"Peer 1 on {lost}")
+            assert run.reason.startswith(f"Worker 1 on {lost}")
             program.until(lambda: program.job(run).news.over, "the job's end")
         program.session.continue_run(run.id)
         reached = run.history.fold.step

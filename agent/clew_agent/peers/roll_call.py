@@ -111,10 +111,10 @@ class _Peer:
 
     @property
     def name(self) -> str:
-        """For people: ``Peer 1 on node2 (process 4711)``."""
+        """For people, and as in the window: ``Worker 1 on node2 (process 4711)``."""
         host = self.joined.host if self.joined is not None else self.host or operating_system.host_name()
         pid = f" (process {self.joined.pid})" if self.joined is not None else ""
-        return f"Peer {self.index} on {host}{pid}"
+        return f"{'Server' if self.role == 'ps' else 'Worker'} {self.number} on {host}{pid}"
 
     def start_over(self) -> None:
         """Nothing is known any more of the process that was here."""

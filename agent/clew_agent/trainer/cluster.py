@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from clew_agent.peers.messages import SILENCE_S
 from clew_agent.peers.roll_call import Peers
 from clew_agent.strategies.cluster_settings import MOST_WORKERS, ParameterServerSettings
+from clew_agent.trainer.control import StopAsked
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.events import Event, Log, Peer
 from clew_shared.wire.messages import DisturbCluster
@@ -21,18 +22,28 @@ _KNOWN_WITHIN_S = SILENCE_S + 3.0
 
 
 class ClusterRun:
-    """One attempt's cluster. ``peers`` is None for threads, which need no other process; ``tell`` takes events."""
+    """One attempt's cluster. ``peers`` is None for threads, which need no other process; ``tell`` takes events.
 
-    def __init__(self, settings: ParameterServerSettings, peers: Peers | None, tell: Callable[[Event], None]) -> None:
+    ``go_on`` is called while the cluster is not complete, and raises ``StopAsked`` when nobody wants to wait for it.
+    """
+
+    def __init__(
+        self,
+        settings: ParameterServerSettings,
+        peers: Peers | None,
+        tell: Callable[[Event], None],
+        go_on: Callable[[], None],
+    ) -> None:
         self._settings = settings
         self._peers = peers
         self._tell = tell
+        self._go_on = go_on
         self._servers_lost = 0
         self._workers = settings.workers
         self._now: Cluster | None = None
 
-    def form(self, go_on: Callable[[], None] = lambda: None) -> Cluster:
-        """The cluster of all peers, as soon as all are there. Raises ``ProblemError``."""
+    def form(self) -> Cluster:
+        """The cluster of all peers, as soon as all are there. Raises ``ProblemError`` and ``StopAsked``."""
         from clew_agent.strategies.parameter_server import Cluster, Threads
 
         if self._peers is None:
@@ -40,7 +51,7 @@ class ClusterRun:
             return self._now
         slowed = self._now.slowed if self._now is not None else {}
         self._servers_lost = self._peers.servers_lost
-        addresses = self._peers.form(go_on)
+        addresses = self._peers.form(self._go_on)
         if self._now is not None:
             self._now.close()
         self._now = Cluster(addresses, self._settings)
@@ -52,9 +63,12 @@ class ClusterRun:
 
     def renew(self, error: BaseException) -> Cluster:
         """After an error of TensorFlow: a new cluster, when that was because of a lost server."""
+        if isinstance(error, StopAsked):
+            raise error
         deadline = time.monotonic() + _KNOWN_WITHIN_S
         while self._peers is not None and time.monotonic() < deadline:
             self._peers.check()
+            self._go_on()
             if self._peers.servers_lost != self._servers_lost:
                 start = time.perf_counter()
                 cluster = self.form()
@@ -76,6 +90,8 @@ class ClusterRun:
             self._peers.check()
             if self._peers.servers_lost != self._servers_lost:
                 raise problem("cluster.server", "A parameter server is lost.")
+            if not self._peers.complete:  # a block lasts until the missing worker is there
+                self._go_on()
 
     def refuses(self, command: DisturbCluster) -> Problem | None:
         """Why the cluster cannot be disturbed so; None when it can. May be called in any thread."""

@@ -57,6 +57,10 @@ _STOP_NOW_S = 5.0
 _JOIN_S = 5.0
 
 
+class StopAsked(Exception):
+    """Somebody asked the run to stop while it waits for its other processes or has not begun."""
+
+
 class ControlRequests:
     """What was asked of the run, to be taken by the loop at a block's end.
 

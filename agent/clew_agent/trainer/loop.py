@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_agent.trainer.checkpoints import CheckpointPlace, disk_full, files_below
-from clew_agent.trainer.control import ControlRequests, JobEnds, Superseded, TimeIsUp
+from clew_agent.trainer.control import ControlRequests, JobEnds, StopAsked, Superseded, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder
@@ -92,6 +92,14 @@ class Loop:
 
     def run(self) -> State:
         """Train; returns the state in which the run ends. Raises ``ProblemError`` when the disk refuses for good."""
+        try:
+            return self._train()
+        except StopAsked:
+            if self._commands.stop is None:
+                raise
+            return self._stop(self._commands.stop, reachable=False)
+
+    def _train(self) -> State:
         engine = self._engine
         self._recorder.put(State(state=RunState.RUNNING, step=engine.step))
         if engine.step == 0:
@@ -249,12 +257,15 @@ class Loop:
             if self._folder.journal(self._attempt + 1).exists():
                 self._commands.put(Superseded(run=self._folder.path.name))
 
-    def _stop(self, command: Stop) -> State:
+    def _stop(self, command: Stop, *, reachable: bool = True) -> State:
+        """End with a checkpoint. ``reachable`` is False while a cluster forms again: its weights are safe here, and no
+        picture can be taken of them."""
         if command.now or isinstance(command, Superseded):
             return stopped(command, self._engine.step)
         due = self._engine.step > 0 and self._saved_at != self._engine.step
         refused = self._save() if due else None
-        self._take_pictures(last=True)
+        if reachable:
+            self._take_pictures(last=True)
         return stopped(command, self._engine.step, refused)
 
     # Checkpoints.

@@ -40,7 +40,7 @@ from clew_agent.peers.roll_call import Peers
 from clew_agent.strategies.cluster_settings import LOCK_FREE, ParameterServerSettings
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.cluster import ClusterRun
-from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, TimeIsUp
+from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, StopAsked, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.first_frame import describe_attempt, quick_card
 from clew_agent.trainer.loop import SCHEMA, Loop, measure, stopped
@@ -72,10 +72,6 @@ LoadData = Callable[[str, Search], DataSet]
 T = TypeVar("T")
 EventT = TypeVar("EventT", bound=Event)
 _log = logging.getLogger(__name__)
-
-
-class _Stopped(Exception):
-    """Asked to stop before the first step."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -208,7 +204,7 @@ class _Attempt:
         """Everything up to the last state, which is returned. This is the process's border: nothing is raised."""
         try:
             return self._run()
-        except _Stopped:
+        except StopAsked:
             return _stopped_early(self._commands.stop, self._step)
         except ProblemError as error:
             refused = not self._trained and self._peers is None
@@ -339,7 +335,7 @@ class _Attempt:
     def _go_on(self) -> None:
         self._time.look()
         if self._commands.stop is not None:
-            raise _Stopped
+            raise StopAsked
 
     def _staged(self, stage: str, work: Callable[[], T], tell: Callable[[T], str] = lambda _: "") -> T:
         """Do ``work`` and record what it took; ``tell`` makes the sentence from its result."""
@@ -407,8 +403,8 @@ class _Attempt:
         options, peers = build(ParameterServerSettings, spec.options), self._peers
         if peers is not None:
             self._staged("peers", lambda: peers.gather(self._go_on), _tell_workers)
-        run = ClusterRun(options, peers, self._recorder.put)
-        cluster = self._staged("cluster", lambda: run.form(self._go_on))
+        run = ClusterRun(options, peers, self._recorder.put, self._go_on)
+        cluster = self._staged("cluster", run.form)
         make = partial(ServerEngine, exercise, settings, spec.seed, data, strategy=cluster, precision=spec.precision)
         engine = self._staged("build", make)
         engine.renew, engine.larger = run.renew, run.larger

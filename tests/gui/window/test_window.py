@@ -174,7 +174,7 @@ def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Progra
     run.feed(Checkpoint(step=run.history.fold.step, folder="checkpoints/1", files=()))
     for status in ("joined", "lost"):
         run.feed(Peer(role="worker", index=1, host="node2", status=status))
-    trouble = Problem("peers.lost", "Peer 1 on node2 was killed (SIGKILL).", "Continue the run.")
+    trouble = Problem("peers.lost", "Worker 1 on node2 was killed (SIGKILL).", "Continue the run.")
     run.feed(State(state=RunState.FAILED, problem=trouble))
     session_of(busy).tell(states=frozenset((run.id,)))
     tick(busy)

@@ -151,7 +151,7 @@ def end_and_go_on(path: Path, victim: str, number: signal.Signals, words: str, m
     assert last(found).state is RunState.FAILED
     assert words in last(found).reason
     if victim == "peer":
-        assert last(found).reason.startswith(f"Peer 1 on {peer.host} (process {peer.pid}) ")
+        assert last(found).reason.startswith(f"Worker 1 on {peer.host} (process {peer.pid}) ")
         assert [lost.pid for lost in peers(found, "lost")] == [peer.pid]
     assert not left(folder)
     assert not operating_system.is_alive(peer.pid)

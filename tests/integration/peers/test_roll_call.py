@@ -115,12 +115,12 @@ def test_a_missing_peer_is_named(make: Callable[..., Chief]) -> None:
     with pytest.raises(ProblemError) as caught:
         chief.peers.gather()
     assert [problem.code for problem in caught.value.problems] == ["peers.missing"]
-    assert f"Peer 2 on {operating_system.host_name()} did not answer within 2 s" in caught.value.problems[0].text
+    assert f"Worker 2 on {operating_system.host_name()} did not answer within 2 s" in caught.value.problems[0].text
 
 
 def test_a_peer_that_cannot_start_is_known_at_once_with_what_it_printed(make: Callable[..., Chief]) -> None:
     chief = make("works", "broken")
-    with pytest.raises(ProblemError, match=r"Peer 2 on .* exit code 3 before it joined the run.*\n?no such module"):
+    with pytest.raises(ProblemError, match=r"Worker 2 on .* exit code 3 before it joined the run.*\n?no such module"):
         chief.peers.gather()
 
 
@@ -128,7 +128,7 @@ def test_a_complaint_is_the_reason(make: Callable[..., Chief]) -> None:
     chief = make("complains")
     found = chief.refusal()
     assert found.code == "data.missing"
-    assert found.text.startswith("Peer 1 on ")
+    assert found.text.startswith("Worker 1 on ")
     assert found.text.endswith(": There is no mnist here.")
 
 
@@ -138,7 +138,7 @@ def test_a_killed_peer_is_named(make: Callable[..., Chief]) -> None:
     victim = next(event for event in chief.events if event.index == 2)
     os.kill(victim.pid, signal.SIGKILL)
     found = chief.refusal()
-    assert found.text == f"Peer 2 on {victim.host} (process {victim.pid}) was killed (SIGKILL)."
+    assert found.text == f"Worker 2 on {victim.host} (process {victim.pid}) was killed (SIGKILL)."
     assert chief.told("lost") == [2]
     chief.peers.close()
     assert chief.told("ended") == [1]

@@ -38,7 +38,7 @@ from clew_shared.journal.files import MAGIC, JournalWriter, Record, encode_frame
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
-from clew_shared.params import ParamSpec
+from clew_shared.params import ParamSpec, Value
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import Fetch
 from tests.unit.runs import describe, points, small_run
@@ -108,7 +108,7 @@ def test_everything_that_is_wrong_with_a_spec_is_found(changes: dict[str, object
 def test_local_steps_are_gradient_descent_by_workers_that_do_not_wait_for_each_other(
     mode: str, local_steps: int, optimizer: str, where: list[str]
 ) -> None:
-    options: dict[str, str | int] = {"mode": mode, "local_steps": local_steps}
+    options: dict[str, Value] = {"mode": mode, "local_steps": local_steps}
     spec = RunSpec(exercise="ps-lab", data="digits", strategy="parameter-server", options=options)
     found = check_spec(msgspec.structs.replace(spec, params={"optimizer": optimizer}), load_builtin(), Search())
     assert [one.where for one in found] == where
