@@ -21,7 +21,7 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
-from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.controller import SECOND_TICKS, WindowController
 from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
 from clew_gui.views.actions.scope import FIRST_EXERCISE
 from clew_gui.views.presentation.interfaces import SessionLike
@@ -31,7 +31,7 @@ from clew_gui.views.window.error_reporting import log_from_now, show_surprises
 from clew_gui.views.window.loader import ASIDE, HERE, SESSION, Collector, Loader
 from clew_gui.views.window.single import OneWindow
 from clew_gui.views.window.window import MainWindow
-from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory
+from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory, WindowState
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
@@ -91,6 +91,10 @@ class Program(QObject):
         self._unpainted.timeout.connect(self._load)
         self.settled.connect(Collector(self).begin)
         self._closed = False
+        self._ticks = 0
+        self._seen = self.state
+        """How the window was a second ago."""
+        self.desk.ticked.connect(self._ticked)
         self.window.may_close = self.may_close
 
     def _recall(self) -> None:
@@ -219,18 +223,33 @@ class Program(QObject):
         if self.asker is not None:
             self.asker.close()
         self.desk.detach()
-        self._remember()
+        self._remember(self._left())
         self._loader.wait()
         if self.sites is not None:
             self.sites.close()
         if self.session is not None:
             self.session.close()
 
-    def _remember(self) -> None:
+    def _ticked(self) -> None:
+        """Once a second: what changed, and rests now, is kept. A window that is killed loses nothing of the sitting."""
+        self._ticks += 1
+        if self._ticks % SECOND_TICKS or self._closed:
+            return
+        now, before = self._left(), self._seen
+        self._seen = now
+        if now == before and now != self.state:
+            self._remember(now)
+
+    def _remember(self, state: WindowState) -> None:
+        self.state = state
+        self.memory.save_window(state)
+
+    def _left(self) -> WindowState:
+        """How the window is now."""
         controls = self.window.run_view.controls
         card = self.desk.scope.card
         place, asked = self.window.next_run.where.left()
-        self.state = msgspec.structs.replace(
+        return msgspec.structs.replace(
             self.window.left_as(self.state),
             exercise=card.id if card is not None else "",
             theme=self.shell.theme_choice,
@@ -249,7 +268,6 @@ class Program(QObject):
             unit=controls.units.current(),
             page=controls.wish(),
         )
-        self.memory.save_window(self.state)
 
 
 def build_app(
@@ -353,8 +371,9 @@ def open_window(
         return 0
     program = build_app(places, catalogue=catalogue, theme=theme, exercise=exercise)
     alone.raised.connect(program.window.come_forward)
-    program.window.fit_into(program.app.primaryScreen().availableGeometry())
     _size(program.window, size)
+    program.window.fit_into(program.app.primaryScreen().availableGeometry())
+    program.window.painted.connect(program.window.fit_screen)
     show_surprises(program.window)
     program.window.painted.connect(lambda: log_from_now(places, program.window))
     program.window.painted.connect(alone.listen)

@@ -158,7 +158,7 @@ def compare_scene(
     else:
         inks, legend = _own_inks([group[0].style for group in members]), ()
     groups = tuple(
-        _group(group, differ, metric, wish, ink, baseline in [run.id for run in group], cache)
+        _group(group, differ, metric, wish, ink, baseline in [run.id for run in group], cache, card)
         for group, ink in zip(members, inks, strict=True)
     )
     x_axis, y_axis = _curve_axes(groups, metric, wish.log)
@@ -177,6 +177,7 @@ def _group(
     ink: Ink,
     baseline: bool,
     cache: CurveCache,
+    card: ExerciseCard,
 ) -> CompareGroup:
     bests = {run.id: cache.best(run, metric) for run in runs}
     histories = [(run.id, run.history) for run in runs]
@@ -186,13 +187,15 @@ def _group(
     if len(runs) > 1:
         band = band_of([run.history.column(metric.name) for run in runs], POINTS)
         x, y = (band.x, band.mean) if band is not None else (x, y)
-    return CompareGroup(runs, title_of(runs, differ), outcome, ink, baseline, x, y, band)
+    return CompareGroup(runs, title_of(runs, differ, card), outcome, ink, baseline, x, y, band)
 
 
-def title_of(runs: Sequence[ComparedRun], differ: Sequence[str]) -> str:
-    """``7  Warm start``, ``3  adam 0.003``, ``3, 4, 9  adam``: numbers, and the name or what tells them apart."""
+def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseCard) -> str:
+    """``7  Warm start``, ``3  Adam 0.003``, ``3, 4, 9  Adam``: numbers, and the name or what tells them apart."""
     numbers = ", ".join(str(run.number) for run in runs[:3]) + (", …" if len(runs) > 3 else "")
-    words = next((run.name for run in runs if run.name), "") or short_words(runs[0].settings, _main(differ))
+    settings = runs[0].settings
+    shown = {name: value_words(name, settings[name], card) for name in differ if settings.get(name) is not None}
+    words = next((run.name for run in runs if run.name), "") or short_words(shown, _main(differ))
     return f"{numbers}  {words}".rstrip()
 
 
@@ -400,9 +403,7 @@ def _row(
 ) -> tuple[str, ...]:
     found, run = group.outcome, group.runs[0]
     name = next((one.name for one in group.runs if one.name), "")
-    title = (
-        f"{title_of(group.runs, ())}{' (baseline)' if group.baseline else ''}" if not name else title_of(group.runs, ())
-    )
+    title = title_of(group.runs, (), card) + (" (baseline)" if group.baseline and not name else "")
     best = NONE if found.best is None else quantity(found.best, metric.format)
     best += f" ± {quantity(found.deviation, metric.format)}" if found.deviation is not None else ""
     values = (value_words(one, run.settings.get(one), card) for one in differ)

@@ -68,24 +68,29 @@ class Progress(NamedTuple):
 
 def progress(study: StudySpec, card: ExerciseCard, runs: Iterable[KnownRun]) -> Progress:
     """For each run of the study one of ``runs``, rather a finished one, then one under way: none is done twice."""
-    left = sorted((run for run in runs if run.spec.study == study.study), key=lambda run: _order(run.state))
+    left: dict[bytes, list[KnownRun]] = {}
+    for known in sorted((run for run in runs if run.spec.study == study.study), key=lambda run: _order(run.state)):
+        left.setdefault(_key(known.spec, card), []).append(known)
     missing: list[RunSpec] = []
     finished: list[str] = []
     under_way: list[str] = []
     ended: list[str] = []
     for planned in study_runs(study):
-        wanted = bare(planned.spec, card)
-        run = next((one for one in left if bare(one.spec, card) == wanted), None)
-        if run is None:
+        same = left.get(_key(planned.spec, card))
+        if not same:
             missing.append(planned.spec)
         else:
-            left.remove(run)
+            run = same.pop(0)
             (finished, under_way, ended)[_order(run.state)].append(run.id)
     return Progress(tuple(finished), tuple(under_way), tuple(ended), tuple(missing))
 
 
 def _order(state: RunState) -> int:
     return 0 if state is RunState.FINISHED else 2 if state in TERMINAL else 1
+
+
+def _key(spec: RunSpec, card: ExerciseCard) -> bytes:
+    return msgspec.json.encode(bare(spec, card), order="sorted")
 
 
 def bare(spec: RunSpec, card: ExerciseCard) -> RunSpec:

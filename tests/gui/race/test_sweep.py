@@ -37,7 +37,7 @@ def opened(program: Program) -> SweepDialog:
     return [one for one in program.window.findChildren(SweepDialog) if one.isVisible()][-1]
 
 
-def test_several_values_become_runs_and_what_is_left_is_continued(program: Program, session: FakeSession) -> None:
+def test_several_values_become_runs_that_are_steered_together(program: Program, session: FakeSession) -> None:
     dialog = opened(program)
     assert not dialog.go.isEnabled()
     assert dialog.error.text() == "No setting has several values."
@@ -54,19 +54,71 @@ def test_several_values_become_runs_and_what_is_left_is_continued(program: Progr
     ]
     study = kept_study(program.places, runs[0].spec.study)
     assert study is not None, "it can be continued by another program as well"
+    other = session.add("linear-regression")
+    for place, run in enumerate([other, *runs[2:]], start=1):
+        run.queue = place
+    runs[0].begin(500)
+    session.tell(states=frozenset(session.runs))
+    program.desk.select(runs[3].id)
+    program.desk.curves_changed.emit()
+    bar = program.window.run_view.sweep
+    assert bar.sentence.whole() == "0 of 6 runs finished, 1 under way, 5 waiting"
+    assert bar.pause.text().strip() == "Pause"
+    bar.pause.click()
+    program.desk.curves_changed.emit()
+    assert session.asked[-1] == ("pause", runs[0].id)
+    assert bar.pause.text().strip() == "Resume"
+    bar.pause.click()
+    assert session.asked[-1] == ("unpause", runs[0].id)
+    bar.first_asked.emit()
+    assert [run.queue for run in runs[2:]] == [1, 2, 3, 4], "in their own order, before the other run"
+    bar.last_asked.emit()
+    assert (other.queue, [run.queue for run in runs[2:]]) == (1, [2, 3, 4, 5])
+
+
+def test_what_is_left_of_a_sweep_is_continued_or_cancelled(program: Program, session: FakeSession) -> None:
+    dialog = opened(program)
+    dialog.fields["learning_rate"].setText("0.001 to 0.1 log 3")
+    dialog.seeds.setText("1, 2")
+    dialog.go.click()
+    runs = list(session.runs.values())
+    bar = program.window.run_view.sweep
+    assert not bar.go_on.isVisibleTo(bar), "all of them wait"
     runs[0].feed(State(state=RunState.FINISHED))
-    runs[1].feed(State(state=RunState.STOPPED))
+    bar.end.click()
+    assert {ask[1] for ask in session.asked if ask[0] == "stop"} == {run.id for run in runs[1:]}
     for run in runs[2:]:
         del session.runs[run.id]
     session.tell(states=frozenset(session.runs))
     program.desk.select(runs[0].id)
-    dialog = opened(program)
-    assert dialog.go_on.isVisibleTo(dialog)
-    assert not dialog.end.isVisibleTo(dialog)
-    dialog.go_on.click()
+    program.desk.curves_changed.emit()
+    assert bar.sentence.whole() == "1 of 6 runs finished, 1 ended early, 4 not started"
+    assert not bar.end.isVisibleTo(bar)
+    bar.go_on.click()
     name, again, missing, place = next(one for one in session.asked if one[0] == "continue_study")
     assert (name, again, place) == ("continue_study", (runs[1].id,), None)
     assert [spec.params["learning_rate"] for spec in missing] == [0.1, 0.001, 0.01, 0.1]  # type: ignore[attr-defined]
+
+
+def test_a_range_in_a_field_of_the_form_becomes_a_sweep(program: Program) -> None:
+    form = program.window.next_run
+    rate = form.form.row("learning_rate")
+    for text, number in (("0.01..1", 5), ("0.1, 0.5, 1", 3), ("0.1,0.5,1", 3)):
+        rate.editor.widget().setText(text)  # type: ignore[attr-defined]
+        assert rate.offer.text().strip() == f"Sweep {number} values…"
+        assert (form.run.isEnabled(), form.sweep.isEnabled()) == (False, True)
+        assert form.run.toolTip() == f"Learning rate has {number} values: sweep them, or write one."
+    rate.editor.widget().setText("0.01..5000")  # type: ignore[attr-defined]
+    assert not form.sweep.isEnabled(), "a value that no run may have is no sweep either"
+    assert "at most" in rate.error.text()
+    rate.editor.widget().setText("0.01..1")  # type: ignore[attr-defined]
+    rate.offer.click()
+    dialog = next(one for one in program.window.findChildren(SweepDialog) if one.isVisible())
+    assert dialog.fields["learning_rate"].text() == "0.01 to 1 log 5", "rates differ by factors"
+    assert dialog.go.text().strip() == "Start 5 runs"
+    rate.editor.widget().setText("0.2")  # type: ignore[attr-defined]
+    assert form.run.isEnabled()
+    assert not rate.offer.isVisibleTo(form)
 
 
 def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_result(

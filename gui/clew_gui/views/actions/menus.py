@@ -97,6 +97,8 @@ class WindowActions(QObject):
             "quit": window.close,
             "run": window.next_run.ask_run,
             "race": window.next_run.race.click,
+            "sweep": window.next_run.sweep.click,
+            "predict": window.next_run.predict.click,
             "slides": window.next_run.slides.click,
             "reuse": desk.reuse,
             "pause": desk.pause_or_resume,
@@ -138,6 +140,8 @@ class WindowActions(QObject):
         window.actions_["pin"].triggered.connect(desk.pin)
         window.actions_["log_scale"].setChecked(True)
         window.actions_["log_scale"].triggered.connect(window.run_view.controls.log.setChecked)
+        window.actions_["whole_y"].triggered.connect(window.run_view.controls.whole.setChecked)
+        window.run_view.controls.whole_toggled.connect(window.actions_["whole_y"].setChecked)
 
     def _join_buttons(self) -> None:
         window = self._window

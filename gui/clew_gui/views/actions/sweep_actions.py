@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import MainWindow
@@ -18,7 +18,10 @@ from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, study_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clew_gui.session.kept_studies import Progress
+    from clew_gui.views.race.sweep_bar import SweepBar
 
 
 class SweepActions(QObject):
@@ -27,29 +30,35 @@ class SweepActions(QObject):
     def __init__(self, window: MainWindow, desk: WindowController, places: Places) -> None:
         super().__init__(window)
         self._window, self._desk, self._places = window, desk, places
+        self._hidden: set[str] = set()
+        self._kept: dict[str, StudySpec] = {}
+        self._shown: object = None
+        self._ticks = 0
         window.next_run.sweep_asked.connect(self.ask)
         window.next_run.predict_asked.connect(self.ask_prediction)
+        window.run_view.sweep_made.connect(self._join_bar)
+        desk.curves_changed.connect(self.tell)
+        desk.ticked.connect(self._ticked)
+
+    def _join_bar(self, bar: SweepBar) -> None:
+        bar.paused.connect(self.pause)
+        bar.resumed.connect(self.resume)
+        bar.first_asked.connect(lambda: self.reorder(first=True))
+        bar.last_asked.connect(lambda: self.reorder(first=False))
+        bar.cancelled.connect(self.cancel)
+        bar.continued.connect(self.go_on)
+        bar.closed.connect(self._hide)
 
     def ask(self) -> None:
-        """Open the dialog for the open exercise, with what is left of the selected run's sweep."""
+        """Open the dialog for the open exercise, with several values where the form's fields have them."""
         card = self._desk.scope.card
         if card is None or self._desk.scope.session is None:
             return
-        from clew_gui.views.race.sweep_dialog import SweepDialog, Unfinished
+        from clew_gui.views.race.sweep_dialog import SweepDialog
 
-        found = self.selected()
-        before = None
-        if found is not None:
-            study, far = found
-            said = f"{len(far.finished)} of {far.total} runs finished"
-            left = bool(far.ended or far.missing)
-            before = Unfinished(study.study, said, bool(far.under_way), left) if left or far.under_way else None
-        base = self._window.next_run.spec()
-        dialog = SweepDialog(self._window, self._window.look, card, base, self.forecast, before)
+        form = self._window.next_run
+        dialog = SweepDialog(self._window, self._window.look, card, form.spec(), self.forecast, form.form.several())
         dialog.started.connect(self.start)
-        dialog.continued.connect(self.go_on)
-        dialog.cancelled.connect(self.cancel)
-        dialog.paused.connect(self.pause)
         dialog.open()
 
     def ask_prediction(self) -> None:
@@ -90,15 +99,62 @@ class SweepActions(QObject):
 
     # --- A sweep that was begun ---------------------------------------------------------------------------------------
 
+    def _ticked(self) -> None:
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0:
+            self.tell()
+
+    def _hide(self) -> None:
+        run = self._desk.scope.run()
+        if run is not None:
+            self._hidden.add(run.spec.study)
+        self.tell()
+
+    def tell(self) -> None:
+        """Show how far the selected run's sweep is, while something of it is left. Cheap where nothing changed."""
+        scope = self._desk.scope
+        run = scope.run()
+        name = run.spec.study if run is not None else ""
+        runs = [one for one in scope.runs() if one.spec.study == name] if name else []
+        now = (name, name in self._hidden, [(one.id, one.state, one.queue) for one in runs])
+        if now == self._shown:
+            return
+        self._shown = now
+        found = self.selected() if runs and name not in self._hidden else None
+        if found is None or not (found[1].under_way or found[1].ended or found[1].missing):
+            self._window.run_view.hide_sweep()
+            return
+        far = found[1]
+        self._window.run_view.sweep.show_sweep(
+            found[0].title or name,
+            sweep_words(far, runs),
+            going=bool(far.under_way),
+            rests=any(one.state is RunState.PAUSED for one in runs),
+            waits=any(one.queue for one in runs) and scope.waiting() > sum(bool(one.queue) for one in runs),
+            left=bool(far.ended or far.missing),
+        )
+        self._window.run_view.sweep.show()
+
     def selected(self) -> tuple[StudySpec, Progress] | None:
         """The sweep of the selected run with what is done of it; None where it belongs to none that is kept here."""
-        from clew_gui.session.kept_studies import KnownRun, kept_study, progress
+        from clew_gui.session.kept_studies import KnownRun, progress
 
         run, card = self._desk.scope.run(), self._desk.scope.card
-        study = kept_study(self._places, run.spec.study) if run is not None else None
+        study = self._study(run.spec.study) if run is not None else None
         if study is None or card is None or study.sweep is None:
             return None
         return study, progress(study, card, [KnownRun(one.id, one.spec, one.state) for one in self._desk.scope.runs()])
+
+    def _study(self, name: str) -> StudySpec | None:
+        """The study of this name, which is read once: it does not change after its first run."""
+        from clew_gui.session.kept_studies import kept_study
+
+        if name not in self._kept:
+            found = kept_study(self._places, name)
+            if found is None:
+                return None
+            self._kept[name] = found
+        return self._kept[name]
 
     def go_on(self) -> None:
         """Do what is left: runs that ended early go on from their checkpoints, the missing ones begin."""
@@ -120,6 +176,26 @@ class SweepActions(QObject):
         for run in self._under_way():
             if run.state is RunState.RUNNING and session is not None:
                 session.pause(run.id)
+
+    def resume(self) -> None:
+        """Let the paused runs go on."""
+        session = self._desk.scope.session
+        for run in self._under_way():
+            if run.state is RunState.PAUSED and session is not None:
+                session.unpause(run.id)
+
+    def reorder(self, first: bool) -> None:
+        """Let the sweep's waiting runs have their turn before all others that wait here, or after them, in their own
+        order. Each request is carried out after the one before it."""
+        session, runs = self._desk.scope.session, self._under_way()
+        waiting = sorted((run for run in runs if run.queue), key=lambda run: run.queue)
+        if session is None:
+            return
+        try:
+            for place, run in enumerate(waiting, start=1):
+                session.move_run(run.id, place if first else self._desk.scope.waiting())
+        except ProblemError as error:
+            self._desk.refused(error)
 
     def cancel(self) -> None:
         """End the runs: the whole job where it has no others, else each of them, the waiting ones first."""
@@ -146,3 +222,13 @@ class SweepActions(QObject):
         found = self.selected()
         going = set(found[1].under_way) if found is not None else set()
         return [run for run in self._desk.scope.runs() if run.id in going]
+
+
+def sweep_words(far: Progress, runs: Sequence[RunLike]) -> str:
+    """``3 of 9 runs finished, 1 running, 2 waiting, 1 failed, 2 not started``."""
+    waiting = sum(one.state is RunState.QUEUED for one in runs)
+    going = len(far.under_way) - waiting
+    failed = len(far.ended)
+    parts = [f"{len(far.finished)} of {far.total} runs finished"]
+    counted = ((going, "under way"), (waiting, "waiting"), (failed, "ended early"), (len(far.missing), "not started"))
+    return words.join([*parts, *(f"{number} {text}" for number, text in counted if number)])

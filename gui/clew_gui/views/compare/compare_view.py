@@ -100,6 +100,7 @@ class CompareView(QWidget):
         self.log = QCheckBox("Log")
         self.log.setAccessibleName("Logarithmic values")
         for box in (self.repeats, self.log):
+            box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             box.toggled.connect(lambda _on: self._edited())
         whole = QWidget()
         row(self.pages, self.sets, self.repeats, None, copy, self.export, gap=9, parent=whole)

@@ -201,6 +201,7 @@ class SwitchEdit(QCheckBox):
     def __init__(self, spec: ParamSpec) -> None:
         super().__init__()
         self.setMinimumHeight(30)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._on = spec.unit
         self.toggled.connect(lambda _on: self.edited.emit())
 

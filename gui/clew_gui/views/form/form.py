@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -10,10 +10,11 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWi
 
 from clew_gui.views.form.fields import Editor, make_editor
 from clew_gui.views.presentation.words import shown, value_words
-from clew_gui.views.theme.parts import Appearance, IconButton, label, set_role
+from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
-from clew_shared.params import ParamSpec, Value, convert
+from clew_shared.params import ParamSpec, Value, convert, format_value
+from clew_shared.sweep import is_many, read_range, read_values
 
 LABEL_WIDTH = 112
 RESET_WIDTH = 22
@@ -27,17 +28,47 @@ class Usual(NamedTuple):
 
 
 SLIDES = Usual("On the slides", "Back to the slides' value")
+SEVERAL = "form.several"
+"""The code of the problem that a field has several values: none can be run, all can be swept."""
+
+
+class Several(NamedTuple):
+    """Several values in a field for one: as the sweep's field has them, how many, and what is wrong with them."""
+
+    text: str
+    number: int
+    problem: Problem | None
+
+
+def several(spec: ParamSpec, raw: object) -> Several | None:
+    """The values that a person wrote into a number's field; None where it is one value, or none of these forms. A range
+    of a setting that is best looked at by its logarithm is logarithmic."""
+    text = raw if isinstance(raw, str) and spec.kind in ("int", "float") else ""
+    text = text if is_many(text) else text.replace(",", ", ")
+    if not is_many(text):
+        return None
+    limits = read_range(text)
+    if limits is not None and spec.log and not limits.log and limits.low > 0:
+        text = f"{format_value(limits.low)} to {format_value(limits.high)} log {limits.count}"
+    values, wrong = read_values(spec, text)
+    return Several(text, len(values), wrong[0] if wrong else None)
 
 
 class FormRow:
-    """Label and field of one hyperparameter; the reset arrow and the sentence of an error when they are needed."""
+    """Label and field of one hyperparameter; the reset arrow and the sentence of an error when they are needed, and the
+    button that sweeps several values. ``sweep`` is what that does."""
 
-    def __init__(self, look: Appearance, spec: ParamSpec, usual: Usual = SLIDES) -> None:
+    def __init__(
+        self, look: Appearance, spec: ParamSpec, usual: Usual = SLIDES, sweep: Callable[[], None] = lambda: None
+    ) -> None:
         self.spec = spec
         self.usual = usual
+        self.several: Several | None = None
+        self._sweep = sweep
         self.editor: Editor = make_editor(spec)
         self.value: Value = spec.default
         self.problem: Problem | None = None
+        self._offer: Button | None = None
         self.visible = True
         self.folded = False
         self.label = label(spec.label)
@@ -95,13 +126,31 @@ class FormRow:
         return self._error
 
     @property
+    def offer(self) -> Button:
+        """Sweeps the values in the field."""
+        if self._offer is None:
+            self._offer = Button(self._look, "", "quiet", "rate", "Train once with each of these values")
+            self._offer.clicked.connect(self._sweep)
+            self._offer.hide()
+            if self._grid is not None:
+                self._grid.addWidget(self._offer, self._line + 1, 1, 1, 2, Qt.AlignmentFlag.AlignLeft)
+                QWidget.setTabOrder(self.editor.widget(), self._offer)
+        return self._offer
+
+    @property
     def changed(self) -> bool:
         """Whether a field that matters says something else than usual, or something wrong."""
         return self.visible and (self.problem is not None or self.value != self.spec.default)
 
     def read(self) -> None:
         """Take the value from the field and check it."""
-        self.value, self.problem = convert(self.spec, self.editor.raw())
+        raw = self.editor.raw()
+        self.value, self.problem = convert(self.spec, raw)
+        self.several = several(self.spec, raw) if self.problem is not None else None
+        if self.several is not None:
+            text = f"{self.spec.label} has {self.several.number} values: sweep them, or write one."
+            many = Problem(SEVERAL, text, where=self.spec.name)
+            self.problem = self.several.problem or many
 
     def show_state(self) -> None:
         """Strong label and reset arrow when changed, red outline and a sentence when wrong."""
@@ -111,8 +160,12 @@ class FormRow:
             self.dress_label()
         if changed or self._reset is not None:
             self.reset.setVisible(changed and not self.folded)
-        set_role(self.editor.widget(), "bad" if self.problem is not None else "", "state")
-        text = short(self.problem, self.spec) if self.problem is not None else ""
+        offered = self.several if self.several is not None and self.several.problem is None else None
+        set_role(self.editor.widget(), "bad" if self.problem is not None and offered is None else "", "state")
+        if offered is not None or self._offer is not None:
+            self.offer.set_words(f"Sweep {offered.number} values…" if offered is not None else "")
+            self.offer.setVisible(offered is not None and self.visible and not self.folded)
+        text = short(self.problem, self.spec) if self.problem is not None and offered is None else ""
         if text or self._error is not None:
             self.error.setText(text)
             self.error.setVisible(bool(text) and self.visible and not self.folded)
@@ -144,13 +197,13 @@ class GroupHead(QToolButton):
     def __init__(self, look: Appearance, title: str) -> None:
         super().__init__()
         self._look, self._title = look, title
-        self.setProperty("role", "row")
+        self.setProperty("role", "group")
         self.setFont(font("section"))
         self.setText(title)
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.setIconSize(QSize(10, 10))
         self.setCheckable(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.toggled.connect(lambda _on: self.retheme())
         self.retheme()
 
@@ -164,13 +217,15 @@ class ParamForm(QWidget):
     """Rows in groups. ``changed`` is emitted after any change, when values and problems are up to date."""
 
     changed = Signal()
+    sweep_asked = Signal()
+    """Several values in a field are to be swept."""
 
     def __init__(self, look: Appearance, specs: Sequence[ParamSpec], usual: Usual = SLIDES, heads: bool = True) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._look = look
-        self._rows = {spec.name: FormRow(look, spec, usual) for spec in specs}
+        self._rows = {spec.name: FormRow(look, spec, usual, self.sweep_asked.emit) for spec in specs}
         self._heads: list[tuple[GroupHead, tuple[str, ...]]] = []
         self._quiet = False
         self._build(_groups(specs), heads)
@@ -214,6 +269,11 @@ class ParamForm(QWidget):
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong in visible fields."""
         return tuple(r.problem for r in self._rows.values() if r.visible and r.problem is not None)
+
+    def several(self) -> dict[str, str]:
+        """The fields with several values, as a sweep's fields have them."""
+        rows = ((name, one) for name, one in self._rows.items() if one.visible)
+        return {name: one.several.text for name, one in rows if one.several is not None}
 
     def set_values(self, values: Mapping[str, Value]) -> None:
         """Show these values; names that are missing go to their default."""

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWi
 from clew_gui.schedulers.allocation import for_run
 from clew_gui.views.form.data_choice import Check, DataChoice
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
-from clew_gui.views.form.form import LABEL_WIDTH, ParamForm, Usual, keep_column
+from clew_gui.views.form.form import LABEL_WIDTH, SEVERAL, ParamForm, Usual, keep_column
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
 from clew_gui.views.form.where_box import HERE, WhereBox
 from clew_gui.views.presentation.words import preset_values
@@ -195,6 +195,7 @@ class NextRun(QWidget):
         if card.id not in self._forms:
             self._forms[card.id] = ParamForm(self._look, card.params)
             self._forms[card.id].changed.connect(self._changed)
+            self._forms[card.id].sweep_asked.connect(self.sweep_asked)
             self._inner_box.insertWidget(self._inner_box.indexOf(old), self._forms[card.id])
             self._spreads[card.id] = ParamForm(self._look, spread_params(card), USUAL)
             self._spreads[card.id].changed.connect(self._changed)
@@ -357,9 +358,15 @@ class NextRun(QWidget):
         self.run.allow(not reason, reason)
         elsewhere = self.where.choice().key != HERE
         self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
-        self.sweep.allow(not reason, reason)
+        self.sweep.allow(not self._no_sweep(), self._no_sweep())
         self.edited.emit()
         self._tell_cost(reason)
+
+    def _no_sweep(self) -> str:
+        """Why no sweep can be put together now. Several values in a field are what it is for."""
+        broken = self._card.problem if self._card is not None else None
+        wrong = tuple(one for one in self.problems() if one.code != SEVERAL)
+        return self._refusal or (broken.text if broken is not None else _why_not(wrong))
 
     def _matching(self) -> str:
         """The preset whose values stand there."""
@@ -413,7 +420,8 @@ class NextRun(QWidget):
     def _tell_cost(self, reason: str) -> None:
         """Below the time stands what it uses, or why it cannot run now."""
         self.cost2.setText(reason or self._cost2)
-        set_role(self.cost2, "bad" if self.problems() else "2", "tone")
+        wrong = any(one.code != SEVERAL for one in self.problems())
+        set_role(self.cost2, "bad" if wrong else "2", "tone")
 
 
 def _why_not(problems: tuple[Problem, ...]) -> str:

@@ -131,7 +131,7 @@ class Hint(QWidget):
         self.button.setFont(font("strong"))
         self.button.setAccessibleName(title)
         self.button.setCheckable(True)
-        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.button.toggled.connect(self._fold)

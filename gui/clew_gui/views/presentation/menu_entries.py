@@ -37,6 +37,8 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
         (
             Action("run", "&Run", "Ctrl+Return"),
             Action("race", "R&ace…", "Ctrl+R"),
+            Action("sweep", "S&weep…", "Ctrl+Shift+R", tip="Train once with each of many values"),
+            Action("predict", "Pr&edict first…", "Ctrl+Shift+P", tip="Draw the curve that you expect, then run"),
             Action("slides", "Sli&des' values", "Ctrl+Shift+D"),
             Action("reuse", "&Use the selected run's settings", "Ctrl+E"),
             None,
@@ -91,6 +93,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("hand_in", "Re&port", "Ctrl+7"),
             None,
             Action("log_scale", "&Log axes", "Ctrl+G", checkable=True),
+            Action("whole_y", "&All of y", "Ctrl+Shift+G", checkable=True),
             Action("copy_picture", "&Copy the plots as a picture", "Ctrl+Shift+C"),
             Action("export_plots", "&Export the plots…", "Ctrl+Shift+S"),
             None,

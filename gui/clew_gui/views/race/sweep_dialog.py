@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 import msgspec
 from PySide6.QtCore import Signal
@@ -30,23 +29,11 @@ _SEEDS = ParamSpec(name="seeds", kind="int", label="Seeds", default=1, ge=0, lt=
 _COUNT = ParamSpec(name="count", kind="int", label="Points", default=20, ge=1, le=1000)
 
 
-class Unfinished(NamedTuple):
-    """A sweep that was begun: how far it is, and whether runs of it are under way."""
-
-    title: str
-    words: str
-    under_way: bool
-    open: bool
-    """Whether something is left to continue."""
-
-
 class SweepDialog(Dialog):
-    """Puts a study together and hands it over. ``base`` is what the form says, ``forecast`` says what runs take."""
+    """Puts a study together and hands it over. ``base`` is what the form says, with several values of a setting in
+    ``typed``; ``forecast`` says what runs take."""
 
     started = Signal(StudySpec)
-    continued = Signal()
-    cancelled = Signal()
-    paused = Signal()
 
     def __init__(
         self,
@@ -55,13 +42,11 @@ class SweepDialog(Dialog):
         card: ExerciseCard,
         base: RunSpec,
         forecast: Callable[[tuple[RunSpec, ...]], str],
-        before: Unfinished | None = None,
+        typed: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(parent, "Sweep", _HELP)
-        self._card, self._base, self._forecast = card, base, forecast
+        self._card, self._base, self._forecast, self._typed = card, base, forecast, typed or {}
         self.fields: dict[str, QLineEdit] = {}
-        if before is not None:
-            self._add_before(look, before)
         self._add_fields()
         self._add_choices()
         self.cost = label("", "body", "2", wrap=True)
@@ -78,19 +63,6 @@ class SweepDialog(Dialog):
         self.setMinimumWidth(560)
         self._edited()
 
-    def _add_before(self, look: Appearance, before: Unfinished) -> None:
-        self.go_on = Button(look, "Continue", "secondary", "play", "Do what is left of this sweep; nothing runs twice")
-        self.pause = Button(look, "Pause", "secondary", "", "Pause the run that trains; the others wait for it")
-        self.end = Button(look, "Cancel the sweep", "secondary", "", "Stop its runs; it can be continued later")
-        for button, signal in ((self.go_on, self.continued), (self.pause, self.paused), (self.end, self.cancelled)):
-            button.clicked.connect(signal)
-            button.clicked.connect(self.accept)
-        self.go_on.setVisible(before.open and not before.under_way)
-        self.pause.setVisible(before.under_way)
-        self.end.setVisible(before.under_way)
-        text = label(f"{before.title}: {before.words}", "strong", wrap=True)
-        self.add(row(text, None, self.go_on, self.pause, self.end, gap=6))
-
     def _add_fields(self) -> None:
         grid = QGridLayout()
         grid.setContentsMargins(14, 10, 14, 12)
@@ -101,7 +73,8 @@ class SweepDialog(Dialog):
         for spec in self._card.params:
             if not shown(spec, values):
                 continue
-            field = self._field(spec.label, format_value(values[spec.name]), _known(spec))
+            text = self._typed.get(spec.name) or format_value(values[spec.name])
+            field = self._field(spec.label, text, _known(spec))
             self.fields[spec.name] = field
             name = label(spec.label)
             name.setBuddy(field)

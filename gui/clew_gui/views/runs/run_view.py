@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QT
 from clew_gui.views.form.fields import keep_from_wheel
 from clew_gui.views.presentation.words import reading_minutes, unbroken
 from clew_gui.views.race.race_bar import RaceBar
+from clew_gui.views.race.sweep_bar import SweepBar
 from clew_gui.views.runs.run_card import RunCard
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -125,6 +126,8 @@ class PlotControls(QWidget):
         self.whole.setAccessibleName("All of y")
         self.whole.setToolTip("All values; else the first approach and what diverges may be cut")
         self.whole.toggled.connect(self.whole_toggled)
+        for box in (self.log, self.whole):
+            box.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.reset = Button(
             look, "Reset zoom", "", "reset", "Show everything again (Home). Drag a box to zoom into it."
         )
@@ -256,6 +259,8 @@ class RunView(QWidget):
 
     card_made = Signal(RunCard)
     """A first run is to be shown."""
+    sweep_made = Signal(SweepBar)
+    """A first run of a sweep is to be shown."""
 
     def __init__(self, look: Appearance) -> None:
         super().__init__()
@@ -264,6 +269,7 @@ class RunView(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.hello = EmptyRunView(look)
         self._card: RunCard | None = None
+        self._sweep: SweepBar | None = None
         self.race = RaceBar(look)
         self.controls = PlotControls(look)
         self._waiting = label("The plots are being loaded…", "body", "3")
@@ -275,6 +281,21 @@ class RunView(QWidget):
         self._whole = column(self.hello, self.race, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
         self._whole.setStretchFactor(self._plots_card, 1)
         self.plots: QWidget | None = None
+
+    @property
+    def sweep(self) -> SweepBar:
+        """How far the selected run's sweep is; made with the first sweep."""
+        if self._sweep is None:
+            self._sweep = SweepBar(self._look)
+            self._whole.insertWidget(self._whole.indexOf(self.race), self._sweep)
+            tab_from(self.race, self._sweep)
+            self.sweep_made.emit(self._sweep)
+        return self._sweep
+
+    def hide_sweep(self) -> None:
+        """There is none."""
+        if self._sweep is not None:
+            self._sweep.hide()
 
     @property
     def card(self) -> RunCard:

@@ -179,6 +179,7 @@ class RunsModel(QAbstractTableModel):
         self.layoutAboutToBeChanged.emit()
         before = self.persistentIndexList()
         ids = [self._rows[index.row()].id for index in before]
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.columns) - 1)
         self._rows = self._sorted(self._rows)
         places = {row.id: number for number, row in enumerate(self._rows)}
         after = [self.index(places[run], index.column()) for run, index in zip(ids, before, strict=True)]
@@ -200,12 +201,17 @@ class RunsModel(QAbstractTableModel):
         if orientation is not Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return self.columns[section].title
+            return self._heading(section)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(self.columns[section])
         if role == Qt.ItemDataRole.FontRole:  # said by the model, because a style sheet takes a header's own font away
             return font("caption")
         return None
+
+    def _heading(self, section: int) -> str:
+        """The title, of the column that is sorted with an arrow: Qt's own is painted over text at the right."""
+        (key, down), column = self._sort, self.columns[section]
+        return f"{column.title} {'↓' if down else '↑'}" if column.key == key else column.title
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts; the whole row for the painter; the check of the first column."""

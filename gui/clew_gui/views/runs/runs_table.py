@@ -57,6 +57,7 @@ class RunsTable(QTableView):
         self._by_hand: dict[str, bool] = {}
         self._dress_heads()
         self.setSortingEnabled(True)
+        self.horizontalHeader().setSortIndicatorShown(False)  # the heading has the arrow
         model.modelReset.connect(self._size_columns)
         self.selectionModel().currentRowChanged.connect(self._came_to)
 

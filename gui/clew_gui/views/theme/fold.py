@@ -27,7 +27,7 @@ class FoldingSection(QWidget):
         self.button.setIconSize(QSize(12, 12))
         self.button.setText(title)
         self.button.setCheckable(True)
-        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.button.toggled.connect(self._show)
         self.said = Elided("", "caption", "3")
         head = row(self.button, self.said, *((extra,) if extra is not None else ()), gap=4, margins=(inset, 0, 12, 0))

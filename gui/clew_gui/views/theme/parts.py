@@ -275,7 +275,7 @@ class Button(QPushButton):
         self._look, self._role, self._glyph, self._ink, self._tip = look, role, glyph, ink, tip
         self.setProperty("role", role)
         self.setFont(font("primary" if role == "primary" else "button"))
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.setIconSize(QSize(16, 16) if role == "primary" else QSize(14, 14))
         self.set_words(text, tip)
         self.retheme()
@@ -314,7 +314,7 @@ class IconButton(QToolButton):
         self._look, self._glyph = look, glyph
         self.setProperty("role", "icon")
         self.setIconSize(QSize(size, size))
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.setAccessibleName(name)
         self.setToolTip(tip or name)
         self.retheme()
@@ -349,7 +349,7 @@ class Segments(QFrame):
             button.setChecked(key == current)
             button.setProperty("role", "segment")
             button.setAccessibleName(f"{name}: {text}")
-            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             button.toggled.connect(lambda on, key=key: self._toggled(on, key))
             self._group.addButton(button)

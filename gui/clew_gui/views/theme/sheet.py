@@ -94,6 +94,11 @@ QToolButton[role="row"] {{ background: transparent; border: 0; border-radius: 6p
     min-height: 30px; text-align: left; }}
 QToolButton[role="row"]:hover {{ background: {t.hover}; }}
 QToolButton[role="row"]:focus {{ border: 2px solid {t.accent}; padding: 0 4px; min-height: 26px; }}
+QToolButton[role="group"] {{ background: transparent; border: 0; color: {t.text2}; padding: 0 8px 0 0;
+    min-height: 30px; text-align: left; }}
+QToolButton[role="group"]:hover {{ color: {t.text}; }}
+QToolButton[role="group"]:focus {{ border: 2px solid {t.accent}; border-radius: 6px; padding: 0 6px 0 0;
+    min-height: 26px; }}
 """
 
 

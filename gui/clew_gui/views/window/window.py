@@ -215,13 +215,20 @@ class MainWindow(QMainWindow):
             tab_in_order(whole)
 
     def fit_into(self, room: QRect) -> None:
-        """No larger than ``room``, the part of the screen that is free, and inside it."""
-        size = self.size().boundedTo(room.size())
+        """No larger than ``room``, the part of the screen that is free, and inside it, with the system's title bar."""
+        border = self.frameGeometry().size() - self.size()
+        size = self.size().boundedTo(room.size() - border)
         self.resize(size)
+        whole = size + border
         self.move(
-            min(max(self.x(), room.left()), room.right() + 1 - size.width()),
-            min(max(self.y(), room.top()), room.bottom() + 1 - size.height()),
+            min(max(self.x(), room.left()), room.right() + 1 - whole.width()),
+            min(max(self.y(), room.top()), room.bottom() + 1 - whole.height()),
         )
+
+    def fit_screen(self) -> None:
+        """Once it is shown, the system's title bar is known: the status line must not be below the screen."""
+        if not self.isMaximized() and not self.isFullScreen():
+            self.fit_into(self.screen().availableGeometry())
 
     def showEvent(self, event: QShowEvent) -> None:
         """The splitters know their room only now."""
