@@ -102,6 +102,7 @@ class Program(QObject):
         state, window, board = self.state, self.window, self.desk.scope.board
         board.restore_pins(state.pinned)
         board.recall(state.runs)
+        self.shell.compare.recall(state.compare)
         self.desk.scope.columns.update(state.columns)
         window.next_run.where.remember(state.place, state.asked)
         window.next_run.recall(_specs(state.forms), state.data, state.data_folder)
@@ -267,6 +268,7 @@ class Program(QObject):
             log_shown=self.window.bottom.tabs.currentIndex() == 1,
             unit=controls.units.current(),
             page=controls.wish(),
+            compare=self.shell.compare.left(),
         )
 
 

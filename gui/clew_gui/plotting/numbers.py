@@ -9,7 +9,6 @@ from clew_gui.base.state_words import quantity
 
 Format = Literal["number", "percent"]
 
-_SUPERSCRIPT: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NARROW_NO_BREAK: Final = "\u202f"
 
 
@@ -26,6 +25,13 @@ def value_text(value: float, form: Format = "number") -> str:
         return f"{value:,.0f}"
     digits = max(2 - math.floor(math.log10(size)), 0)
     return f"{value:.{min(digits, 6)}f}"
+
+
+def goal_text(value: float, form: Format = "number") -> str:
+    """A number that a person chose: 0.001, 1e-12; percent with two decimals."""
+    if form == "percent" or not math.isfinite(value):
+        return quantity(value, form)
+    return f"{value:.6g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 
 def count_text(value: float) -> str:
@@ -60,7 +66,7 @@ def tick_text(value: float, step: float, form: Format = "number") -> str:
 
 
 def log_tick_text(value: float, form: Format = "number") -> str:
-    """A number on a logarithmic axis: plain from a millionth to a million, powers of ten beyond."""
+    """A number on a logarithmic axis: plain from a millionth to a million, beyond as values are written."""
     factor = 100.0 if form == "percent" else 1.0
     unit = " %" if form == "percent" else ""
     shown = value * factor
@@ -69,8 +75,7 @@ def log_tick_text(value: float, form: Format = "number") -> str:
     if -6 <= exponent < 6:
         digits = next((n for n in range(4) if abs(mantissa - round(mantissa, n)) < 1e-6), 4)
         return f"{shown:,.{max(0, digits - exponent)}f}{unit}"
-    power = "10" + str(exponent).translate(_SUPERSCRIPT)
-    return (power if abs(mantissa - 1) < 1e-6 else f"{mantissa:.2g}·{power}") + unit
+    return f"{mantissa:.2g}e{exponent}{unit}"
 
 
 def seconds_tick_text(seconds: float, step: float) -> str:

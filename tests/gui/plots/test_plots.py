@@ -19,6 +19,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.ticks import Span
 from clew_gui.views.plots.curves.frame_painter import captions, empty_sentence
+from clew_gui.views.plots.curves.readbox import ReadBox
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT
 from clew_shared.base.problem import Problem, ProblemError
@@ -383,7 +384,7 @@ def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
     assert panel.grab().toImage().pixelColor(10, 10).name().upper() == LIGHT.surface
 
 
-def test_captions_lie_on_no_other_and_close_goals_share_one(empty: ConvergencePlots) -> None:
+def test_captions_lie_on_no_other_and_close_goals_are_above_and_below_their_lines(empty: ConvergencePlots) -> None:
     goals = (*GOALS, Goal(id="more", text="91 %", metric="test_accuracy", op=">=", value=0.91))
     empty.set_plots(PLOTS, goals, METRICS)
     give(empty, "1", 0, 2000)
@@ -393,9 +394,32 @@ def test_captions_lie_on_no_other_and_close_goals_share_one(empty: ConvergencePl
     found = captions(empty.canvas.artist, 1)
     events = [one for one in found if one.text.startswith("Learning rate")]
     assert 3 <= len(events) < 30
-    assert [one.text for one in found if one not in events] == ["Goals 91.00 % and 90.79 %"]
+    assert [one.text for one in found if one not in events] == ["Goal 91.00 %", "Goal 90.79 %"]
     assert not any(a.box.overlaps(b.box) for a, b in combinations(found, 2))
     assert captions(empty.canvas.artist, 0) == []
+
+
+def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: ConvergencePlots) -> None:
+    empty.resize(900, 190)
+    runs = [RunStyle(str(number), f"{number}  SGD 0.{number}", number) for number in range(1, 7)]
+    for run in runs:
+        give(empty, run.run_id, 0, 400)
+    empty.set_runs(runs)
+    gutter = empty.canvas.artist.gutters[0]
+    across = np.arange(gutter.rect.left(), gutter.rect.right(), 8)
+    down = np.arange(gutter.rect.top(), gutter.rect.bottom(), 4)
+    found = {gutter.run_at(QPointF(x, y)) for x in across for y in down}
+    assert found - {""} == {run.run_id for run in runs}
+
+
+def test_the_read_out_keeps_off_the_curves_also_away_from_its_line(empty: ConvergencePlots) -> None:
+    for number in range(8):
+        empty.append(str(number), "loss", 1000, np.full(1000, 0.1 * 1.5**number))
+    empty.set_runs([RunStyle(str(number), f"{number}  SGD", number) for number in range(8)])
+    artist = empty.canvas.artist
+    box = ReadBox()._place(artist, artist.frames[0].column(1900), 200, 60)
+    assert box is not None
+    assert box.covers(artist.points_of(0)) == 0, "at the left, where no run has begun"
 
 
 def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:

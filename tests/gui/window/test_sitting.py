@@ -13,8 +13,11 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.plotting.compare import STEPS_TO
+from clew_gui.views.actions.controller import SECOND_TICKS
 from clew_gui.views.actions.dialogs import CodeDialog
-from clew_gui.views.window.window_state import FileMemory, Memory, WindowState
+from clew_gui.views.window.window import COMPARE_TAB
+from clew_gui.views.window.window_state import CompareState, FileMemory, Memory, WindowState
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal
 from clew_shared.journal.lifecycle import RunState
@@ -91,6 +94,35 @@ def test_a_restart_in_the_middle_of_a_sitting_changes_nothing(open_window: Opene
     for exercise in before:
         again.desk.open_exercise(exercise)
         assert looks(again) == before[exercise]
+
+
+def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opener, tmp_path: Path) -> None:
+    file = tmp_path / "window.toml"
+    FileMemory(file).save_window(WindowState(**MORE))  # type: ignore[arg-type]
+    first = open_window(fakes.example_session(), memory=FileMemory(file))
+    first.window.next_run.form.row("steps").editor.set_value(2000)
+    first.window.show_tab(COMPARE_TAB)
+    view = first.shell.compare.view
+    view.pages.button("scatter").click()
+    view.sets.button("listed").click()
+    view.colour.setCurrentIndex(view.colour.findData("optimizer"))
+    view.across.setCurrentIndex(view.across.findData(STEPS_TO))
+    view.target.setText("0.9")
+    view.log.click()
+    first.window.run_view.controls.smoothing.setValue(20)
+    assert first.desk.bridge is not None
+    kept = []
+    for _ in range(3 * SECOND_TICKS):
+        first.desk.bridge.tick()
+        kept.append(file.read_bytes())
+    left = FileMemory(file).load_window()
+    assert (left.forms["softmax"]["params"]["steps"], left.tab, left.smoothing) == (2000, COMPARE_TAB, 0.2)
+    assert left.compare == CompareState("scatter", "listed", colour="optimizer", x=STEPS_TO, target="0.9", log=True)
+    assert len(set(kept)) <= 2, "what rests is written once"
+
+    again = open_window(fakes.example_session(), memory=FileMemory(file), exercise="")
+    second = again.shell.compare.view
+    assert (second.page(), second.sets.current(), second.wish()) == (view.page(), view.sets.current(), view.wish())
 
 
 def test_a_run_that_is_still_being_read_is_not_taken_for_one_at_work(open_window: Opener) -> None:

@@ -14,6 +14,7 @@ from clew_gui.views.actions.files import ask_and_write, write_told
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
+from clew_gui.views.window.window_state import CompareState
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import LEARNING_RATE
 from clew_shared.run_settings import SEED, differences, label_of, settings_of
@@ -33,6 +34,7 @@ class CompareActions(QObject):
         self._window, self._desk = window, desk
         self._view: CompareView | None = None
         self._cache: CurveCache | None = None
+        self._before = CompareState()
         self._shown: object = None
         self._ticks = 0
         self.scene: CompareScene | None = None
@@ -64,11 +66,34 @@ class CompareActions(QObject):
 
             self._cache = CurveCache()
             self._view = CompareView(self._window.look)
+            kept = self._before
+            self._view.recall(kept.page, kept.runs, kept.value, kept.colour, kept.x, kept.target, kept.group, kept.log)
             self._view.changed.connect(self.tell)
             self._view.run_chosen.connect(self._desk.select)
             self._view.export_asked.connect(self.export)
             self._window.put_view(COMPARE_TAB, self._view)
         return self._view
+
+    def recall(self, state: CompareState) -> None:
+        """As the window before left it; before the tab is first shown."""
+        self._before = state
+
+    def left(self) -> CompareState:
+        """How it is now."""
+        view = self._view
+        if view is None:
+            return self._before
+        value, colour, x = view.chosen()
+        return CompareState(
+            page=view.page(),
+            runs=view.sets.current(),
+            value=value,
+            colour=colour,
+            x=x,
+            target=view.target.text(),
+            group=view.repeats.isChecked(),
+            log=view.log.isChecked(),
+        )
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,8 @@ class CompareView(QWidget):
         self._look = look
         self._scene: CompareScene | None = None
         self._filling = False
+        self._chosen: dict[QComboBox, str] = {}
+        """What a person chose last, also while another exercise has no such setting."""
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.canvas = CompareCanvas(look)
@@ -71,6 +73,7 @@ class CompareView(QWidget):
         split.addWidget(lower)
         split.setChildrenCollapsible(False)
         split.setHandleWidth(8)
+        split.setProperty("role", "gap")
         split.setStretchFactor(0, 3)
         split.setStretchFactor(1, 2)
         split.setSizes([420, 210])
@@ -134,8 +137,13 @@ class CompareView(QWidget):
         combo.setMinimumContentsLength(8)
         combo.view().setTextElideMode(Qt.TextElideMode.ElideNone)
         keep_from_wheel(combo)
-        combo.currentIndexChanged.connect(lambda _place: self._edited())
+        combo.currentIndexChanged.connect(lambda _place: self._combo_changed(combo))
         return combo
+
+    def _combo_changed(self, combo: QComboBox) -> None:
+        if not self._filling:
+            self._chosen[combo] = combo.currentData() or ""
+        self._edited()
 
     def _make_table(self) -> QTableWidget:
         table = QTableWidget()
@@ -162,6 +170,26 @@ class CompareView(QWidget):
             for widget in (self.across, self._x_word):
                 widget.setVisible(scatter)
             self.changed.emit()
+
+    def recall(
+        self, page: str, runs: str, value: str, colour: str, x: str, target: str, group: bool, log: bool
+    ) -> None:
+        """As another window left it; names that are not known here change nothing."""
+        self._filling = True
+        if page in dict(PAGES):
+            self.pages.choose(page)
+        if runs in dict(SETS):
+            self.sets.choose(runs)
+        self._chosen = {self.value: value, self.colour: colour, self.across: x}
+        self.target.setText(target)
+        self.repeats.setChecked(group)
+        self.log.setChecked(log)
+        self._filling = False
+
+    def chosen(self) -> tuple[str, str, str]:
+        """Value, colour and the scatter's x, as a person chose them last."""
+        value, colour, x = (self._chosen.get(combo, "") for combo in (self.value, self.colour, self.across))
+        return value, colour, x
 
     def page(self) -> Page:
         """The chosen picture."""
@@ -195,11 +223,10 @@ class CompareView(QWidget):
     def _fill(self, combo: QComboBox, choices: Sequence[tuple[str, str]]) -> None:
         if [(combo.itemData(k), combo.itemText(k)) for k in range(combo.count())] == list(choices):
             return
-        chosen = combo.currentData()
         combo.clear()
         for name, title in choices:
             combo.addItem(title, name)
-        combo.setCurrentIndex(max(combo.findData(chosen), 0))
+        combo.setCurrentIndex(max(combo.findData(self._chosen.get(combo, "")), 0))
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
@@ -225,12 +252,16 @@ class CompareView(QWidget):
                 side = Qt.AlignmentFlag.AlignRight if place else Qt.AlignmentFlag.AlignLeft
                 item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
                 self.table.setItem(number, place, item)
+        for place in range(len(heads)):
+            side = Qt.AlignmentFlag.AlignRight if place else Qt.AlignmentFlag.AlignLeft
+            head_item = self.table.horizontalHeaderItem(place)
+            if head_item is not None:
+                head_item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
         self._tint()
         head = self.table.horizontalHeader()
         for place in range(len(heads)):
             head.setSectionResizeMode(place, QHeaderView.ResizeMode.Interactive)
         self.table.resizeColumnsToContents()
-        head.setStretchLastSection(True)
         self.table.setUpdatesEnabled(True)
 
     def _tint(self) -> None:

@@ -19,6 +19,8 @@ _GAP = 6
 _EDGES = 28
 """Left and right of all chips."""
 _SWATCH = QSize(16, 12)
+_CHIP_FRAME = 52
+"""Pixels of a chip that are no room for its text: border, padding, swatch and the gap to the next one."""
 
 
 class RaceEntry(msgspec.Struct, frozen=True):
@@ -158,8 +160,10 @@ class RaceBar(QFrame):
             used[number].setAccessibleName(entry.words)
             used[number].setMinimumHeight(high)
             self._grid.addWidget(used[number], 0, column_, Qt.AlignmentFlag.AlignBottom)
+        room = (self.width() - _EDGES) // 3 - _CHIP_FRAME
         for number, chip in enumerate(used[3:]):
-            chip.set_words(self._entries[3 + number].short)
+            words = self._entries[3 + number].short.replace(", best ", ", ")
+            chip.set_words(chip.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, room))
             chip.setAccessibleName(self._entries[3 + number].words)
             chip.setMinimumHeight(0)
             self._grid.addWidget(chip, 1 + number // 3, number % 3)

@@ -95,7 +95,7 @@ class RunCard(QFrame):
     def __init__(self, look: Appearance) -> None:
         super().__init__()
         self.setProperty("role", "card")
-        self._run = ""
+        self._known = ("", False)
         self._last: RunLike | None = None
         self._queued = False
         self.pill = Pill(look)
@@ -176,10 +176,12 @@ class RunCard(QFrame):
             self.sentence.set_text(self._sentence(self._last))
 
     def _show_reason(self, run: RunLike) -> None:
-        if run.id != self._run:
-            self._run = run.id
-            self.why.setChecked(False)
+        """A run that failed before its first step has nothing else to show: why is said at once."""
         text, hint = reason_of(run)
+        known = (run.id, bool(text))
+        if known != self._known:
+            self._known = known
+            self.why.setChecked(bool(text) and not run.history.fold.step)
         self.why.setVisible(bool(text))
         self.reason.show_reason(text, hint)
         self.reason.setVisible(bool(text) and self.why.isChecked())
@@ -242,6 +244,7 @@ class RunCard(QFrame):
         _text(self.forecast, "Will not finish in this job's time." if late else text)
         set_role(self.forecast, "bad" if late else "", "tone")
         _text(self.limit, self.told.countdown)
+        self.limit.setVisible(bool(self.told.countdown))
         set_role(self.limit, "warn" if room is not None and room < SHORT_S else "2", "tone")
 
     def _show_buttons(self, run: RunLike, has_live: bool) -> None:

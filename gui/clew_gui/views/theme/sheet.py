@@ -37,6 +37,7 @@ QFrame[role="rowSelected"] {{ background: {t.accent_soft}; border: 0; border-rad
 QFrame[role="segments"] {{ background: {t.sunken}; border: 0; border-radius: 7px; }}
 QScrollArea {{ background: transparent; border: 0; }}
 QSplitter::handle {{ background: {t.line}; }}
+QSplitter[role="gap"]::handle {{ background: transparent; }}
 """
 
 

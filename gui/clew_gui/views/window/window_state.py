@@ -21,6 +21,20 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=16_777_215)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
+class CompareState(msgspec.Struct, frozen=True):
+    """How the Compare tab was left: the picture, which runs, and what its fields said; empty means as on the first
+    day."""
+
+    page: str = ""
+    runs: str = ""
+    value: str = ""
+    colour: str = ""
+    x: str = ""
+    target: str = ""
+    group: bool = True
+    log: bool = False
+
+
 class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes in logical pixels; 0 and empty mean "as on the first day".
 
@@ -59,6 +73,7 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     log_shown: bool = False
     unit: str = "step"
     page: str = ""
+    compare: CompareState = CompareState()
 
 
 class Memory(Protocol):

@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from clew_gui.plotting.clip import stretches
 from clew_gui.plotting.layout import Box, Placement
 from clew_gui.plotting.model import RunStyle
-from clew_gui.plotting.numbers import value_text
+from clew_gui.plotting.numbers import goal_text, value_text
 from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.plotting.readout import x_text
 from clew_gui.plotting.scene import Drawn, PlotScene, Scene
@@ -63,7 +63,7 @@ class FramePainter:
             if not plot.log or goal.value > 0:
                 at = float(np.log10(goal.value)) if plot.log else goal.value
                 if plot.span.low <= at <= plot.span.high:
-                    result.append((f"Goal {value_text(goal.value, plot.setup.format)}", at))
+                    result.append((f"Goal {goal_text(goal.value, plot.setup.format)}", at))
         return result
 
     def has_dot(self, item: Drawn, frame: Frame) -> bool:
@@ -310,7 +310,8 @@ def _events(artist: FramePainter, index: int) -> Iterator[_Wish]:
 
 
 def _goals(artist: FramePainter, index: int) -> Iterator[_Wish]:
-    """At each goal; goals so close that their texts would touch share one."""
+    """At each goal. Of two whose texts would touch, the upper one's is above both lines and the lower one's below;
+    more share one text."""
     frame = artist.frames[index]
     groups: list[list[tuple[float, str]]] = []
     for row, text in sorted((frame.row(at), text) for text, at in artist.goals(artist.scene.plots[index])):
@@ -319,13 +320,20 @@ def _goals(artist: FramePainter, index: int) -> Iterator[_Wish]:
         else:
             groups.append([(row, text)])
     for group in groups:
-        values = [text.removeprefix("Goal ") for _, text in group]
-        text = f"Goal{'s' if len(values) > 1 else ''} {' and '.join(dict.fromkeys(values))}"
-        wide = artist.width_of(text) + _AIR
-        room = max(frame.rect.width() - wide - 32, 0.0)
-        lefts = [frame.rect.left() + 12 + part * room for part in (1.0, 0.0, 0.75, 0.5, 0.25)]
-        tops = (group[-1][0] + 3, group[0][0] - 20)
-        yield _Wish(text, artist.theme.ok, tuple((x, top) for x in lefts for top in tops))
+        above, below = group[0][0] - 20, group[-1][0] + 3
+        texts = list(dict.fromkeys(text for _, text in group))
+        if len(texts) == 2 and above >= frame.rect.top():
+            placed: list[tuple[str, tuple[float, ...]]] = [(texts[0], (above,)), (texts[1], (below,))]
+        elif len(texts) == 2:
+            placed = [(texts[0], (below,)), (texts[1], (below + _HEIGHT - 2,))]
+        else:
+            shared = " and ".join(text.removeprefix("Goal ") for text in texts)
+            placed = [(f"Goal{'s' if len(texts) > 1 else ''} {shared}", (below, above))]
+        for text, tops in placed:
+            wide = artist.width_of(text) + _AIR
+            room = max(frame.rect.width() - wide - 32, 0.0)
+            lefts = [frame.rect.left() + 12 + part * room for part in (1.0, 0.0, 0.75, 0.5, 0.25)]
+            yield _Wish(text, artist.theme.ok, tuple((x, top) for x in lefts for top in tops))
 
 
 def _expected(artist: FramePainter, index: int) -> Iterator[_Wish]:

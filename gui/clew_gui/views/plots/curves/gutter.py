@@ -14,12 +14,15 @@ from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.readout import prominent
 from clew_gui.plotting.scene import PlotScene
 from clew_gui.views.plots.drawing.geometry import gutter_width
+from clew_gui.views.plots.drawing.lines import swatch
 from clew_gui.views.theme.theme import Theme, font
 
 ROW: Final = 17.0
 DENSE: Final = 12.5
 """The least height of a label's row, where many runs are shown."""
 KEY_ROW: Final = 16
+CELL: Final = 92.0
+"""The least width of a label without a name, of which several are beside each other in a low plot."""
 _LEADER: Final = 16.0
 
 
@@ -62,11 +65,13 @@ def gutter_for(runs: Sequence[RunStyle], width: float) -> float:
 
 
 class Gutter:
-    """Places and paints the labels of one plot."""
+    """Places and paints the labels of one plot: one below the other, or in columns, with the run's number alone, where
+    the plot is too low for that."""
 
     def __init__(self, rect: QRectF) -> None:
         self.rect = rect
         self._placed: list[tuple[Label, float]] = []
+        self._cells: list[tuple[Label, QRectF]] = []
         self._omitted = 0
         self._row = ROW
 
@@ -78,6 +83,8 @@ class Gutter:
         room = self.rect.height() - 24
         self._row = ROW if len(labels) * ROW <= room else max(DENSE, room / max(len(labels), 1))
         fit = max(int(room // self._row), 1)
+        if len(labels) > fit and self._place_in_columns(labels, fit):
+            return
         shown = {
             run.run_id for run in prominent([label.run for label in labels], fit if len(labels) <= fit else fit - 1)
         }
@@ -90,8 +97,32 @@ class Gutter:
         heights = spread([label.at for label in kept], self._row, min(self.rect.top() + head, bottom), bottom)
         self._placed = list(zip(kept, heights, strict=True))
 
+    def _place_in_columns(self, labels: Sequence[Label], fit: int) -> bool:
+        """Put ``fit`` labels below each other in each of several columns, the highest curve's first; False where there
+        is no room for columns."""
+        across = int((self.rect.width() - 4) // CELL)
+        if across < 2:
+            return False
+        across = min(across, -(-len(labels) // fit))
+        kept = {run.run_id for run in prominent([label.run for label in labels], across * fit)}
+        shown = sorted((label for label in labels if label.run.run_id in kept), key=lambda label: label.at)
+        self._omitted = len(labels) - len(shown)
+        if self._omitted:  # the last place says how many others there are
+            shown = shown[: across * fit - 1]
+            self._omitted = len(labels) - len(shown)
+        wide = (self.rect.width() - 4) / across
+        left, top = self.rect.left() + 4, self.rect.top() + 15
+        self._cells = [
+            (label, QRectF(left + number // fit * wide, top + number % fit * self._row, wide - 8, self._row))
+            for number, label in enumerate(shown)
+        ]
+        return True
+
     def run_at(self, point: QPointF) -> str:
         """The run whose label is at this pixel, or an empty string."""
+        for label, cell in self._cells:
+            if cell.contains(point):
+                return label.run.run_id
         if not self.rect.contains(point) or point.x() < self.rect.left() + _LEADER:
             return ""
         return next((label.run.run_id for label, y in self._placed if abs(point.y() - y) <= self._row / 2), "")
@@ -105,14 +136,17 @@ class Gutter:
         metrics = QFontMetricsF(painter.font())
         painter.drawText(head, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, title, head.width()))
         first = min((y for _, y in self._placed), default=r.bottom())
-        self._paint_key(painter, theme, key.splitlines(), head, first - ROW / 2)
+        self._paint_key(painter, theme, key.splitlines() if not self._cells else (), head, first - ROW / 2)
         for label, y in self._placed:
             self._label(painter, theme, label, y)
+        for label, cell in self._cells:
+            self._cell(painter, theme, label, cell)
         if self._omitted:
             painter.setFont(font("caption"))
             painter.setPen(QColor(theme.text3))
-            box = QRectF(r.left() + _LEADER, r.bottom() - ROW, r.width() - _LEADER, ROW)
-            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, f"and {self._omitted} more")
+            box = QRectF(r.left() + _LEADER, r.bottom() - ROW, r.width() - _LEADER - 2, ROW)
+            side = Qt.AlignmentFlag.AlignRight if self._cells else Qt.AlignmentFlag.AlignLeft
+            painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, f"and {self._omitted} more")
 
     def _paint_key(self, painter: QPainter, theme: Theme, lines: Sequence[str], head: QRectF, until: float) -> None:
         """Each line below the last, or all in one where there is no room for more."""
@@ -125,6 +159,18 @@ class Gutter:
         for number, text in enumerate(lines if len(lines) <= room else [", ".join(lines)], 1):
             line = head.translated(0, KEY_ROW * number).adjusted(_LEADER - 4, 0, 4, 0)
             painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, text, line.width()))
+
+    def _cell(self, painter: QPainter, theme: Theme, label: Label, cell: QRectF) -> None:
+        """The number of the run and its value, behind a piece of its line."""
+        swatch(painter, QRectF(cell.left(), cell.top(), 8, cell.height()), theme, label.run.index)
+        chosen = font("captionStrong" if label.strong else "caption")
+        painter.setFont(chosen)
+        box = cell.adjusted(12, 0, 0, 0)
+        painter.setPen(QColor(theme.bad if label.bad else theme.text if label.strong else theme.text2))
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, label.value)
+        room = box.width() - QFontMetricsF(chosen).horizontalAdvance(label.value) - 6
+        number = label.run.label.partition("  ")[0]
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, _elided(QFontMetricsF(chosen), number, room))
 
     def _label(self, painter: QPainter, theme: Theme, label: Label, y: float) -> None:
         r = self.rect

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,8 @@ from clew_gui.views.theme.theme import font
 
 _ROW: Final = 17.0
 _AWAY: Final = 12.0
+_FEW: Final = 2
+"""A box beside the line may cover so many points of curves before it goes farther away."""
 
 
 class ReadBox:
@@ -106,22 +109,35 @@ class ReadBox:
         painter.drawText(box, align | Qt.AlignmentFlag.AlignVCenter, text)
 
     def _place(self, artist: FramePainter, column: float, width: float, height: float) -> Box | None:
-        candidates = [
-            Box(x, y, width, height)
-            for frame in artist.frames
-            for x in (column + _AWAY, column - _AWAY - width)
-            for y in (frame.rect.top() + 4, frame.rect.bottom() - height - 6)
-        ]
         area = artist.stack.area
+        beside = (column + _AWAY, column - _AWAY - width)
+        candidates = _boxes(artist, beside, width, height)
+        near = len(candidates)
+        candidates += _boxes(artist, (area.left() + 8, area.right() - width - 8), width, height, column)
         right = area.width() + (artist.stack.gutter if width > 0.5 * area.width() else 0)
         room = Box(area.left(), area.top() - 2, right, max(area.height(), height) + 8)
         points = np.concatenate([artist.points_of(i) for i in range(len(artist.frames))])
-        chosen = emptiest(candidates, points, room, self._previous)
+        chosen = emptiest(candidates[:near], points, room, self._previous if self._previous < near else -1)
+        if chosen < 0 or candidates[chosen].covers(points) > _FEW:  # beside the line it would lie on curves
+            chosen = emptiest(candidates, points, room, self._previous)
         self._previous = chosen
         if chosen >= 0:
             return candidates[chosen]
         x = min(max(column + _AWAY, room.x), max(artist.stack.width - width - 2, 0.0))
         return Box(x, area.top() + 4, width, height)
+
+
+def _boxes(
+    artist: FramePainter, lefts: Sequence[float], width: float, height: float, line: float | None = None
+) -> list[Box]:
+    """Boxes at these columns, from the top of each plot to its foot; none over the upright ``line``."""
+    found = []
+    for frame in artist.frames:
+        top, foot = frame.rect.top() + 4, frame.rect.bottom() - height - 6
+        found += [Box(x, top + part * (foot - top), width, height) for x in lefts for part in (0.0, 1.0, 0.5)]
+    if line is None:
+        return found
+    return [box if not box.x <= line <= box.right else Box(box.x, -2 * height, width, height) for box in found]
 
 
 def point_in(artist: FramePainter, at: QPointF) -> bool:
