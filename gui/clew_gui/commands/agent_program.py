@@ -16,10 +16,12 @@ import psutil
 
 from clew_gui.targets import local_agent
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import decode, load_builtin
 
+_DATA_S = 30
+"""Bound on reading one file, on a slow network disk."""
 _CATALOGUE_S = 300
 """Bound on importing all exercise files in children; TensorFlow takes seconds, on a cold network disk half a minute."""
 
@@ -46,6 +48,21 @@ def agent_command(places: Places, *words: str) -> list[str]:
     Raises ``ProblemError`` when no Python with TensorFlow is known.
     """
     return [*local_agent.agent_program(places), *words]
+
+
+def check_data(places: Places, data: str) -> None:
+    """Look into a file of data as a run would, before TensorFlow is loaded for one. A name is left to the run, and so
+    is a file that takes too long.
+
+    Raises ``ProblemError`` with what is wrong with the file, or when no Python with TensorFlow is known.
+    """
+    if not Path(data).is_absolute():
+        return
+    command = local_agent.data_command(places, Path(data))
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_DATA_S, check=False)
+        found = local_agent.data_problem(done.stdout)
+        raise_all([found] if found is not None else [])
 
 
 # --- Program ----------------------------------------------------------------------------------------------------------

@@ -11,10 +11,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from clew_gui.base.settings import local_settings
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import Problem, problem
 from clew_shared.base.process_identity import still_runs_since
 from clew_shared.wire.messages import AgentAddress, read_address
 
@@ -51,6 +53,23 @@ def agent_program(places: Places) -> list[str]:
         raise problem("agent.tensorflow", text, _INSTALL.format(settings.path), sys.executable)
     # -P: a file of the current folder must not stand in for a module.
     return [str(Path(chosen).expanduser()) if chosen else sys.executable, "-P", "-m", "clew_agent"]
+
+
+class _DataAnswer(msgspec.Struct):
+    problem: Problem | None = None
+
+
+def data_command(places: Places, path: Path) -> list[str]:
+    """The program that reads a file of data as a run would. Raises ``ProblemError`` as ``agent_program``."""
+    return [*agent_program(places), "data", "--json", "--", str(path)]
+
+
+def data_problem(output: bytes) -> Problem | None:
+    """What is wrong with the file, by what ``data_command`` printed; None also where it could not find out."""
+    try:
+        return msgspec.json.decode(output.strip().rpartition(b"\n")[2], type=_DataAnswer).problem
+    except msgspec.DecodeError:
+        return None
 
 
 def log_path(places: Places) -> Path:

@@ -415,11 +415,12 @@ def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: Conv
 def test_the_read_out_keeps_off_the_curves_also_away_from_its_line(empty: ConvergencePlots) -> None:
     for number in range(8):
         empty.append(str(number), "loss", 1000, np.full(1000, 0.1 * 1.5**number))
+        empty.append(str(number), "test_accuracy", np.arange(1000, 2000, 20), np.full(50, 0.1 + 0.1 * number))
     empty.set_runs([RunStyle(str(number), f"{number}  SGD", number) for number in range(8)])
     artist = empty.canvas.artist
     box = ReadBox()._place(artist, artist.frames[0].column(1900), 200, 60)
     assert box is not None
-    assert box.covers(artist.points_of(0)) == 0, "at the left, where no run has begun"
+    assert box.covers(np.concatenate([artist.points_of(0), artist.points_of(1)])) == 0, "at the left, where no run has begun"
 
 
 def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:

@@ -121,6 +121,31 @@ def test_a_range_in_a_field_of_the_form_becomes_a_sweep(program: Program) -> Non
     assert not rate.offer.isVisibleTo(form)
 
 
+def test_a_prediction_is_drawn_with_the_arrow_keys_alone(program: Program) -> None:
+    program.window.next_run.predict.click()
+    dialog = next(one for one in program.window.findChildren(PredictDialog) if one.isVisible())
+    board, shift = dialog.board, Qt.KeyboardModifier.ShiftModifier
+    board.setFocus()
+    QTest.keyClick(board, Qt.Key.Key_Up, shift)
+    QTest.keyClick(board, Qt.Key.Key_Up, shift)
+    assert board.accessibleDescription() == "Step 0, value 2.1"
+    assert not dialog.go.isEnabled(), "one point is no curve"
+    for _ in range(6):
+        QTest.keyClick(board, Qt.Key.Key_Right, shift)
+    for _ in range(10):
+        QTest.keyClick(board, Qt.Key.Key_Down)
+    assert board.points() == [(0, 2.1), (1000, 1.5)]
+    QTest.keyClick(board, Qt.Key.Key_Left)
+    assert board.accessibleDescription() == "Step 983, value 1.51, no point"
+    QTest.keyClick(board, Qt.Key.Key_Up)
+    assert len(board.points()) == 3
+    QTest.keyClick(board, Qt.Key.Key_Delete)
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    prediction = program.window.next_run.prediction
+    assert prediction is not None
+    assert prediction.steps == (0, 1000)
+
+
 def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_result(
     program: Program, session: FakeSession, qtbot: QtBot
 ) -> None:

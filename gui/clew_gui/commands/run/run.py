@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.base.student import signed
-from clew_gui.commands.agent_program import AgentProgram, agent_command, cards, stop_requests, temporary_file
+from clew_gui.commands.agent_program import (
+    AgentProgram,
+    agent_command,
+    cards,
+    check_data,
+    stop_requests,
+    temporary_file,
+)
 from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.output.progress import choose_display
@@ -59,6 +66,7 @@ def run(shell: CommandContext, argv: Sequence[str]) -> int:
             return show_script(shell, place, (spec,), request.json)
         heading = f"{title(spec, card)}, on {request.site}"
         return run_there(open_terminal(shell), place, spec, card, known, heading, request.json, request.detach)
+    check_data(shell.places, spec.data)
     if request.queue:
         from clew_gui.commands.run.queued import run_queued  # with ZeroMQ, of which a run without the agent has no need
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew_gui.base.student import signed
-from clew_gui.commands.agent_program import cards
+from clew_gui.commands.agent_program import cards, check_data
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
@@ -125,10 +125,10 @@ def run_study(
     """Do what is left of the study where ``options`` (those of the command) say, and show what came out; returns the
     exit status."""
     study = msgspec.structs.replace(study, base=signed(shell.places, study.base))
-    place = read_place(shell.places, options, largest(study))
-    if place is not None and study.sweep is not None and study.sweep.sampled:
+    if options.site is not None and study.sweep is not None and study.sweep.sampled:
         text = "The method tpe chooses each point by earlier results, so a job cannot get all runs at once."
         raise problem("sweep.site", text, "Take the method random on a site, or run it on this computer.", "method")
+    place = read_place(shell.places, options, largest(study))
     if place is None:
         kept = finished_runs(shell.places, study, card)
         for line in forecast_lines(shell.places, study, card, len(kept)):
@@ -210,6 +210,7 @@ def run_all(
 ) -> list[FinishedRun]:
     """The runs of the study in order, as far as nobody stopped it. ``kept`` are the folders of those that need not be
     done again. Raises ``ProblemError`` when the agent refuses one."""
+    check_data(shell.places, study.base.data)
     left, finished, total = list(kept), list[FinishedRun](), number_of_runs(study)
     for number, (title, value, spec) in enumerate(_in_turn(study, card, finished), start=1):
         typed = typed_spec(spec, card)

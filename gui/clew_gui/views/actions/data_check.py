@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 from PySide6.QtCore import QObject, QProcess, QTimer
 
 from clew_gui.views.form.data_choice import Answer
@@ -13,10 +12,6 @@ from clew_shared.base.problem import Problem, ProblemError
 
 _WITHIN_MS = 30_000
 """A large file on a network disk. What cannot be looked into in this time is left to the run."""
-
-
-class _Answer(msgspec.Struct):
-    problem: Problem | None = None
 
 
 class DataChecker(QObject):
@@ -35,12 +30,12 @@ class DataChecker(QObject):
 
     def check(self, path: Path, answer: Answer) -> None:
         """Call ``answer`` with what is wrong with the file, None when a run can use it or nobody could find out."""
-        from clew_gui.targets.local_agent import agent_program
+        from clew_gui.targets.local_agent import data_command
 
         self.stop()
         self._answer = answer
         try:
-            command = [*agent_program(self._places), "data", "--json", "--", str(path)]
+            command = data_command(self._places, path)
         except ProblemError:  # there is no agent either, which is said elsewhere
             QTimer.singleShot(0, self, lambda: answer(None))
             return
@@ -61,11 +56,10 @@ class DataChecker(QObject):
             process.deleteLater()
 
     def _finished(self) -> None:
+        from clew_gui.targets.local_agent import data_problem
+
         output = bytes(self._process.readAllStandardOutput().data()) if self._process is not None else b""
-        try:
-            self._end(msgspec.json.decode(output.strip().rpartition(b"\n")[2], type=_Answer).problem)
-        except msgspec.DecodeError:
-            self._end(None)
+        self._end(data_problem(output))
 
     def _broken(self, error: QProcess.ProcessError) -> None:
         if error is QProcess.ProcessError.FailedToStart:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from clew_gui.views.form.fields import NumberEdit, combo
@@ -19,11 +19,14 @@ from clew_shared.params import ParamSpec, convert
 from clew_shared.spec import Prediction
 
 _HELP = (
-    "Drag from left to right to draw the curve that you expect. It is written into the run's journal before the first"
-    " step, and is shown dashed beside the result."
+    "Drag from left to right to draw the curve that you expect, or use the arrow keys: Left and Right choose a step, Up"
+    " and Down set its value, Delete removes it. The curve is written into the run's journal before the first step, and"
+    " is shown dashed beside the result."
 )
 _COLUMNS = 60
 """Points of a drawing at most, evenly over the steps."""
+_FINE, _COARSE = 0.02, 0.1
+"""Parts of the axis by which Up and Down move a point, without and with Shift."""
 _LEFT, _BOTTOM, _TOP, _RIGHT = 58, 26, 10, 24
 _HEIGHT = ParamSpec(name="height", kind="float", label="Top of the axis", default=3.0, gt=0)
 
@@ -115,10 +118,14 @@ class DrawingBoard(QWidget):
         self._shares: dict[int, float] = {}
         self._height, self._percent = 1.0, False
         self._last: tuple[int, float] | None = None
+        self._cursor = 0
+        """The column that the arrow keys act on."""
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMinimumHeight(240)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setCursor(Qt.CursorShape.CrossCursor)
         self.setAccessibleName("The curve that you expect")
+        self._describe()
 
     def set_height(self, height: float, percent: bool) -> None:
         """The value at the top of the axis."""
@@ -163,6 +170,53 @@ class DrawingBoard(QWidget):
         self.update()
         self.changed.emit()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and Right choose a column (Shift: far), Up and Down move its point, Delete takes it away."""
+        far = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        across = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()), 0)
+        up = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}.get(Qt.Key(event.key()), 0)
+        if across:
+            self._cursor = min(max(self._cursor + across * (10 if far else 1), 0), self._columns)
+        elif up:
+            share = self._share_at(self._cursor) + up * (_COARSE if far else _FINE)
+            self._shares[self._cursor] = min(max(share, 0.0), 1.0)
+        elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self._shares.pop(self._cursor, None)
+        else:
+            super().keyPressEvent(event)
+            return
+        self._describe()
+        self.update()
+        if not across:
+            self.changed.emit()
+
+    def _share_at(self, column: int) -> float:
+        """The height of the curve at a column; half of the axis where there is no curve yet."""
+        if not self._shares:
+            return 0.5
+        known = sorted(self._shares.items())
+        before = [one for one in known if one[0] <= column][-1:] or known[:1]
+        after = [one for one in known if one[0] >= column][:1] or known[-1:]
+        (left, low), (right, high) = before[0], after[0]
+        return low if right == left else low + (high - low) * (column - left) / (right - left)
+
+    def _describe(self) -> None:
+        """Where the cursor is, for screen readers."""
+        value = self._share_at(self._cursor) * self._height
+        step = words.count(round(self._cursor * self._steps / self._columns))
+        none = "" if self._cursor in self._shares else ", no point"
+        self.setAccessibleDescription(f"Step {step}, value {value:.3g}{none}")
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show the cursor."""
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Hide it."""
+        super().focusOutEvent(event)
+        self.update()
+
     def paintEvent(self, event: QPaintEvent) -> None:
         """Axes, and the curve dashed, as it will be shown."""
         theme, area = self._look.theme, self._area()
@@ -189,6 +243,14 @@ class DrawingBoard(QWidget):
             for column, share in sorted(self._shares.items())
         ]
         painter.drawPolyline(line)
+        if self.hasFocus():
+            x = area.left() + self._cursor / self._columns * area.width()
+            painter.setPen(QPen(QColor(theme.text3), 1))
+            painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
+            painter.setPen(QPen(QColor(theme.surface), 1.5))
+            painter.setBrush(QColor(theme.accent))
+            painter.drawEllipse(QPointF(x, area.bottom() - self._share_at(self._cursor) * area.height()), 5, 5)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
         if not line:
             painter.setPen(QColor(theme.text3))
             painter.drawText(area, Qt.AlignmentFlag.AlignCenter, "Draw here")
