@@ -23,7 +23,12 @@ class GoalResult(NamedTuple):
     beyond: bool = False
 
 
-_SETS = {"mnist": "MNIST", "digits": "the built-in digits"}
+_SETS = {
+    "mnist": "MNIST",
+    "digits": "the built-in digits",
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar10": "CIFAR-10",
+}
 
 
 def is_for(goal: Goal, data: str) -> bool:

@@ -14,7 +14,7 @@ import tensorflow as tf
 from sklearn.decomposition import PCA
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
-from clew_agent.datasets.dataset import DataSet
+from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.exercises import cnn
 from clew_agent.exercises.autoencoder import principal_components
 from clew_agent.training.engine import Engine
@@ -22,7 +22,7 @@ from clew_agent.training.exercise import Exercise
 from clew_agent.training.judging import answers, flags, summarize_answers, summarize_flags
 from clew_agent.training.weights import read_weights
 from clew_shared.base.problem import ProblemError
-from clew_shared.journal.events import Log
+from clew_shared.journal.events import Image, Log
 from clew_shared.params import Value
 from tests.exercises.training import Record, make_engine, train
 
@@ -68,6 +68,28 @@ def test_the_tiny_preset_learns_and_takes_every_picture(name: str, tiny: Tiny) -
     assert loss[-5:].mean() < loss[0]
     taken = [event for event in engine.take_pictures(last=True) if not isinstance(event, Log)]
     assert [event.name for event in taken] == [spec.id for spec in exercise(name).pictures]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["softmax", "cnn", "autoencoder", "transfer"])
+def test_colour_images_of_ones_own_train_and_are_shown_in_colour(name: str) -> None:
+    """Three classes of 8×6 pixels, each of a colour of its own."""
+    draw = np.random.default_rng(5)
+    y = np.arange(30, dtype=np.int32) % 3
+    x = draw.uniform(0, 0.2, (30, 8, 6, 3)).astype(np.float32)
+    x[np.arange(30), :, :, y] += 0.7
+    part = Split(x.reshape(30, -1), y)
+    shape = (8, 6, 3)
+    data = DataSet(
+        name="flowers", source="", sha256="", train=part, validation=part, test=part, image_shape=shape, classes=3
+    )
+    values: dict[str, Value] = {"steps": 3, "batch_size": 10} | ({"code": 4} if name == "autoencoder" else {})
+    record, evaluation, engine = trained(name, values, data)
+    assert all(np.isfinite(one).all() for one in (*record.values(), *evaluation.values()))
+    taken = list(engine.take_pictures(last=True))
+    assert not [event for event in taken if isinstance(event, Log)]
+    images = [event for event in taken if isinstance(event, Image)]
+    assert {event.channels for event in images} <= {3}
+    assert bool(images) == any(spec.form == "images" for spec in exercise(name).pictures)
 
 
 def test_an_autoencoder_beats_principal_components(tiny: Tiny, small_digits: DataSet) -> None:

@@ -26,7 +26,7 @@ class DataReport(msgspec.Struct, frozen=True, omit_defaults=True):
 def data(argv: Sequence[str]) -> int:
     """``clew-agent data NAME|PATH``: a sentence, with ``--json`` one line for programs; 2 for what cannot be used."""
     parser = argparse.ArgumentParser(prog="clew-agent data", description="Check a data set or a file of data.")
-    parser.add_argument("data", metavar="NAME|PATH", help="mnist, digits, a file or a folder")
+    parser.add_argument("data", metavar="NAME|PATH", help="a data set by name, a file or a folder")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     options = parser.parse_args(list(argv))
     try:

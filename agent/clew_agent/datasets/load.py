@@ -7,15 +7,19 @@ they are searched says ``clew_agent.datasets.search``.
 
 from __future__ import annotations
 
-from clew_agent.datasets import digits, mnist, table
+from pathlib import Path
+
+from clew_agent.datasets import cifar, digits, mnist, table
 from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.datasets.search import Search, locate
+from clew_shared.base.problem import problem
 
 __all__ = ["DataSet", "Split", "load"]
 
 
 def load(name_or_path: str, search: Search) -> DataSet:
-    """The data set ``name_or_path``. A path must hold MNIST, or images like it, in one of its forms, or be a CSV file.
+    """The data set ``name_or_path``. A path must hold MNIST, or images like it, in one of its forms, or CIFAR-10, or be
+    a CSV file, or a folder with a folder of images for each class.
 
     Raises ``ProblemError`` when the name is unknown, nothing is found, or what is found is damaged; a damaged file is
     never passed over for the next place.
@@ -25,4 +29,16 @@ def load(name_or_path: str, search: Search) -> DataSet:
         return digits.read(path)
     if table.is_table(path):
         return table.read(path)
-    return mnist.read(path)
+    if path.is_dir():
+        return _read_images(path)
+    return cifar.read(path) if cifar.is_cifar(path) else mnist.read(path)
+
+
+def _read_images(folder: Path) -> DataSet:
+    try:
+        from clew_agent.datasets import image_folder
+    except ImportError:
+        text = "Folders of images are read with Pillow, which this Python environment lacks."
+        hint = "Install it: pip install pillow. On a site, name a module or a venv with it."
+        raise problem("data.pillow", text, hint, str(folder)) from None
+    return image_folder.read(folder)

@@ -1,7 +1,8 @@
 """MNIST in its three usual forms: four IDX files, one npz, and the pickle of the courses.
 
 The first five sixths of the training images (50,000 of 60,000) train, the rest validates: the split of the courses'
-pickle, so that all three forms give the same numbers. Other sets of the same form and size of image work as well.
+pickle, so that all three forms give the same numbers. Other sets of the same form and size of image work as well, such
+as Fashion-MNIST (H. Xiao, K. Rasul, R. Vollgraf, arXiv:1708.07747).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from clew_agent.datasets.files import MAX_BYTES, digest, read_bytes
 from clew_agent.datasets.formats import looks_like_idx, parse_idx, parse_npz
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.datasets.search import find_idx
-from clew_shared.base.data_files import IDX_STEMS
+from clew_shared.base.data_files import IDX_STEMS, data_set_of
 from clew_shared.base.problem import problem
 
 SIDE = 28
@@ -39,7 +40,7 @@ def read(path: Path) -> DataSet:
     if data[:1] in (b"\x80", b"("):
         return _from_pickle(path, data)
     text = f"{path} is not a data set that Clew can read{'' if data else ': it is empty'}."
-    hint = "Clew reads mnist.npz, the four IDX files, mnist.pkl.gz, and tables as .csv."
+    hint = "Clew reads mnist.npz, the four IDX files, mnist.pkl.gz, CIFAR-10, folders of images, and tables as .csv."
     raise problem("data.junk", text, hint, str(path))
 
 
@@ -130,7 +131,7 @@ def _complainer(path: Path) -> Callable[[str], Exception]:
 def _data_set(paths: tuple[Path, ...], train: Split, validation: Split, test: Split) -> DataSet:
     source = str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} (four IDX files)"
     return DataSet(
-        name="mnist",
+        name="fashion-mnist" if data_set_of(str(paths[0])) == "fashion-mnist" else "mnist",
         source=source,
         sha256=digest(paths),
         train=train,

@@ -7,12 +7,21 @@ whose data is not.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from clew_shared.base.data_files import DIGITS_BROUGHT, MNIST_FILES, NAMES, idx_names, mnist_names, sklearn_digits
+from clew_shared.base.data_files import (
+    DIGITS_BROUGHT,
+    IMAGE_SUFFIXES,
+    MNIST_FILES,
+    NAMES,
+    data_set_of,
+    file_names,
+    idx_names,
+    sklearn_digits,
+)
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, did_you_mean, problem
 
@@ -74,9 +83,21 @@ def find_digits(brought: Path = _AGENT.parent / DIGITS_BROUGHT) -> Path:
     return path
 
 
-def find_mnist_in(folder: Path) -> Path | None:
-    """The file of ``folder`` (or of its subfolder ``mnist``) that holds MNIST; for IDX the training images."""
-    return next((folder / name for name in mnist_names() if (folder / name).is_file()), None)
+def find_in(folder: Path, name: str) -> Path | None:
+    """The file of ``folder``, or of its subfolder of that name, that holds the data set ``name``; for IDX files the
+    training images, for CIFAR-10's batches the first."""
+    here = (folder / file for file in file_names(name))
+    return next((path for path in here if data_set_of(str(path)) == name and path.is_file()), None)
+
+
+def image_classes(folder: Path) -> tuple[Path, ...]:
+    """The subfolders of ``folder`` that hold images, by name: each is a class. Raises ``OSError``."""
+    return tuple(sorted(one for one in folder.iterdir() if one.is_dir() and any(images_in(one))))
+
+
+def images_in(folder: Path) -> Iterator[Path]:
+    """The images that lie in ``folder`` itself, in any order."""
+    return (one for one in folder.iterdir() if one.suffix.lower() in IMAGE_SUFFIXES and not one.name.startswith("."))
 
 
 def find_idx(folder: Path, stem: str) -> Path | None:
@@ -89,10 +110,10 @@ def _locate(name_or_path: str, search: Search) -> Path:
         return _locate_path(Path(name_or_path).expanduser())
     if name_or_path == "digits":
         return find_digits()
-    if name_or_path != "mnist":
+    if name_or_path not in NAMES:
         hint = did_you_mean(name_or_path, NAMES) or f"Known: {', '.join(NAMES)}; or give a path."
         raise problem("data.unknown", f"There is no data set {name_or_path!r}.", hint, "data")
-    return _find_mnist(search)
+    return _find_named(name_or_path, search)
 
 
 def _is_here(name: str, search: Search) -> bool:
@@ -105,40 +126,57 @@ def _is_here(name: str, search: Search) -> bool:
 
 def _locate_path(path: Path) -> Path:
     if not path.exists():
-        raise _missing(f"The data path {path} does not exist.", str(path))
+        raise _missing(f"The data path {path} does not exist.", str(path), "mnist")
     if path.is_file():
         return path
     if not path.is_dir():
         text = f"The data path {path} is neither a file nor a folder."
         raise problem("data.kind", text, "Name a file, such as mnist.npz, or the folder that holds it.", str(path))
-    found = find_mnist_in(path)
-    if found is None:
-        raise _missing(f"The folder {path} holds no data set ({_wanted()}).", str(path))
-    return found
+    found = next((file for name in NAMES if (file := find_in(path, name)) is not None), None)
+    if found is not None:
+        return found
+    if not image_classes(path):
+        text = f"The folder {path} holds no data set ({_WANTED['mnist']}) and no folders of images, one for each class."
+        raise _missing(text, str(path), "mnist")
+    return path
 
 
-def _find_mnist(search: Search) -> Path:
+def _find_named(name: str, search: Search) -> Path:
     if search.own is not None:
         if not search.own.exists():
             text = f"CLEW_DATA names {search.own}, which does not exist."
             raise problem("data.search", text, "Correct or unset CLEW_DATA.", "CLEW_DATA")
-        if search.own.is_file():
+        if search.own.is_file() and data_set_of(str(search.own)) == name:
             return search.own
     folders = ([search.own] if search.own else []) + list(search.folders)
-    found = next((path for path in map(find_mnist_in, folders) if path is not None), None)
+    found = next((path for path in (find_in(folder, name) for folder in folders) if path is not None), None)
     if found is None:
         looked = ", ".join(map(str, folders)) or "no folder"
-        raise _missing(f"The data set 'mnist' was not found ({_wanted()}). Looked in: {looked}.", "data")
+        raise _missing(f"The data set {name!r} was not found ({_WANTED[name]}). Looked in: {looked}.", "data", name)
     return found
 
 
-def _wanted() -> str:
-    return f"{MNIST_FILES[0]}, {MNIST_FILES[1]} or the four IDX files"
+_WANTED = {
+    "mnist": f"{MNIST_FILES[0]}, {MNIST_FILES[1]} or the four IDX files",
+    "fashion-mnist": "fashion-mnist.npz, or the four IDX files in a folder called fashion-mnist",
+    "cifar10": "cifar-10-python.tar.gz, cifar-10-binary.tar.gz or the folder that one of them unpacks to",
+}
+_SOURCES = {
+    "mnist": "",
+    "fashion-mnist": (
+        "The files are at https://github.com/zalandoresearch/fashion-mnist, and on Debian and Ubuntu in the package"
+        ' dataset-fashion-mnist (then data = "/usr/share/datasets/fashion-mnist"). '
+    ),
+    "cifar10": "The files are at https://www.cs.toronto.edu/~kriz/cifar.html. ",
+}
+"""Where each set is published. Clew downloads none."""
+_EXAMPLES = {"mnist": "mnist.npz", "fashion-mnist": "fashion-mnist", "cifar10": "cifar-10-python.tar.gz"}
 
 
-def _missing(text: str, where: str) -> ProblemError:
+def _missing(text: str, where: str, name: str) -> ProblemError:
     ways = (
-        'Three ways out: give the path of the file (data = "/path/to/mnist.npz", or CLEW_DATA); stage it, that is, copy'
-        ' it into one of these folders; or use the built-in set (data = "digits").'
+        f"{_SOURCES[name]}Three ways out: give the path of the file"
+        f' (data = "/path/to/{_EXAMPLES[name]}", or CLEW_DATA);'
+        ' stage it, that is, copy it into one of these folders; or use the built-in set (data = "digits").'
     )
     return problem("data.missing", text, ways, where)

@@ -130,8 +130,11 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     summary = "Reduce an image to a few numbers, draw it again from them, and beat principal components."
     guide = GUIDE
     Settings = AutoencoderSettings
-    datasets = ("mnist", "digits")
-    earlier_hashes = ("2b3dc655d24b71da2844c21c3597a508c4c732d2d394ab10a1f2474f888ab68d",)
+    datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
+    earlier_hashes = (
+        "2b3dc655d24b71da2844c21c3597a508c4c732d2d394ab10a1f2474f888ab68d",
+        "9ab788976c3b0a4a975e756baaa1b63106cf352c4e6780c350c1d41bbbb0373a",
+    )
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),

@@ -86,11 +86,12 @@ class Cnn(Exercise[CnnSettings]):
     summary = "Train a convolutional network, reproduce 95.97 % and arrange the batches until it reaches 99 %."
     guide = GUIDE
     Settings = CnnSettings
-    datasets = ("mnist", "digits")
+    datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     earlier_hashes = (
         "5f44cf9601913f801cfff4bbe442882f76729c44ea245388a73c75ee5a39292b",
         "9855427806de386ab6d942154e184662e7b4f08c40578b35ee151b99710d6d87",
+        "1f938a9a9194666d29048b2ebf31eaa9aee25ab64d915cda72fae6545ced17fc",
     )
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
@@ -237,7 +238,7 @@ class Cnn(Exercise[CnnSettings]):
             return tf.argmax(scores(images_of(shown)), 1, tf.int32)
 
         pictures = {
-            "filters": lambda: around_grey(tf.transpose(weights["conv1"][:, :, 0, :], [2, 0, 1])),
+            "filters": lambda: around_grey(tf.transpose(weights["conv1"], [3, 0, 1, 2])),
             "mistakes": lambda: mistakes(images_of(shown), shown.y, answers()),
             "confusion": lambda: tf.math.confusion_matrix(shown.y, answers(), data.classes),
         }

@@ -109,7 +109,8 @@ class Gan(Exercise[GanSettings]):
     summary = "Let two networks play against each other until one of them draws digits."
     guide = GUIDE
     Settings = GanSettings
-    datasets = ("mnist", "digits")
+    datasets = ("mnist", "digits", "fashion-mnist")
+    earlier_hashes = ("813b92a8665bb784e0f450c11438ea54c0de68ee313eb153929d00d646eb0dee",)
     jit = True
     metrics = (
         MetricSpec(name="discriminator_loss", label="Discriminator's loss"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.images import around_grey, mistakes
+from clew_agent.training.images import around_grey, as_images, mistakes
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
@@ -67,11 +67,12 @@ class Softmax(Exercise[SoftmaxSettings]):
     summary = "Train a single layer on handwritten digits, reproduce 90.79 % and beat it."
     guide = GUIDE
     Settings = SoftmaxSettings
-    datasets = ("mnist", "digits")
+    datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = True
     earlier_hashes = (
         "b3e9f954cc82ecce1d5d59934332e3e48b735b8d9b2ea52f5ff70f76a6414e5c",
         "9c6ff7f94d8fe05e25988ca9fd593578c1426f67564db2658aa0d64a9fb803bc",
+        "1a6da8237d29ed74f31923e68a54aca76ce06c8f5647c24f0d32996b526c30a2",
     )
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
@@ -177,15 +178,14 @@ class Softmax(Exercise[SoftmaxSettings]):
             logits = scores(batch.x)
             return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
 
-        height, width, _ = data.image_shape
         x, y = tf.constant(data.test.x[:1000]), tf.constant(data.test.y[:1000])
 
         def answers() -> tf.Tensor:
             return tf.argmax(scores(x), 1, tf.int32)
 
         pictures = {
-            "weights": lambda: around_grey(tf.reshape(tf.transpose(W), [-1, height, width])),
-            "mistakes": lambda: mistakes(tf.reshape(x, [-1, height, width]), y, answers()),
+            "weights": lambda: around_grey(as_images(tf.transpose(W), data)),
+            "mistakes": lambda: mistakes(as_images(x, data), y, answers()),
             "confusion": lambda: tf.math.confusion_matrix(y, answers(), data.classes),
         }
         part = Part("softmax", {"W": W, "b": b}, loss, setup.optimizer())

@@ -113,8 +113,11 @@ class Transfer(Exercise[TransferSettings]):
     summary = "Take the layers of a network that has read many images, and train the last ones with few."
     guide = GUIDE
     Settings = TransferSettings
-    datasets = ("digits", "mnist")
-    earlier_hashes = ("57d1d8f5a354656ae607b0acc00c99e36115a0374a03d35121d966bcb33640aa",)
+    datasets = ("digits", "mnist", "fashion-mnist", "cifar10")
+    earlier_hashes = (
+        "57d1d8f5a354656ae607b0acc00c99e36115a0374a03d35121d966bcb33640aa",
+        "a4b50caadce5fbbf5b741816767185cd350800361d439c0a189712f0356cc39c",
+    )
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),

@@ -108,8 +108,11 @@ class Vae(Exercise[VaeSettings]):
     summary = "Put all digits on a plane, and draw those that nobody wrote."
     guide = GUIDE
     Settings = VaeSettings
-    datasets = ("mnist", "digits")
-    earlier_hashes = ("c41c69599a4e8ad275dc675ad48409387477d8da45542f21ffe77193b76f5fbc",)
+    datasets = ("mnist", "digits", "fashion-mnist")
+    earlier_hashes = (
+        "c41c69599a4e8ad275dc675ad48409387477d8da45542f21ffe77193b76f5fbc",
+        "fef81e70c133efc184005d6e046d8e43490e16a9ee75e9275eeba02152c5ff62",
+    )
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower", unit="nats"),

@@ -10,7 +10,7 @@ import msgspec
 from clew_gui.deploy.requirements import FRAMEWORK, KERAS, PYTHON, SMALL, TENSORFLOW
 from clew_gui.deploy.there import ask_there
 from clew_gui.sites.site_connection import SiteConnection
-from clew_shared.base.data_files import DIGITS_FILE, mnist_names
+from clew_shared.base.data_files import DIGITS_FILE, NAMES, data_set_of, file_names
 from clew_shared.base.problem import Problem, problem
 
 INDEX = "https://pypi.org/simple/"
@@ -27,8 +27,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     ``states`` says of the agent's folder and of that one: intact, damaged or absent. ``launcher`` is the text of the
     program there that starts the agent (empty: none). ``free`` is room in bytes where software goes, -1 where nobody
     can tell. The last six are known from a thorough probe only: room in the home folder, what ``quota`` says, whether a
-    package index answers, the files of the data sets ``mnist`` and ``digits`` (scikit-learn's) that a job's agent would
-    find there (empty: none), and where it would have ``searched`` for the first.
+    package index answers, the files of the data ``sets`` by name that a job's agent would find there, that of the
+    ``digits`` (scikit-learn's; empty: none), and where it would have ``searched`` for the sets.
     """
 
     python: Annotated[str, msgspec.Meta(pattern=r"^\d{1,3}\.\d{1,3}(\.|$)")]
@@ -48,7 +48,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     home_free: int = -1
     quota: str = ""
     index: bool | None = None
-    mnist: str = ""
+    sets: dict[str, str] = {}
     digits: str = ""
     searched: tuple[str, ...] = ()
 
@@ -69,14 +69,17 @@ def probe(line: SiteConnection, agent: str = "agent", *, thorough: bool = False)
     layout = line.layout()
     question |= {"software": layout.software, "launcher": layout.launcher, "agent": agent}
     folders = (line.site.data, layout.data)
-    data = {"folders": folders, "mnist": mnist_names(), "digits": f"datasets/data/{DIGITS_FILE}"}
+    sets = {name: file_names(name) for name in NAMES if file_names(name)}
+    data = {"folders": folders, "sets": sets, "digits": f"datasets/data/{DIGITS_FILE}"}
     question |= {"thorough": thorough, "index": INDEX, "data": data}
     answer = ask_there(line, "probe_there.py", question)
     try:
-        return msgspec.convert(answer, Probe)
+        found = msgspec.convert(answer, Probe)
     except msgspec.ValidationError as error:
         text = f"The Python of {line.title} answers something that cannot be understood: {error}."
         raise problem("bootstrap.there", text, "Check python in the site.", line.name) from None
+    right = {name: file for name, file in found.sets.items() if data_set_of(file) == name}
+    return msgspec.structs.replace(found, sets=right)
 
 
 def unfit(line: SiteConnection, found: Probe) -> list[Problem]:

@@ -99,7 +99,7 @@ def first_file(folders: "list[Path]", names: "list[str]") -> str:
 
 
 def data_sets(question: "dict[str, Any]") -> "dict[str, Any]":
-    """The files of the data sets that a job's agent would find by name, and where it would look for the first."""
+    """The files of the data sets that a job's agent would find by name, and where it would look for them."""
     folders = [Path(folder).expanduser() for folder in question["folders"] if folder]
     own = os.environ.get("CLEW_DATA", "")
     if own:  # a file, or a folder that goes first
@@ -109,8 +109,10 @@ def data_sets(question: "dict[str, Any]") -> "dict[str, Any]":
     except (ImportError, ValueError):
         sklearn = None
     package = [Path(sklearn.origin).parent] if sklearn is not None and sklearn.origin else []
+    file = first_file([Path(own)] if own else [], [""])
+    found = {name: file or first_file(folders, files) for name, files in question["sets"].items()}
     return {
-        "mnist": first_file([Path(own)] if own else [], [""]) or first_file(folders, question["mnist"]),
+        "sets": {name: path for name, path in found.items() if path},
         "digits": first_file(package, [question["digits"]]),
         "searched": [str(folder) for folder in folders],
     }

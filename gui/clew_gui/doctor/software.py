@@ -130,9 +130,11 @@ def data(ward: Diagnosis) -> CheckResult:
     if found is None or folder.verdict is Verdict.BAD:
         return folder
     here, there = sklearn_digits() is not None, bool(found.digits)
-    mnist = f"found in {found.mnist}" if found.mnist else f"not found in {listed(found.searched)}"
+    sets = {"mnist": f"not found in {listed(found.searched)}"}
+    sets |= {name: f"found in {file}" for name, file in found.sets.items()}
     digits = "come with the agent" if here else "come with scikit-learn there" if there else "not there"
-    text = f"{folder.text} {_exercises('mnist')}: {mnist}. {_exercises('digits')}: {digits}."
+    told = " ".join(f"{_exercises(name)}: {where}." for name, where in (sets | {"digits": digits}).items())
+    text = f"{folder.text} {told}"
     if here or there:
         return folder._replace(text=text)
     way = "Install scikit-learn on this computer, and Clew brings the digits along."

@@ -6,12 +6,17 @@ Nothing is read here, and scikit-learn is not imported.
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
-NAMES = ("mnist", "digits")
+NAMES = ("mnist", "digits", "fashion-mnist", "cifar10")
 """The data sets that Clew knows by name."""
 MNIST_FILES = ("mnist.npz", "mnist.pkl.gz", "mnist.pkl")
 IDX_STEMS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+CIFAR_BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
+"""The files of CIFAR-10 in its Python version; in the binary version each ends with ``.bin``."""
+CIFAR_ARCHIVES = ("cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 DIGITS_FILE = "digits.csv.gz"
 """scikit-learn's file of the digits, in its package, and beside the agent where a laptop has brought it."""
 DIGITS_BROUGHT = f"clew_agent/datasets/{DIGITS_FILE}"
@@ -19,15 +24,33 @@ DIGITS_BROUGHT = f"clew_agent/datasets/{DIGITS_FILE}"
 
 
 TABLE_SUFFIXES = (".csv", ".csv.gz")
-"""A file of such a name is a table of one's own; any other file holds MNIST, or images like it."""
+"""A file of such a name is a table of one's own; any other file holds a data set in one of its known forms."""
+_NAMED = {"fashion-mnist": re.compile(r"fashion[-_]?mnist"), "cifar10": re.compile(r"cifar[-_]?10(?![0-9])")}
+_CIFAR_FILES = re.compile(r"(data_batch_[1-5]|test_batch)(\.bin)?")
+_FORMS = re.compile(r".*(\.npz|\.gz|\.pkl|[-.]idx[0-9]-ubyte)")
 
 
 def data_set_of(name_or_path: str) -> str:
-    """The data set by which goals are judged: "mnist" for a file in one of its forms, a table's own file name."""
-    file = name_or_path.replace("\\", "/").rsplit("/", 1)[-1]
+    """The data set by which goals are judged.
+
+    A file, or its folder, may be called after a set. A file that is not counts as "mnist", in one of whose forms it
+    must be; a table and a folder have a name of their own.
+    """
+    *folders, name = name_or_path.replace("\\", "/").rstrip("/").split("/")
+    low = name.lower()
     if name_or_path in ("", *NAMES):
         return name_or_path
-    return file if file.lower().endswith(TABLE_SUFFIXES) else NAMES[0]
+    if low.endswith(TABLE_SUFFIXES):
+        return name
+    if low in MNIST_FILES:
+        return "mnist"
+    if _CIFAR_FILES.fullmatch(low):
+        return "cifar10"
+    for one in (low, *(folder.lower() for folder in reversed(folders[-2:]))):
+        for known, pattern in _NAMED.items():
+            if pattern.search(one):
+                return known
+    return "mnist" if _FORMS.fullmatch(low) or "mnist" in low else name
 
 
 def idx_names(stem: str) -> tuple[str, ...]:
@@ -35,10 +58,24 @@ def idx_names(stem: str) -> tuple[str, ...]:
     return f"{stem}.gz", stem, stem.replace("-idx", ".idx")
 
 
-def mnist_names() -> tuple[str, ...]:
-    """Where MNIST is looked for in a folder, in this order; of the IDX files the training images stand for all."""
-    names = (*MNIST_FILES, *idx_names(IDX_STEMS[0]))
-    return (*names, *(f"mnist/{name}" for name in names))
+def file_names(name: str) -> tuple[str, ...]:
+    """Where the data set ``name`` is looked for in a folder, in this order.
+
+    Of the IDX files the training images stand for all, of CIFAR-10's batches the first. ``data_set_of`` says whether
+    what is found by a name that several sets use is the one that is looked for.
+    """
+    images = idx_names(IDX_STEMS[0])
+    if name == "mnist":
+        return tuple(f"{folder}{one}" for folder in ("", "mnist/") for one in (*MNIST_FILES, *images))
+    if name == "fashion-mnist":
+        files = ("fashion-mnist.npz", "fashion_mnist.npz")
+        folders = ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw")
+        return (*files, *images, *(f"{folder}/{one}" for folder in folders for one in images))
+    if name == "cifar10":
+        first, batches = CIFAR_BATCHES[0], ("cifar-10-batches-py", "cifar-10-batches-bin")
+        beside = (*CIFAR_ARCHIVES, f"{batches[0]}/{first}", f"{batches[1]}/{first}.bin", first, f"{first}.bin")
+        return tuple(f"{folder}{one}" for folder in ("", "cifar10/", "cifar-10/") for one in beside)
+    return ()
 
 
 def sklearn_digits() -> Path | None:

@@ -195,7 +195,7 @@ def test_changing_one_value_of_a_preset_makes_it_one_s_own(panel: NextRun) -> No
 
 def test_a_file_of_one_s_own_is_the_data_of_all_exercises(panel: NextRun, tmp_path: Path) -> None:
     panel.use_file("/nowhere/my.npz")
-    assert panel.run.toolTip() == "There is no file /nowhere/my.npz."
+    assert panel.run.toolTip() == "There is no file or folder /nowhere/my.npz."
     assert not panel.run.isEnabled()
     assert panel._sets.choose.isVisible()
     mine = tmp_path / "my.npz"

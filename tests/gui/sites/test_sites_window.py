@@ -342,7 +342,7 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     form.where.choose("site:cave")
     mine = str(tmp_path / "my.npz")
     form.use_file(mine)
-    assert form.run.toolTip() == f"There is no file {mine}."
+    assert form.run.toolTip() == f"There is no file or folder {mine}."
     images, labels = np.zeros((60, 28, 28), np.uint8), np.zeros(60, np.uint8)
     np.savez(mine, x_train=images, y_train=labels, x_test=images, y_test=labels)
     form.use_file(mine)

@@ -31,7 +31,7 @@ from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, available, find_digits, find_search, is_name, locate
 from clew_gui.deploy import probe_there
 from clew_gui.deploy.bundle import own_files
-from clew_shared.base.data_files import DIGITS_BROUGHT, DIGITS_FILE, IDX_STEMS, mnist_names, sklearn_digits
+from clew_shared.base.data_files import DIGITS_BROUGHT, DIGITS_FILE, IDX_STEMS, file_names, sklearn_digits
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 
@@ -223,7 +223,7 @@ def test_the_doctor_finds_what_the_agent_would_find(name: str, tmp_path: Path, m
     monkeypatch.setenv("CLEW_DATA", own)
     question = {
         "folders": [str(tmp_path / "course"), str(tmp_path / "cache")],
-        "mnist": list(mnist_names()),
+        "sets": {"mnist": list(file_names("mnist"))},
         "digits": f"datasets/data/{DIGITS_FILE}",
     }
     told = probe_there.data_sets(question)
@@ -235,7 +235,7 @@ def test_the_doctor_finds_what_the_agent_would_find(name: str, tmp_path: Path, m
         found = str(locate("mnist", search))
     except ProblemError:
         found = ""
-    assert told["mnist"] == found
+    assert told["sets"].get("mnist", "") == found
     assert told["digits"] == str(sklearn_digits())
 
 

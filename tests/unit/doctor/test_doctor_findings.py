@@ -464,7 +464,7 @@ def test_that_a_node_lets_nobody_in_is_said_only_where_it_was_tried(
 @pytest.mark.parametrize(
     ("probed", "mnist", "digits"),
     [
-        ({"mnist": "/opt/data/mnist.npz"}, "found in /opt/data/mnist.npz", "come with the agent"),
+        ({"sets": {"mnist": "/opt/data/mnist.npz"}}, "found in /opt/data/mnist.npz", "come with the agent"),
         ({"searched": ("/a", "/b"), "digits": "/x"}, "not found in /a, /b", "come with the agent"),
     ],
 )
@@ -485,7 +485,7 @@ def test_digits_that_the_laptop_cannot_bring_are_the_sites(
     clinic: Clinic, there: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("clew_gui.doctor.software.sklearn_digits", lambda: None)
-    found = clinic.look(Case("data", PLAIN, "", (), probed={"mnist": "/m", "digits": there}), 0)
+    found = clinic.look(Case("data", PLAIN, "", (), probed={"sets": {"mnist": "/m"}, "digits": there}), 0)
     assert (found.verdict, "come with scikit-learn there" in found.text) == (verdict, bool(there))
     assert bool(found.hint) is not bool(there)
 

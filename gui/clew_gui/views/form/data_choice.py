@@ -17,18 +17,19 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.spec import SITE_PATH
 
 FILE = "file…"
+FOLDER = "folder…"
 THERE = "there…"
 Answer = Callable[[Problem | None], None]
 Check = Callable[[Path, Answer], None]
-"""Looks whether a file is a data set, and calls back with what is wrong with it, if anything."""
+"""Looks whether a file or folder is a data set, and calls back with what is wrong with it, if anything."""
 
 
 class DataChoice(QObject):
     """Fields of a form: ``combo``, the folder of the file that was chosen, the path on the site, what is ``said`` of a
     choice that cannot be used, and ``choose``, the button that helps.
 
-    ``choice`` is a set's name, or a file of this computer; empty until a person chooses: then each exercise takes the
-    first of its sets that is here. ``check`` looks into a file; until it is given, whether there is one is enough.
+    ``choice`` is a set's name, or a file or folder of this computer; empty until a person chooses: then each exercise
+    takes the first of its sets that is here. ``check`` looks into a file; until it is given, whether there is one is enough.
     """
 
     changed = Signal()
@@ -57,7 +58,7 @@ class DataChoice(QObject):
         self.there.textChanged.connect(lambda _text: self.changed.emit())
         self.said = label("", "caption", "bad", wrap=True)
         self.choose = Button(look, "Choose file…", "", "data", "Choose the file of the data set on this computer")
-        self.choose.clicked.connect(self.ask_file)
+        self.choose.clicked.connect(lambda _checked: self.ask_file())
         self.said.setContentsMargins(16, 0, 16, 4)
         self.said.hide()
         self.choose.hide()
@@ -150,6 +151,7 @@ class DataChoice(QObject):
             if file:
                 self.combo.addItem(data_name(file), file)
             self.combo.addItem("Choose file…", FILE)
+            self.combo.addItem("Folder of images…", FOLDER)
             if self._elsewhere:
                 self.combo.addItem("On the site…", THERE)
         there = self._elsewhere and self._is_there
@@ -188,7 +190,7 @@ class DataChoice(QObject):
         try:
             there = path.stat()
         except OSError:
-            return Problem("data.file", f"There is no file {value}.", "Choose the file again.", value)
+            return Problem("data.file", f"There is no file or folder {value}.", "Choose it again.", value)
         state = f"{value} {there.st_mtime_ns} {there.st_size}"
         if state != self._state and self.check is not None:
             self._state = state
@@ -204,9 +206,9 @@ class DataChoice(QObject):
 
     def _chosen(self) -> None:
         key = str(self.combo.currentData())
-        if key == FILE:
+        if key in (FILE, FOLDER):
             choose_quietly(self.combo, self.value())
-            self.ask_file()
+            self.ask_file(folder=key == FOLDER)
         elif key == THERE:
             self._is_there = True
             self._show()
@@ -214,14 +216,16 @@ class DataChoice(QObject):
         else:
             self.use(key)
 
-    def ask_file(self) -> None:
-        """Let a person choose a file; nothing changes when none is chosen."""
+    def ask_file(self, folder: bool = False) -> None:
+        """Let a person choose a file, or a folder of images; nothing changes when none is chosen."""
         from PySide6.QtWidgets import QFileDialog
 
         start = str(Path(self.choice).parent) if self.choice not in ("", *NAMES) else self.folder or str(Path.home())
-        kinds = "Data (*.npz *.gz *.pkl *.csv *ubyte);;All files (*)"
-        dialog = QFileDialog(self._window, "Choose a data file", start, kinds)
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        kinds = "Data (*.npz *.gz *.pkl *.csv *ubyte data_batch_1*);;All files (*)"
+        title = "Choose a folder with one folder of images for each class" if folder else "Choose a data file"
+        dialog = QFileDialog(self._window, title, start, "" if folder else kinds)
+        dialog.setFileMode(QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly, folder)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.fileSelected.connect(self._take_file)
         dialog.open()

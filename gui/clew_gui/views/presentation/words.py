@@ -17,7 +17,12 @@ from clew_shared.params import HEADLINE, ParamSpec, Value, format_value
 if TYPE_CHECKING:
     from clew_gui.views.presentation.interfaces import RunLike
 
-DATA_NAMES = {"mnist": "MNIST", "digits": "Digits, built in"}
+DATA_NAMES = {
+    "mnist": "MNIST",
+    "digits": "Digits, built in",
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar10": "CIFAR-10",
+}
 NOT_SENT = "Not sent"
 
 
@@ -80,7 +85,7 @@ def delta(spec: MetricSpec | None, value: float | None, base: float | None) -> s
 
 def data_name(name: str) -> str:
     """A data set as people know it; a path by its file name."""
-    return DATA_NAMES.get(name, name.replace("\\", "/").rsplit("/", 1)[-1])
+    return DATA_NAMES.get(name, name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
 
 
 def run_data(run: RunLike, card: ExerciseCard | None) -> str:

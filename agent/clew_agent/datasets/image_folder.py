@@ -1,0 +1,132 @@
+"""Images of one's own: a folder with a folder of PNG or JPEG files for each class.
+
+The classes are the folders in the order of their names. Of six images of a class, in the order of their names, the
+first four train, the fifth validates and the sixth tests; the classes take turns, so that file order shows all of them.
+Images that all have one size, of at most 32×32 pixels, stay as they are. Otherwise each is cut to the square in its
+middle and resized to 32×32 pixels, the size of CIFAR-10. When all are grey the set is grey, else in colour. Several
+threads decode at once: Pillow lets the others work meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageOps
+
+from clew_agent.datasets.dataset import DataSet, Split, junk, pixels
+from clew_agent.datasets.files import MAX_BYTES, read_bytes
+from clew_agent.datasets.search import image_classes, images_in
+from clew_shared.base.problem import problem
+
+SIDE = 32
+FEWEST = 6
+"""Images in a class: with fewer, one of the three parts would have none."""
+_MOST_PIXELS = 50_000_000
+"""Of one image; a camera's have half as many."""
+_FILE_BYTES = 64 << 20
+_GREY = ("1", "L", "LA")
+_DAMAGED = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
+"""What Pillow raises for a file that it cannot read."""
+
+
+class _Header(NamedTuple):
+    """What an image says of itself before it is decoded."""
+
+    size: tuple[int, int]
+    grey: bool
+
+
+class _Form(NamedTuple):
+    """What every image of the set becomes."""
+
+    width: int
+    height: int
+    channels: int
+
+
+def read(folder: Path) -> DataSet:
+    """The data set in ``folder``. Raises ``ProblemError`` that names the file or folder and what was found."""
+    files, labels, places = _files(folder)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        form = _form(list(threads.map(_header, files)))
+        needed = len(files) * form.width * form.height * form.channels * 4
+        if needed > MAX_BYTES:
+            raise junk(folder, f"its {len(files):,} images need {needed:,} bytes, more than {MAX_BYTES:,}")
+        images, sums = zip(*threads.map(lambda file: _decode(file, form), files), strict=True)
+    listing = sorted(f"{file.parent.name}/{file.name}  {total}\n" for file, total in zip(files, sums, strict=True))
+    rows, turn = np.stack(images), places % 6
+    train, validation, test = (Split(pixels(rows[part]), labels[part]) for part in (turn < 4, turn == 4, turn == 5))
+    return DataSet(
+        name=folder.name,
+        source=f"{folder} ({len(files):,} images)",
+        sha256=hashlib.sha256("".join(listing).encode()).hexdigest(),
+        train=train,
+        validation=validation,
+        test=test,
+        image_shape=(form.height, form.width, form.channels),
+        classes=int(labels.max()) + 1,
+    )
+
+
+def _files(folder: Path) -> tuple[list[Path], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The images, the class of each and its place in that: the first of every class, then the second, and so on."""
+    try:
+        classes = [sorted(images_in(one)) for one in image_classes(folder)]
+    except OSError as error:
+        text = f"Cannot read {error.filename}: {error.strerror}."
+        raise problem("data.read", text, "Check the path.", str(folder)) from None
+    if len(classes) < 2:
+        raise junk(folder, f"expected a folder of images for each of 2 or more classes, found {len(classes)}")
+    few = next((files for files in classes if len(files) < FEWEST), None)
+    if few is not None:
+        raise junk(few[0].parent, f"a class needs {FEWEST} images or more, and it has {len(few)}")
+    places = sorted((place, label) for label, files in enumerate(classes) for place in range(len(files)))
+    numbers = np.array(places, np.int32)
+    return [classes[label][place] for place, label in places], numbers[:, 1], numbers[:, 0]
+
+
+def _form(headers: list[_Header]) -> _Form:
+    width, height = headers[0].size
+    kept = {header.size for header in headers} == {(width, height)} and max(width, height) <= SIDE
+    width, height = (width, height) if kept else (SIDE, SIDE)
+    return _Form(width, height, 1 if all(header.grey for header in headers) else 3)
+
+
+def _header(file: Path) -> _Header:
+    try:
+        with Image.open(file) as image:
+            found = _Header(image.size, image.mode in _GREY)
+    except _DAMAGED as error:
+        raise _damaged(file, error) from None
+    if found.size[0] * found.size[1] > _MOST_PIXELS:
+        raise junk(file, f"it has {found.size[0]:,} × {found.size[1]:,} pixels, more than {_MOST_PIXELS:,} in all")
+    return found
+
+
+def _decode(file: Path, form: _Form) -> tuple[npt.NDArray[np.uint8], str]:
+    """The image [height, width, channels], upright, and the SHA-256 of its file."""
+    data = read_bytes(file, _FILE_BYTES)
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            upright = ImageOps.exif_transpose(image)
+            plain = (
+                upright.convert("RGBA") if upright.mode == "P" else upright
+            )  # a palette may have a transparent colour
+            found = plain.convert("L" if form.channels == 1 else "RGB")
+            if found.size != (form.width, form.height):
+                found = ImageOps.fit(found, (form.width, form.height), Image.Resampling.BICUBIC)
+            rows = np.asarray(found, np.uint8).reshape(form.height, form.width, form.channels)
+    except _DAMAGED as error:
+        raise _damaged(file, error) from None
+    return rows, hashlib.sha256(data).hexdigest()
+
+
+def _damaged(file: Path, error: Exception) -> Exception:
+    return junk(file, f"it is no readable image ({str(error)[:200] or type(error).__name__})")

@@ -1,0 +1,261 @@
+"""Other sets of images: Fashion-MNIST, CIFAR-10 in its versions, and folders of images, found, read and refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+from clew_agent.datasets.formats import format_idx
+from clew_agent.datasets.load import load
+from clew_agent.datasets.search import Search, available
+from clew_shared.base.data_files import CIFAR_BATCHES, IDX_STEMS, data_set_of
+from clew_shared.base.problem import ProblemError
+
+Pixels = npt.NDArray[np.uint8]
+
+
+def refusal(name: str | Path, search: Search | None = None) -> str:
+    with pytest.raises(ProblemError) as caught:
+        load(str(name), search or Search())
+    return str(caught.value)
+
+
+def write_idx(folder: Path, first: int) -> Path:
+    """Images like MNIST's; ``first`` is the label of the first one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for stem, shape in zip(IDX_STEMS, ((12, 28, 28), (12,), (5, 28, 28), (5,)), strict=True):
+        (folder / stem).write_bytes(format_idx(np.full(shape, first, np.uint8)))
+    return folder
+
+
+# CIFAR-10.
+
+
+@pytest.fixture
+def batches() -> dict[str, tuple[Pixels, list[int]]]:
+    """Three images in each batch, as the files have them: red, green and blue one after the other."""
+    draw = np.random.default_rng(3)
+    return {name: (draw.integers(0, 256, (3, 3072), dtype=np.uint8), [0, 9, 4]) for name in CIFAR_BATCHES}
+
+
+def as_binary(x: Pixels, labels: list[int]) -> bytes:
+    return b"".join(bytes([label]) + row.tobytes() for row, label in zip(x, labels, strict=True))
+
+
+def as_pickle(x: Pixels, labels: list[int], protocol: int = 2) -> bytes:
+    """As Python 2 wrote it: the keys are bytes, and there is more in it than is needed."""
+    names = [b"automobile_s_%06d.png" % number for number in range(300)]
+    batch = {b"batch_label": b"a batch", b"labels": labels, b"data": x, b"filenames": names}
+    return pickle.dumps(batch, protocol=protocol)
+
+
+def write_archive(path: Path, folder: str, files: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(f"{folder}/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def write_all(folder: Path, files: dict[str, bytes]) -> Path:
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_every_version_of_cifar_10_gives_the_same_arrays(
+    tmp_path: Path, batches: dict[str, tuple[Pixels, list[int]]]
+) -> None:
+    binary = {f"{name}.bin": as_binary(*batch) for name, batch in batches.items()}
+    python = {name: as_pickle(*batch) for name, batch in batches.items()}
+    places = [
+        write_archive(tmp_path / "cifar-10-binary.tar.gz", "cifar-10-batches-bin", binary | {"readme.html": b"x"}),
+        write_archive(tmp_path / "cifar-10-python.tar.gz", "cifar-10-batches-py", python | {"batches.meta": b"x"}),
+        write_all(tmp_path / "cifar-10-batches-bin", binary),
+        write_all(tmp_path / "cifar-10-batches-py", python),
+        write_all(tmp_path / "else", {name: as_pickle(*batch, protocol=4) for name, batch in batches.items()}),
+    ]
+    for place in places:
+        data = load(str(place), Search())
+        assert (data.name, data.classes, data.image_shape) == ("cifar10", 10, (32, 32, 3))
+        assert (len(data.train), len(data.validation), len(data.test)) == (12, 3, 3)
+        np.testing.assert_array_equal(data.train.y, [0, 9, 4] * 4)
+        second = data.train.x[4].reshape(32, 32, 3) * 256
+        planes = batches["data_batch_2"][0][1].reshape(3, 32, 32)
+        np.testing.assert_array_equal(second[..., 1], planes[1], "green")
+        np.testing.assert_array_equal(
+            data.test.x[0].reshape(32, 32, 3)[5, 7] * 256, batches["test_batch"][0][0][[167, 1191, 2215]]
+        )
+
+
+def test_cifar_10_with_something_wrong_is_described(
+    tmp_path: Path, batches: dict[str, tuple[Pixels, list[int]]]
+) -> None:
+    good = {name: as_pickle(*batch) for name, batch in batches.items()}
+    x = batches["test_batch"][0]
+
+    class Runs:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    spoiled = {
+        "expected 0 to 9": as_binary(x, [0, 119, 4]),
+        "no whole number from 0 to 9": as_pickle(x, [0, 10, 4]),
+        "2 labels for 3 images": as_pickle(x, [0, 9]),
+        "expected 3,073 for each image": as_binary(x, [0, 9, 4])[:-1],
+        "expected uint8 of shape (N, 3072)": as_pickle(x[:, :3071], [0, 9, 4]),
+        "does not hold data and labels": pickle.dumps([1, 2]),
+        "which could run code": pickle.dumps({b"data": Runs()}),
+        "its pickle": good["test_batch"][:-100],
+    }
+    for number, (words, content) in enumerate(spoiled.items()):
+        folder = write_all(tmp_path / str(number), good | {"test_batch": content})
+        assert words in refusal(folder / "data_batch_1"), words
+        archive = write_archive(tmp_path / f"cifar-10-{number}.tar.gz", "x", good | {"test_batch": content})
+        assert f"{archive}: test_batch" in refusal(archive)
+    assert not (tmp_path / "made").exists()
+    (tmp_path / "0" / "data_batch_3").unlink()
+    assert "beside it data_batch_3 is missing" in refusal(tmp_path / "0")
+    assert "without CIFAR-10's data_batch_1" in refusal(write_archive(tmp_path / "cifar-10-x.tar.gz", "x", {"y": b""}))
+    (tmp_path / "cifar-10-python.tar.gz").write_bytes(b"no archive")
+    assert "no readable archive" in refusal("cifar10", Search(folders=(tmp_path,)))
+
+
+# By name.
+
+
+def test_each_name_finds_its_own_files_and_no_others(
+    tmp_path: Path, batches: dict[str, tuple[Pixels, list[int]]]
+) -> None:
+    """Fashion-MNIST's files have the names of MNIST's; the folder says which they are."""
+    search = Search(folders=(tmp_path,))
+    assert available(search) == ("digits",)
+    fashion = write_idx(tmp_path / "fashion-mnist", 7)
+    assert available(search) == ("digits", "fashion-mnist")
+    assert available(Search(own=fashion)) == ("digits", "fashion-mnist"), "not for MNIST"
+    write_idx(tmp_path, 3)
+    write_archive(
+        tmp_path / "cifar-10-binary.tar.gz", "b", {f"{name}.bin": as_binary(*one) for name, one in batches.items()}
+    )
+    assert available(search) == ("mnist", "digits", "fashion-mnist", "cifar10")
+    found = {name: load(name, search) for name in ("mnist", "fashion-mnist", "cifar10")}
+    assert [data.name for data in found.values()] == list(found)
+    assert [int(found[name].train.y[0]) for name in ("mnist", "fashion-mnist")] == [3, 7]
+    assert load(str(fashion), Search()).name == "fashion-mnist"
+    own = tmp_path / "fashion-mnist.npz"
+    own.touch()
+    assert "'mnist' was not found" in refusal("mnist", Search(own=own)), "a file of another set is not taken for MNIST"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("fashion-mnist", "zalandoresearch/fashion-mnist"), ("cifar10", "~kriz/cifar.html")]
+)
+def test_a_missing_set_says_where_it_is_published_and_where_to_put_it(tmp_path: Path, name: str, words: str) -> None:
+    text = refusal(name, Search(folders=(tmp_path,)))
+    for part in (words, str(tmp_path), "copy it into one of these folders", "digits"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("", ""),
+        ("cifar10", "cifar10"),
+        ("/data/own.npz", "mnist"),
+        ("site:/data/mnist.pkl.gz", "mnist"),
+        ("/data/mnist/", "mnist"),
+        ("/data/train-images-idx3-ubyte", "mnist"),
+        ("/fashion-mnist/mnist.npz", "mnist"),
+        ("C:\\data\\fashion_mnist.npz", "fashion-mnist"),
+        ("/data/fashion-mnist/train-images-idx3-ubyte.gz", "fashion-mnist"),
+        ("/data/FashionMNIST/raw/train-images-idx3-ubyte", "fashion-mnist"),
+        ("/data/cifar-10-python.tar.gz", "cifar10"),
+        ("/data/cifar-10-batches-bin", "cifar10"),
+        ("/data/data_batch_1", "cifar10"),
+        ("/data/cifar-100-python", "cifar-100-python"),
+        ("/data/flowers", "flowers"),
+        ("/data/cards.csv.gz", "cards.csv.gz"),
+    ],
+)
+def test_goals_are_judged_by_the_set_that_a_path_names(path: str, name: str) -> None:
+    assert data_set_of(path) == name
+
+
+# Folders of images.
+
+
+def draw_images(folder: Path, sizes: dict[str, tuple[int, int]], mode: str = "RGB", count: int = 6) -> Path:
+    """``count`` images for each class: the first class is red, or light grey, the second blue, or dark grey."""
+    for number, (name, size) in enumerate(sizes.items()):
+        (folder / name).mkdir(parents=True)
+        colour: Any = ((250, 0, 0), (0, 0, 250))[number % 2] if mode == "RGB" else (200, 40)[number % 2]
+        for index in range(count):
+            end = "jpg" if index % 2 and max(size) > 32 else "png"
+            Image.new(mode, size, colour).save(folder / name / f"{index}.{end}", quality=95)
+    return folder
+
+
+def test_a_folder_for_each_class_is_a_data_set(tmp_path: Path) -> None:
+    folder = draw_images(tmp_path / "flowers", {"rose": (90, 60), "iris": (50, 50)}, count=12)
+    (folder / "notes").mkdir()
+    (folder / "rose" / ".hidden.png").touch()
+    (folder / "readme.txt").touch()
+    data = load(str(folder), Search())
+    assert (data.name, data.classes, data.image_shape) == ("flowers", 2, (32, 32, 3))
+    assert (len(data.train), len(data.validation), len(data.test)) == (16, 4, 4)
+    assert data.train.y.tolist() == [0, 1] * 8, "the classes take turns"
+    iris, rose = (data.test.x[place].reshape(32, 32, 3) * 256 for place in (0, 1))
+    assert (iris[..., 2] > 240).all(), "blue: the classes are in the order of their names"
+    assert (rose[..., 0] > 240).all()
+    first = data.sha256
+    Image.new("RGB", (9, 9)).save(folder / "rose" / "0.png")
+    assert load(str(folder), Search()).sha256 != first
+
+
+def test_small_grey_images_of_one_size_stay_as_they_are(tmp_path: Path) -> None:
+    data = load(str(draw_images(tmp_path / "small", {"a": (20, 28), "b": (20, 28)}, "L")), Search())
+    assert data.image_shape == (28, 20, 1)
+    assert (data.train.x * 256).tolist() == [[200] * 560, [40] * 560] * 4
+
+
+def test_an_image_lies_as_its_camera_says_and_loses_its_sides(tmp_path: Path) -> None:
+    folder = draw_images(tmp_path / "photos", {"a": (64, 64), "b": (64, 64)})
+    wide = Image.new("RGB", (128, 64), (0, 255, 0))
+    wide.paste((255, 255, 255), (32, 0, 96, 32))  # the upper half of the middle square is white
+    turned = Image.Exif()
+    turned[0x0112] = 3  # upside down
+    wide.save(folder / "a" / "0.png", exif=turned)
+    first = load(str(folder), Search()).train.x[0].reshape(32, 32, 3) * 256
+    assert first[4, 4].tolist() == [0, 255, 0]
+    assert first[28, 4].tolist() == [255, 255, 255]
+
+
+def test_images_that_cannot_be_used_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "holds no data set" in refusal(tmp_path)
+    one = draw_images(tmp_path / "one", {"a": (9, 9)})
+    assert "expected a folder of images for each of 2 or more classes, found 1" in refusal(one)
+    few = draw_images(tmp_path / "few", {"a": (9, 9), "b": (9, 9)}, count=5)
+    assert "a class needs 6 images or more, and it has 5" in refusal(few)
+    bad = draw_images(tmp_path / "bad", {"a": (9, 9), "b": (9, 9)})
+    whole = (bad / "b" / "3.png").read_bytes()
+    for content in (b"", b"no image", whole[:-30]):
+        (bad / "b" / "3.png").write_bytes(content)
+        text = refusal(bad)
+        assert "3.png" in text
+        assert "no readable image" in text
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.delitem(sys.modules, "clew_agent.datasets.image_folder")
+    monkeypatch.delattr("clew_agent.datasets.image_folder")
+    assert "read with Pillow, which this Python environment lacks" in refusal(few)
