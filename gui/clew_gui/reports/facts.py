@@ -231,9 +231,7 @@ def _exercise(card: ExerciseCard, known: Mapping[str, str]) -> ExerciseFact:
 
 def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFact]:
     mine = [source for source in sources if source.spec.exercise == card.id]
-    data = {_data_asked(one.spec, card) for one in mine}
-    judging = [goal for goal in card.goals if any(is_for(goal, one) for one in data)]
-    for goal in judging or card.goals:
+    for goal in goals_for(card, [one.spec for one in mine]):
         results = [(check_goal(goal, one.history, card.metrics, _data_asked(one.spec, card)), one) for one in mine]
         result, source = max(results, key=lambda pair: (pair[0].reached, _nearness(goal, pair[0].value)))
         yield GoalFact(
@@ -245,6 +243,12 @@ def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFac
             sentence=result.text,
             run=source.history.fold.run,
         )
+
+
+def goals_for(card: ExerciseCard, specs: Sequence[RunSpec]) -> Sequence[Goal]:
+    """The goals of the data of these runs; all where there are none for them."""
+    data = {_data_asked(spec, card) for spec in specs}
+    return [goal for goal in card.goals if any(is_for(goal, one) for one in data)] or card.goals
 
 
 def _data_asked(spec: RunSpec, card: ExerciseCard) -> str:

@@ -1,49 +1,42 @@
-"""The figures of a report as SVG, drawn without Qt, so that commands make the same report as the window.
-
-Only attributes are used, no style sheets and no scripts: a browser and Qt's SVG renderer draw the same picture.
-"""
+"""The figures of a report as SVG, drawn without Qt, so that commands make the same report as the window."""
 
 from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from clew_gui.plotting.measured import MeasuredPlot, axis_ticks, measured_plots, span_of
 from clew_gui.plotting.numbers import Format
 from clew_gui.plotting.pictures import distribution, pixels, points, table
 from clew_gui.plotting.series import XUnit
-from clew_gui.plotting.ticks import Span, Tick, linear_ticks, log_ticks, settled_span, x_ticks
+from clew_gui.plotting.ticks import Span, linear_ticks, log_ticks, settled_span, x_ticks
+from clew_gui.reports.canvas import (
+    COLOURS,
+    HEIGHT,
+    INK,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Axes,
+    Floats,
+    ReportFigure,
+    draw_text,
+    whole_svg,
+)
+from clew_gui.reports.facts import goals_for
+from clew_gui.reports.parallel_figures import speedup_figures, staleness_figure, timeline_figure
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PictureSpec, PlotSpec
 from clew_shared.exporters.tensorboard import in_rows, png
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import History
+from clew_shared.spec import RunSpec
 
-Floats = npt.NDArray[np.float64]
-
-WIDTH: Final = 760
-HEIGHT: Final = 270
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 12, 40
 _COLUMNS: Final = 340
 """So many pieces of x a curve is drawn in: about one for two pixels."""
-_COLOURS: Final = ("#2F5BD7", "#F0690F", "#003C1E", "#D269B4", "#96875A", "#5A0F69")
-"""The curve colours of the window's light theme, which were chosen for colour-blind eyes."""
-_DASHES: Final = ("", "7 4", "2 3", "9 3 2 3")
-_INK, _FAINT, _GRID = "#18202B", "#5F6A7A", "#E3E7EE"
-
-
-class ReportFigure(NamedTuple):
-    """A picture with its caption; ``height`` in pixels for a width of ``WIDTH``."""
-
-    title: str
-    caption: str
-    svg: str
-    height: int = HEIGHT
 
 
 class LabelledRun(NamedTuple):
@@ -51,150 +44,21 @@ class LabelledRun(NamedTuple):
 
     label: str
     history: History
+    spec: RunSpec
     expected: tuple[str, Floats, Floats] | None = None
 
 
 def figures_of(card: ExerciseCard, runs: Sequence[LabelledRun]) -> list[ReportFigure]:
-    """All figures of an exercise: curves with all runs in one plot, what was measured, and the last pictures of each
-    run. A plot without a point is left out."""
+    """All figures of an exercise: curves with all runs in one plot, the speed-up of studies, and of each run what was
+    measured, the staleness of its updates and its last pictures. A plot without a point is left out."""
     found = [_curves(plot, card, runs) for plot in card.plots]
+    found += speedup_figures(card, [(run.spec, run.history) for run in runs])
     for run in runs:
         alone = "" if len(runs) == 1 else f", {run.label}"
         found += [_measured(plot, alone) for plot in measured_plots(card.measured, run.history.series)]
+        found.append(staleness_figure(card, run.history, run.spec, alone))
         found += [_picture(spec, run, alone) for spec in card.pictures]
     return [figure for figure in found if figure is not None]
-
-
-# --- Canvas -----------------------------------------------------------------------------------------------------------
-
-
-class _Axes:
-    """A plot's frame, ticks and clip, and the way from values to pixels."""
-
-    def __init__(self, x: Span, y: Span, height: int = HEIGHT, *, log_x: bool = False, log_y: bool = False) -> None:
-        self._x, self._y, self._log = x, y, (log_x, log_y)
-        self._height = height
-        self.parts: list[str] = []
-
-    @property
-    def _bottom(self) -> int:
-        return self._height - _BOTTOM
-
-    def across(self, x: Floats) -> Floats:
-        """Pixels from the left."""
-        place = np.log10(x) if self._log[0] else x
-        return _LEFT + (place - self._x.low) / self._x.size * (WIDTH - _LEFT - _RIGHT)
-
-    def down(self, y: Floats) -> Floats:
-        """Pixels from the top; what is above or below the axis is drawn at its end."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            place = np.log10(y) if self._log[1] else y
-        part = (place - self._y.low) / self._y.size
-        return self._bottom - np.clip(part, 0.0, 1.0) * (self._bottom - _TOP)
-
-    def ticks(self, x: Sequence[Tick], y: Sequence[Tick], x_title: str, y_title: str = "") -> None:
-        """Grid lines with their numbers, and the titles of the axes."""
-        for tick in y:
-            at = self._bottom - (tick.at - self._y.low) / self._y.size * (self._bottom - _TOP)
-            self.parts.append(_line(_LEFT, at, WIDTH - _RIGHT, at, _GRID))
-            self.parts.append(_text(_LEFT - 8, at + 4, tick.text, "end"))
-        for tick in x:
-            at = _LEFT + (tick.at - self._x.low) / self._x.size * (WIDTH - _LEFT - _RIGHT)
-            self.parts.append(_line(at, self._bottom, at, self._bottom + 4, _FAINT))
-            self.parts.append(_text(at, self._bottom + 17, tick.text, "middle"))
-        self.parts.append(_line(_LEFT, self._bottom, WIDTH - _RIGHT, self._bottom, _FAINT))
-        self.parts.append(_text((_LEFT + WIDTH - _RIGHT) / 2, self._height - 6, x_title, "middle"))
-        if y_title:
-            self.parts.append(_text(_LEFT + 6, _TOP + 12, y_title, "start"))
-
-    def level(self, y: float, words: str) -> None:
-        """A goal as a dashed line."""
-        at = float(self.down(np.array([y]))[0])
-        if _TOP <= at <= self._bottom:
-            self.parts.append(_line(_LEFT, at, WIDTH - _RIGHT, at, "#14773F", dash="5 4"))
-            width = 6.6 * len(words) + 8
-            ground = f'x="{WIDTH - _RIGHT - width:.1f}" y="{at - 16:.1f}" width="{width:.1f}" height="14"'
-            self.parts.append(f'<rect {ground} fill="#FFFFFF" fill-opacity="0.85"/>')
-            self.parts.append(_text(WIDTH - _RIGHT - 4, at - 4, words, "end", "#14773F"))
-
-    def expectation(self, x: Floats, y: Floats) -> None:
-        """A curve that was drawn by hand before the run."""
-        inside = (x >= self._x.low) & (x <= self._x.high)
-        places = zip(self.across(x[inside]).tolist(), self.down(y[inside]).tolist(), strict=True)
-        path = "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
-        if path:
-            self.parts.append(f'<path d="M{path}" fill="none" stroke="{_FAINT}" stroke-dasharray="4 4"/>')
-
-    def curve(self, x: Floats, y: Floats, number: int, marks: bool = False) -> None:
-        """A line through the points that are finite, interrupted at those that are not; with dots where ``marks``."""
-        colour, dash = _style(number)
-        across, down = self.across(x), self.down(y)
-        good = np.isfinite(across) & np.isfinite(down)
-        for piece in _stretches(good):
-            path = "L".join(
-                f"{a:.1f} {b:.1f}" for a, b in zip(across[piece].tolist(), down[piece].tolist(), strict=True)
-            )
-            dashes = f' stroke-dasharray="{dash}"' if dash else ""
-            self.parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>')
-        if marks:
-            ends = zip(across[good].tolist(), down[good].tolist(), strict=True)
-            self.parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in ends]
-
-    def band(self, x: Floats, low: Floats, high: Floats, number: int) -> None:
-        """The range of a noisy curve, faint."""
-        across, top, bottom = self.across(x), self.down(high), self.down(low)
-        good = np.isfinite(across) & np.isfinite(top) & np.isfinite(bottom)
-        if good.sum() > 1:
-            there = [*zip(across[good].tolist(), top[good].tolist(), strict=True)]
-            back = [*zip(across[good].tolist(), bottom[good].tolist(), strict=True)][::-1]
-            path = "L".join(f"{a:.1f} {b:.1f}" for a, b in there + back)
-            self.parts.append(f'<path d="M{path}Z" fill="{_style(number)[0]}" fill-opacity="0.16" stroke="none"/>')
-
-    def svg(self, title: str, legend: Sequence[str] = ()) -> tuple[str, int]:
-        """The whole picture with its legend below, and its height."""
-        rows = list(_legend(legend, self._height + 12)) if len(legend) > 1 else []
-        height = self._height + (18 * rows[-1][0] + 8 if rows else 0)
-        body = "".join([*self.parts, *(part for _, part in rows)])
-        return _svg(body, height, title), height
-
-
-def _svg(body: str, height: int, title: str) -> str:
-    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-    head = f'<svg {names} width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
-    fonts = 'font-family="Inter, Helvetica, Arial, sans-serif" font-size="12"'
-    ground = f'<rect width="{WIDTH}" height="{height}" fill="#FFFFFF"/>'
-    return f'{head} role="img" {fonts}><title>{escape(title)}</title>{ground}{body}</svg>'
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, dash: str = "") -> str:
-    dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"{dashes}/>'
-
-
-def _text(x: float, y: float, words: str, anchor: str, colour: str = _FAINT) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
-
-
-def _style(number: int) -> tuple[str, str]:
-    return _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
-
-
-def _legend(names: Sequence[str], top: int) -> Iterator[tuple[int, str]]:
-    """Each name with its line, as many in a row as fit; with the number of rows so far."""
-    x, row = float(_LEFT), 0
-    for number, name in enumerate(names):
-        width = 44 + 6.6 * len(name)
-        if x > _LEFT and x + width > WIDTH:
-            x, row = float(_LEFT), row + 1
-        colour, dash = _style(number)
-        y = top + 18 * row
-        yield row + 1, _line(x, y - 4, x + 24, y - 4, colour, dash) + _text(x + 30, y, name, "start", _INK)
-        x += width
-
-
-def _stretches(good: npt.NDArray[np.bool_]) -> Iterator[slice]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], good.astype(np.int8), [0]])))
-    yield from (slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
 # --- Curves -----------------------------------------------------------------------------------------------------------
@@ -224,12 +88,13 @@ def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> 
     shown = settled_span(np.concatenate(heights), better, plot.log) if heights else None
     if shown is None:
         return None
-    goals = [goal for goal in card.goals if goal.metric in plot.metrics and (not plot.log or goal.value > 0)]
+    goals = [goal for goal in goals_for(card, [run.spec for run in runs]) if goal.metric in plot.metrics]
+    goals = [goal for goal in goals if not plot.log or goal.value > 0]
     for goal in goals:
         at = math.log10(goal.value) if plot.log else goal.value
         shown = shown.union(Span(at, at)) if abs(at - shown.low) < 2 * shown.size else shown
     y, x = shown.padded(0.06), Span(0.0, max(float(one.x[-1]) for one in drawn) or 1.0)
-    axes = _Axes(x, y, log_y=plot.log)
+    axes = Axes(x, y, log_y=plot.log)
     form: Format = plot.format
     marks = log_ticks(y, 5, form, 0.1) if plot.log else linear_ticks(y, 5, form)
     axes.ticks(x_ticks(x, 8, XUnit.STEP, log=False), marks, "Step")
@@ -246,7 +111,7 @@ def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> 
     return ReportFigure(plot.title, caption, svg, height)
 
 
-def _draw(axes: _Axes, drawn: Sequence[_Drawn]) -> None:
+def _draw(axes: Axes, drawn: Sequence[_Drawn]) -> None:
     for one in drawn:
         if not one.evaluated:
             axes.band(one.x, one.low, one.high, one.number)
@@ -293,13 +158,15 @@ def _curves_caption(plot: PlotSpec, metrics: Mapping[str, MetricSpec], drawn: Se
 
 
 def _measured(plot: MeasuredPlot, alone: str) -> ReportFigure | None:
+    if plot.spec.form == "timeline":
+        return timeline_figure(plot, alone)
     lines = [line for line in plot.lines if line.x.size]
-    if not lines or plot.spec.form == "timeline":
+    if not lines:
         return None
     log_x, log_y = plot.spec.log_x, plot.spec.log_y
     x, y = (span_of([getattr(line, name) for line in lines], log) for name, log in (("x", log_x), ("y", log_y)))
     x, y = x.padded(0.03), y.padded(0.06)
-    axes = _Axes(x, y, log_x=log_x, log_y=log_y)
+    axes = Axes(x, y, log_x=log_x, log_y=log_y)
     marks = axis_ticks(x, 8, log_x, plot.x.unit), axis_ticks(y, 5, log_y, plot.y.unit, plot.spec.format)
     axes.ticks(*marks, plot.x.title, plot.y.title)
     for number, line in enumerate(lines):
@@ -339,14 +206,14 @@ def _image(image: Image, title: str) -> tuple[str, int]:
     data = base64.b64encode(png(grid)).decode()
     size = f'x="10" y="10" width="{columns * scale:.1f}" height="{rows * scale:.1f}"'
     part = f'<image {size} image-rendering="pixelated" xlink:href="data:image/png;base64,{data}"/>'
-    return _svg(part, height, title), height
+    return whole_svg(part, height, title), height
 
 
 def _histogram(histogram: Histogram, spec: PictureSpec) -> tuple[str, int]:
     found = distribution(histogram)
     middles = (found.edges[:-1] + found.edges[1:]) / 2
     x, y = Span(float(found.edges[0]), float(found.edges[-1])), Span(0.0, max(1.0, float(found.counts.max()) * 1.06))
-    axes = _Axes(x, y)
+    axes = Axes(x, y)
     axes.ticks(linear_ticks(x, 8), linear_ticks(y, 5), "Value", "Count")
     for number, counts in enumerate(found.counts):
         axes.band(middles, np.zeros(len(counts)), counts, number)
@@ -358,11 +225,11 @@ def _histogram(histogram: Histogram, spec: PictureSpec) -> tuple[str, int]:
 def _scatter(matrix: Matrix, title: str) -> tuple[str, int]:
     places, classes = points(matrix)
     x, y = (span_of([places[:, axis]], log=False).padded(0.04) for axis in (0, 1))
-    axes = _Axes(x, y, 420)
+    axes = Axes(x, y, 420)
     axes.ticks(linear_ticks(x, 8), linear_ticks(y, 6), "")
     across, down = axes.across(places[:, 0]), axes.down(places[:, 1])
     for a, b, one in zip(across.tolist(), down.tolist(), classes.tolist(), strict=True):
-        axes.parts.append(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2" fill="{_COLOURS[one % len(_COLOURS)]}"/>')
+        axes.parts.append(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2" fill="{COLOURS[one % len(COLOURS)]}"/>')
     return axes.svg(title)
 
 
@@ -370,17 +237,17 @@ def _bars(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
     values = np.nan_to_num(table(matrix)[0], posinf=0.0, neginf=0.0)
     names = [*(matrix.column_labels or spec.labels), *(str(number) for number in range(len(values)))][: len(values)]
     span = span_of([np.append(values, 0.0)], log=False)
-    axes = _Axes(Span(0.0, float(len(values))), span.padded(0.06))
+    axes = Axes(Span(0.0, float(len(values))), span.padded(0.06))
     axes.ticks([], linear_ticks(span, 5), "")
     zero, tops = float(axes.down(np.zeros(1))[0]), axes.down(values).tolist()
-    width = (WIDTH - _LEFT - _RIGHT) / max(len(values), 1)
+    width = (WIDTH - LEFT - RIGHT) / max(len(values), 1)
     every = -(-len(values) // 14)
     for number, (top, name) in enumerate(zip(tops, names, strict=True)):
-        left, high = _LEFT + (number + 0.12) * width, min(top, zero)
+        left, high = LEFT + (number + 0.12) * width, min(top, zero)
         size = f'x="{left:.1f}" y="{high:.1f}" width="{0.76 * width:.1f}" height="{abs(zero - top):.1f}"'
-        axes.parts.append(f'<rect {size} fill="{_COLOURS[0]}"/>')
+        axes.parts.append(f'<rect {size} fill="{COLOURS[0]}"/>')
         if number % every == 0:
-            axes.parts.append(_text(left + 0.38 * width, HEIGHT - 22, name, "middle"))
+            axes.parts.append(draw_text(left + 0.38 * width, HEIGHT - 22, name, "middle"))
     return axes.svg(spec.title)
 
 
@@ -392,14 +259,14 @@ def _matrix(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
         [*(found or spec.labels), *map(str, range(count))][:count]
         for found, count in ((matrix.row_labels, matrix.rows), (matrix.column_labels, matrix.columns))
     )
-    parts = [_text(90 + (n + 0.5) * side, 20, name, "middle") for n, name in enumerate(columns)]
+    parts = [draw_text(90 + (n + 0.5) * side, 20, name, "middle") for n, name in enumerate(columns)]
     for row, line in enumerate(values.tolist()):
-        parts.append(_text(82, 28 + (row + 0.62) * side, rows[row], "end"))
+        parts.append(draw_text(82, 28 + (row + 0.62) * side, rows[row], "end"))
         for column, value in enumerate(line):
             x, y = 90 + column * side, 28 + row * side
             shade = abs(value) / most if math.isfinite(value) else 0.0
             size = f'x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}"'
             parts.append(f'<rect {size} fill="#2F5BD7" fill-opacity="{0.9 * shade:.2f}" stroke="#FFFFFF"/>')
-            ink = "#FFFFFF" if shade > 0.55 else _INK
-            parts.append(_text(x + side / 2, y + 0.62 * side, f"{value:.3g}", "middle", ink))
-    return _svg("".join(parts), height, spec.title), height
+            ink = "#FFFFFF" if shade > 0.55 else INK
+            parts.append(draw_text(x + side / 2, y + 0.62 * side, f"{value:.3g}", "middle", ink))
+    return whole_svg("".join(parts), height, spec.title), height

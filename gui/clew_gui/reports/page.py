@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from clew_gui.reports.answers import read_answers
+from clew_gui.reports.canvas import WIDTH, ReportFigure
 from clew_gui.reports.facts import Facts, GoalFact, RunFact, RunSource, make_facts, prediction_of, utc
-from clew_gui.reports.figures import WIDTH, LabelledRun, ReportFigure, figures_of
+from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_shared import __version__
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
@@ -58,7 +59,7 @@ def make_report(facts: Facts, sources: Sequence[RunSource], cards: Mapping[str, 
 def _labelled(source: RunSource, labels: Mapping[str, str]) -> LabelledRun:
     drawn = prediction_of(source.spec)
     expected = (drawn.metric, np.array(drawn.steps, float), np.array(drawn.values, float)) if drawn else None
-    return LabelledRun(labels[source.history.fold.run], source.history, expected)
+    return LabelledRun(labels[source.history.fold.run], source.history, source.spec, expected)
 
 
 def report_of(

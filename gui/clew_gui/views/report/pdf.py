@@ -9,7 +9,7 @@ from PySide6.QtCore import QMarginsF, QUrl
 from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter, QTextDocument
 from PySide6.QtSvg import QSvgRenderer
 
-from clew_gui.reports.figures import WIDTH, ReportFigure
+from clew_gui.reports.canvas import WIDTH, ReportFigure
 from clew_gui.reports.page import Report, render
 from clew_shared.base.problem import problem
 
