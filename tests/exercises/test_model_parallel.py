@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises import model_parallel
@@ -25,10 +27,12 @@ from clew_agent.exercises.model_parallel import (
     make_stages,
     micro_batch_counts,
     schedule,
+    schedule_hybrid,
     step_seconds,
     timeline,
     train,
 )
+from clew_agent.training import hybrid
 from clew_agent.training.exercise import Setup
 from clew_shared.base.problem import ProblemError
 from clew_shared.goals import check_goal
@@ -228,6 +232,61 @@ def test_a_run_says_that_its_timeline_is_computed(history: History) -> None:
         "One stage on each of CPU:0, CPU:1, parts of one processor: "
         "the timeline is computed from the time of each task alone."
     )
+
+
+def test_the_hybrid_trains_as_one_device_does_and_sends_less(small_digits: DataSet) -> None:
+    """Its run compares ten losses; 3 devices divide neither the batch of 32 nor the width of 32 evenly."""
+    values = {"cut": "hybrid", "layers": 2, "width": 32, "batch_size": 32, "stages": 3, "steps": 10}
+    setup = Setup(build(ModelParallelSettings, values), 1, small_digits)
+    found = History()
+    found.feed(1, Attempt(format=1, run="r", attempt=1, exercise=EXERCISE.id, spec_sha256=""))
+    for event in EXERCISE.measure(setup):
+        found.feed(1, event)
+    assert found.series["Hybrid"].x.tolist() == [1, 3]
+    assert (found.fold.step, found.fold.steps) == (2, 2)
+    rows = [found.series[f"Device {number}"].y for number in (1, 2, 3)]
+    # its own convolutions, then forward and backward through three dense layers for each piece, then its own again
+    dense = [sign * piece for piece in (1, 2, 3) for sign in (1, 1, 1, -1, -1, -1)]
+    assert [[y for y in row if y] for row in rows] == [[own, *dense, -own] for own in (1, 2, 3)]
+    assert re.fullmatch(r"In a step each device sends .* MB\. If it were all data-parallel, .*", found.logs[-1].text)
+    assert set(found.series) <= {name for plot in EXERCISE.measured for name in plot.series}
+
+
+def test_the_hybrid_sends_less_where_dense_layers_have_most_weights() -> None:
+    """Two devices, 28 by 28 pixels: 13,248 weights in convolutions, 7 * 7 * 32 features into 100 columns."""
+    network = hybrid.HybridNetwork([CPU] * 2, hybrid.initial_weights(28, 100, 1, 10, 1))
+    convolutions, dense = 25 * 16 + 16 + 25 * 16 * 32 + 32, 1568 * 100 + 100 + 100 * 10 + 10
+    assert network.sent_bytes(8) == (4 * (convolutions + 8 * (1568 + 10)), 4 * (convolutions + dense))
+
+
+def test_a_wrong_gradient_of_the_hybrid_ends_the_run(small_digits: DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolutions that take the gradient of their own share only."""
+    right = hybrid.Part.update
+
+    def update(part: hybrid.Part, rate: float, sums: Sequence[tf.Tensor]) -> None:
+        right(part, rate, part.sums)
+
+    monkeypatch.setattr(hybrid.Part, "update", update)
+    values = {"cut": "hybrid", "width": 32, "batch_size": 8, "stages": 2, "steps": 3}
+    with pytest.raises(ProblemError, match=r"With 1 piece the loss of step 2 is .*, on one device "):
+        list(EXERCISE.measure(Setup(build(ModelParallelSettings, values), 1, small_digits)))
+
+
+def test_a_dense_layer_waits_for_all_devices() -> None:
+    dense = np.array([[[1.0, 2.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]])
+    tasks = schedule_hybrid(np.array([[1.0, 3.0], [2.0, 1.0]]), dense)
+    found = {(task.stage, task.micro_batch, task.backward): (task.start, task.end) for task in tasks[2:-2]}
+    assert found == {
+        (0, 0, False): (1, 2),
+        (1, 0, False): (2, 4),
+        (0, 0, True): (4, 5),
+        (1, 0, True): (4, 5),
+        (0, 1, False): (5, 6),
+        (1, 1, False): (5, 6),
+        (0, 1, True): (6, 7),
+        (1, 1, True): (6, 7),
+    }
+    assert [(task.start, task.end) for task in tasks[-2:]] == [(7, 10), (7, 8)]
 
 
 def test_a_run_may_be_stopped_between_any_two_steps(small_digits: DataSet) -> None:

@@ -1,4 +1,5 @@
-"""Layers on several devices: one after the other, and as a pipeline of micro-batches. After IT4Innovations' course.
+"""Layers on several devices: one after the other, as a pipeline of micro-batches, and Krizhevsky's hybrid. After
+IT4Innovations' course.
 
 The pipeline is GPipe's (Huang et al., "GPipe: Efficient training of giant neural networks using pipeline parallelism",
 NeurIPS 2019): all micro-batches forward, then all backward, then one update by the mean gradient.
@@ -6,8 +7,7 @@ NeurIPS 2019): all micro-batches forward, then all backward, then one update by 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, TypeVar
@@ -19,13 +19,15 @@ import tensorflow as tf
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.strategies import single
 from clew_agent.strategies.mirrored import compute_devices, several_devices
+from clew_agent.training import hybrid
 from clew_agent.training.exercise import Measurement, Setup
+from clew_agent.training.hybrid import HybridNetwork, HybridStep, timed
 from clew_agent.training.layers import cross_entropy
 from clew_agent.training.settings import LearningRate
 from clew_shared.base.problem import problem
 from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Knob, Params
+from clew_shared.params import Choice, Condition, Knob, Params
 
 GUIDE = """\
 ## A network that is cut into stages
@@ -52,6 +54,18 @@ A *bubble* is time in which a device waits. With *p* equal stages and *m* micro-
 tasks in each direction and waits for *p* − 1. So the bubble is (p − 1) / (m + p − 1) of the time. The plot shows this
 next to what was measured.
 
+## The hybrid
+
+A convolutional network has most of its computing in the convolutions and most of its weights in the dense layers. Of
+AlexNet's 61 million weights 2 million are in convolutions. *Cut: hybrid* therefore cuts a network in two ways
+(Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014): each device has all convolutions
+and its own share of the batch, and of each dense layer some columns. Devices send the gradients of convolutions and the
+activations of dense layers, but no gradient of a dense layer. The log says how many bytes that saves.
+
+6. Choose *Cut: hybrid*. Which tasks of a device wait for the others?
+7. Double the batch size. The activations grow with the batch and the weights do not: from which batch size on does the
+   hybrid send more than a data-parallel network?
+
 > **Hint: how the timeline is measured**
 > Each task (one stage, one micro-batch, forward or backward) is timed alone, and the median over all steps and
 > micro-batches counts. From these times Clew computes when each task could begin, if each stage had a device of its
@@ -67,6 +81,7 @@ next to what was measured.
 > in GPipe it keeps only its input until then, and computes what is between again: that is the third.
 """
 
+STAGES, HYBRID = "stages", "hybrid"
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32)
 MOST_STAGES = 16
 COMPARED_STEPS = 10
@@ -81,9 +96,23 @@ Result = TypeVar("Result")
 class ModelParallelSettings(Params, frozen=True, kw_only=True):
     """The network, how it is cut, and how it is trained."""
 
+    cut: Annotated[
+        str,
+        Knob(
+            "Cut",
+            "stages: each device has some of the layers; hybrid: each device has all convolutions for its share of the"
+            " batch, and some columns of each dense layer for the whole batch.",
+            choices=(Choice(STAGES, "Stages"), Choice(HYBRID, "Hybrid")),
+        ),
+    ] = STAGES
     stages: Annotated[
         int,
-        Knob("Stages", "Parts of the network on one device. With several devices each has one stage.", ge=2, le=16),
+        Knob(
+            "Stages",
+            "Parts of the network on one device. With several devices each has one stage, or one part of the hybrid.",
+            ge=2,
+            le=16,
+        ),
     ] = 4
     micro_batches: Annotated[
         int,
@@ -93,10 +122,13 @@ class ModelParallelSettings(Params, frozen=True, kw_only=True):
             ge=1,
             le=32,
             log=True,
+            shown_when=Condition("cut", (STAGES,)),
         ),
     ] = 8
     batch_size: Annotated[int, Knob("Batch size", "Number of images in one step.", ge=1, le=10_000, log=True)] = 512
-    layers: Annotated[int, Knob("Layers", "Dense layers in each stage.", ge=1, le=20)] = 1
+    layers: Annotated[
+        int, Knob("Layers", "Dense layers in each stage, or hidden dense layers of the hybrid.", ge=1, le=20)
+    ] = 1
     width: Annotated[int, Knob("Width", "Inputs and outputs of each layer.", ge=16, le=10_000, log=True)] = 1024
     learning_rate: LearningRate = 0.05
     steps: Annotated[
@@ -113,6 +145,7 @@ class ModelParallel(Measurement[ModelParallelSettings]):
     chapter = "Many devices"
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 15
+    earlier_hashes = ("91b87cbb0ae84585f2fbb0cced3ead5151dacbdeaf58b6c8067e08c65e894a44",)
     summary = "Cut a network into stages on several devices and fill the time in which they wait."
     guide = GUIDE
     Settings = ModelParallelSettings
@@ -123,7 +156,9 @@ class ModelParallel(Measurement[ModelParallelSettings]):
     )
     measured = (
         SeriesPlot(id="bubble", title="Bubble", series=("Measured", "Formula"), log_x=True, format="percent"),
-        SeriesPlot(id="time", title="Time per step", series=("One device", "In turn", "Pipeline"), log_x=True),
+        SeriesPlot(
+            id="time", title="Time per step", series=("One device", "In turn", "Pipeline", "Hybrid"), log_x=True
+        ),
         SeriesPlot(
             id="timeline",
             title="One step",
@@ -142,6 +177,12 @@ class ModelParallel(Measurement[ModelParallelSettings]):
             title="Eight stages",
             values={"stages": 8, "micro_batches": 32},
             help="Twice as many layers, and up to 32 micro-batches.",
+        ),
+        Preset(
+            name="hybrid",
+            title="Hybrid",
+            values={"cut": HYBRID, "layers": 2, "batch_size": 128},
+            help="Convolutions by shares of the batch, dense layers by columns.",
         ),
         Preset(
             name="tiny",
@@ -174,6 +215,9 @@ class ModelParallel(Measurement[ModelParallelSettings]):
     def measure(self, setup: Setup[ModelParallelSettings]) -> Iterator[Event | None]:
         """All stages on one device, then each on its own without a pipeline, then more and more micro-batches."""
         chosen = setup.settings
+        if chosen.cut == HYBRID:
+            yield from self._hybrid(setup)
+            return
         counts = micro_batch_counts(chosen.micro_batches, chosen.batch_size)
         yield Schema(id=0, metrics=self.metrics, steps=len(counts))
         devices = [device.name for device in compute_devices()]
@@ -203,6 +247,42 @@ class ModelParallel(Measurement[ModelParallelSettings]):
                 text=f"{count} {'micro-batch' if count == 1 else 'micro-batches'}: bubble {100 * share:.1f} %, by the "
                 f"formula {100 * expected:.1f} %; losses are those of one device."
             )
+        yield from timeline(tasks)
+
+    def _hybrid(self, setup: Setup[ModelParallelSettings]) -> Iterator[Event | None]:
+        """On one device, then on each device with the dense layers for the whole batch, and share by share."""
+        chosen = setup.settings
+        yield Schema(id=0, metrics=self.metrics, steps=2)
+        devices = [device.name for device in compute_devices()]
+        places = devices if len(devices) > 1 else devices * chosen.stages
+        yield Log(text=placement_in_words(devices, len(places)).replace("stage", "part"))
+        if chosen.batch_size < len(places):
+            text = f"A batch of {chosen.batch_size} cannot be shared out among {len(places)} devices."
+            raise problem("hybrid.batch", text, f"Take at least {len(places)} images.", "batch_size")
+        data = setup.require_data()
+        side = round(data.train.x.shape[1] ** 0.5)
+        weights = hybrid.initial_weights(side, chosen.width, chosen.layers, data.classes, setup.seed)
+        batches = image_batches(setup, side)
+        alone = HybridNetwork(devices[:1], weights)
+        losses, whole = yield from train_hybrid(alone, batches, True, chosen.learning_rate)
+        for step, together in enumerate((True, False), 1):
+            network = HybridNetwork(places, weights)
+            found, run = yield from train_hybrid(network, batches, together, chosen.learning_rate)
+            pieces = 1 if together else len(places)
+            compare(losses, found, pieces, "piece")
+            tasks = schedule_hybrid(run.convolutions, run.dense)
+            share, seconds = bubble(tasks, len(places)), step_seconds(tasks, run.updates)
+            yield point("Measured", pieces, share, "Bubble", x_label="Pieces")
+            yield point("One device", pieces, whole.seconds, "Time per step", "s", x_label="Pieces")
+            yield point("Hybrid", pieces, seconds, "Time per step", "s", x_label="Pieces")
+            yield Evaluation(step=step, values={"bubble": share, "gain": whole.seconds / seconds})
+            how = "the whole batch at once" if together else "the share of one device after another"
+            yield Log(text=f"Dense layers take {how}: bubble {100 * share:.1f} %; losses are those of one device.")
+        cut, parallel = network.sent_bytes(chosen.batch_size)
+        yield Log(
+            text=f"In a step each device sends {cut / 1e6:.2f} MB. If it were all data-parallel, it would send"
+            f" {parallel / 1e6:.2f} MB."
+        )
         yield from timeline(tasks)
 
 
@@ -292,7 +372,7 @@ def make_stages(devices: Sequence[str], weights: Sequence[Weights], classes: int
 
 @dataclass(frozen=True)
 class SampleBatch:
-    """The samples of one step: ``x`` [samples, width] and labels."""
+    """The samples of one step: ``x`` [samples, ...] and labels."""
 
     x: npt.NDArray[np.float32]
     y: npt.NDArray[np.int32]
@@ -310,6 +390,18 @@ def make_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
         index = generator.integers(len(data.train), size=chosen.batch_size)
         x = np.asarray(data.train.x[index], np.float32)
         found.append(SampleBatch(x @ to_width, np.asarray(data.train.y[index], np.int32)))
+    return found
+
+
+def image_batches(setup: Setup[ModelParallelSettings], side: int) -> list[SampleBatch]:
+    """One for each step, with ``x`` [samples, side, side, 1]."""
+    data, chosen = setup.require_data(), setup.settings
+    generator = np.random.default_rng([setup.seed, 1])
+    found = []
+    for _ in range(chosen.steps):
+        index = generator.integers(len(data.train), size=chosen.batch_size)
+        x = np.asarray(data.train.x[index], np.float32).reshape(-1, side, side, 1)
+        found.append(SampleBatch(x, np.asarray(data.train.y[index], np.int32)))
     return found
 
 
@@ -347,6 +439,19 @@ def train(
     return TimedRun(losses, usual(durations), np.median(updates, 0))
 
 
+def train_hybrid(
+    network: HybridNetwork, batches: Sequence[SampleBatch], together: bool, rate: float
+) -> Generator[None, None, tuple[Array, HybridStep]]:
+    """Train ``network`` as ``train`` does stages; returns the loss of each step, and a step with the usual seconds."""
+    network.step(batches[0].x, batches[0].y, together, 0.0)
+    steps = []
+    for batch in batches:
+        steps.append(network.step(batch.x, batch.y, together, rate))
+        yield
+    losses, *seconds = (np.array(part) for part in zip(*steps, strict=True))
+    return losses, HybridStep(float(losses[-1]), *(np.median(one, 0) for one in seconds))
+
+
 def usual(durations: Array) -> Array:
     """The usual seconds of each task [stage, micro-batch, direction], from those of all steps [step, stage, …]: all
     micro-batches of a stage are the same work, so the median is over them as well."""
@@ -378,21 +483,13 @@ def pipeline_step(
     return float(np.mean([loss.numpy() for loss in losses])), durations, np.array(updates)
 
 
-def timed(call: Callable[[], Result]) -> tuple[Result, float]:
-    """What ``call`` returns, and the seconds until all devices have done their work for it."""
-    start = time.perf_counter()
-    result = call()
-    if tf.config.list_logical_devices("GPU"):
-        tf.test.experimental.sync_devices()
-    return result, time.perf_counter() - start
-
-
-def compare(expected: Array, losses: Array, micro_batches: int) -> None:
+def compare(expected: Array, losses: Array, micro_batches: int, piece: str = "micro-batch") -> None:
     """Raise ``ProblemError`` unless the first ``COMPARED_STEPS`` losses are the same but for rounding."""
     one, other = expected[:COMPARED_STEPS], losses[:COMPARED_STEPS]
     if not np.allclose(other, one, rtol=TOLERANCE, atol=0, equal_nan=True):
         step = int(np.argmax(~np.isclose(other, one, rtol=TOLERANCE, atol=0, equal_nan=True)))
-        count = "1 micro-batch" if micro_batches == 1 else f"{micro_batches} micro-batches"
+        plural = f"{piece}{'es' if piece.endswith('ch') else 's'}"
+        count = f"1 {piece}" if micro_batches == 1 else f"{micro_batches} {plural}"
         text = f"With {count} the loss of step {step + 1} is {other[step]:.7g}, on one device {one[step]:.7g}."
         hint = f"Rounding explains a share of {TOLERANCE:g}. Take a smaller learning rate, which enlarges it less."
         raise problem("pipeline.differs", text, hint, "learning_rate")
@@ -430,6 +527,28 @@ def schedule(durations: Array) -> list[Task]:
                 free[k] = ready = start + float(durations[k, j, int(backward)])
                 tasks.append(Task(k, j, backward, start, ready))
     return tasks
+
+
+def schedule_hybrid(convolutions: Array, dense: Array) -> list[Task]:
+    """When each task of the hybrid runs if each part has a device of its own.
+
+    ``convolutions`` are the seconds [device, forward and backward], ``dense`` those of the dense layers [piece, task,
+    device]. A task of a dense layer needs the results of the one before it from all devices.
+    """
+    pieces, tasks_each, devices = dense.shape
+    free = convolutions[:, 0].tolist()
+    tasks = [Task(k, k, False, 0.0, end) for k, end in enumerate(free)]
+    made = list(free)
+    for j in range(pieces):
+        ready = max(made) if pieces == 1 else made[j]
+        for number in range(tasks_each):
+            backward = number >= tasks_each // 2
+            for k in range(devices):
+                start = max(free[k], ready)
+                free[k] = start + float(dense[j, number, k])
+                tasks.append(Task(k, j, backward, start, free[k]))
+            ready = max(free)
+    return [*tasks, *(Task(k, k, True, free[k], free[k] + float(convolutions[k, 1])) for k in range(devices))]
 
 
 def bubble(tasks: Sequence[Task], stages: int) -> float:
@@ -480,13 +599,13 @@ def timeline(tasks: Sequence[Task]) -> Iterator[Series]:
         )
 
 
-def point(name: str, count: int, value: float, label: str, unit: str = "") -> Series:
-    """One point of a curve over the number of micro-batches."""
+def point(name: str, count: int, value: float, label: str, unit: str = "", x_label: str = "Micro-batches") -> Series:
+    """One point of a curve over the number of micro-batches, or of pieces for the dense layers of the hybrid."""
     return Series(
         name=name,
         x=np.array([count], "<f8").tobytes(),
         y=np.array([value], "<f8").tobytes(),
-        x_label="Micro-batches",
+        x_label=x_label,
         y_label=label,
         y_unit=unit,
     )
