@@ -3,6 +3,7 @@ prediction."""
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -14,10 +15,11 @@ from clew_gui.app import Program
 from clew_gui.session.kept_studies import kept_study
 from clew_gui.views.form.next_run import AGAIN_S
 from clew_gui.views.race.predict_dialog import PredictDialog
-from clew_gui.views.race.sweep_dialog import SweepDialog
+from clew_gui.views.race.sweep_dialog import RangeDialog, SweepDialog
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Predicted, State
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RateRange
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeSession
 
@@ -119,6 +121,36 @@ def test_a_range_in_a_field_of_the_form_becomes_a_sweep(program: Program) -> Non
     rate.editor.widget().setText("0.2")  # type: ignore[attr-defined]
     assert form.run.isEnabled()
     assert not rate.offer.isVisibleTo(form)
+
+
+def test_a_range_test_says_at_which_rate_to_begin_and_puts_it_into_the_form(
+    program: Program, session: FakeSession
+) -> None:
+    form = program.window.next_run
+    form.range.click()
+    dialog = next(one for one in program.window.findChildren(RangeDialog) if one.isVisible())
+    dialog.low.setText("20")
+    assert not dialog.go.isEnabled()
+    assert "a higher highest one, got 20 and 10" in dialog.error.text()
+    dialog.low.setText("0.0001")
+    dialog.go.click()
+    (run,) = session.runs.values()
+    assert run.spec.rate_range == RateRange(0.0001, 10.0)
+    card = program.window.run_view.card
+    run.begin(500)
+    run.train(500)
+    program.desk.curves_changed.emit()
+    assert not card.take.isVisibleTo(card), "it has not ended"
+    run.end()
+    session.tell(states=frozenset(session.runs))
+    assert program.desk.bridge is not None
+    program.desk.bridge.tick()
+    found = re.fullmatch("The loss falls fastest at a learning rate of (.*) and is lowest at .*", card.found.whole())
+    assert found is not None
+    card.take.click()
+    assert form.spec().params["learning_rate"] == float(found[1])
+    form.use_spec(run.spec)
+    assert form.spec().rate_range is None, "the next run is no test"
 
 
 def test_a_prediction_is_drawn_with_the_arrow_keys_alone(program: Program) -> None:

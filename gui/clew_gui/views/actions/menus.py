@@ -98,6 +98,7 @@ class WindowActions(QObject):
             "run": window.next_run.ask_run,
             "race": window.next_run.race.click,
             "sweep": window.next_run.sweep.click,
+            "range": window.next_run.range.click,
             "predict": window.next_run.predict.click,
             "slides": window.next_run.slides.click,
             "reuse": desk.reuse,
@@ -166,6 +167,7 @@ class WindowActions(QObject):
         card.leave_asked.connect(self.queue.leave_queue)
         card.continue_asked.connect(self.continuation.go_on)
         card.reuse_asked.connect(desk.reuse)
+        card.rate_taken.connect(self._window.next_run.use_rate)
 
     def _remedy(self, found: Problem, run: str) -> Remedy | None:
         """The button of a message that helps with what it says."""

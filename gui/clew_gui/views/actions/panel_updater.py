@@ -39,6 +39,7 @@ class PanelUpdater:
 
     def __init__(self, window: MainWindow, scope: Scope, places: Places) -> None:
         self._window, self._scope, self._places = window, scope, places
+        self._found: tuple[object, tuple[str, float | None]] = (None, ("", None))
 
     # --- The selected run ---------------------------------------------------------------------------------------------
 
@@ -54,7 +55,20 @@ class PanelUpdater:
                 window.run_view.hello.show_card(scope.card, nothing and first, self._loading())
         else:
             window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), self._job_words(run))
+            window.run_view.card.show_finding(*self._finding(run))
         self._actions(run)
+
+    def _finding(self, run: RunLike) -> tuple[str, float | None]:
+        """What a range test that has ended shows: a sentence, and the learning rate to begin with."""
+        if run.spec.rate_range is None or run.state not in TERMINAL or not run.history.fold.step:
+            return "", None
+        known = (run.id, run.history.fold.attempt, run.history.fold.step)
+        if self._found[0] != known:
+            from clew_shared.rate_range import rate_curve, rate_words  # with NumPy
+
+            curve = rate_curve(run.history, run.spec.rate_range, run.history.fold.steps)
+            self._found = (known, (rate_words(curve), curve.steepest))
+        return self._found[1]
 
     def loading(self) -> None:
         """Where runs will be listed: that earlier ones are being loaded, as long as they are."""

@@ -36,6 +36,7 @@ class SweepActions(QObject):
         self._ticks = 0
         window.next_run.sweep_asked.connect(self.ask)
         window.next_run.predict_asked.connect(self.ask_prediction)
+        window.next_run.range_asked.connect(self.ask_range)
         window.run_view.sweep_made.connect(self._join_bar)
         desk.curves_changed.connect(self.tell)
         desk.ticked.connect(self._ticked)
@@ -59,6 +60,15 @@ class SweepActions(QObject):
         form = self._window.next_run
         dialog = SweepDialog(self._window, self._window.look, card, form.spec(), self.forecast, form.form.several())
         dialog.started.connect(self.start)
+        dialog.open()
+
+    def ask_range(self) -> None:
+        """Open the dialog of a learning-rate range test of what the form says."""
+        from clew_gui.views.race.sweep_dialog import RangeDialog
+
+        form = self._window.next_run
+        dialog = RangeDialog(self._window, self._window.look, form.spec())
+        dialog.started.connect(form.run_asked)
         dialog.open()
 
     def ask_prediction(self) -> None:

@@ -26,6 +26,7 @@ from clew_shared.spec import Prediction, RunSpec
 if TYPE_CHECKING:
     from clew_gui.session.job_model import Place
 
+RATE = "learning_rate"
 AGAIN_S = 0.5
 """So soon after a click the same values are not run again."""
 OWN = "own"
@@ -50,6 +51,7 @@ class NextRun(QWidget):
     race_asked = Signal()
     sweep_asked = Signal()
     predict_asked = Signal()
+    range_asked = Signal()
     edited = Signal()
     replaced = Signal(RunSpec)
     """Values of a person's own gave way to others; these they were."""
@@ -113,6 +115,9 @@ class NextRun(QWidget):
         self.sweep = Button(look, "Sweep…", "quiet", "rate", "Try many values, one run each, or continue a sweep")
         self.sweep.clicked.connect(self.sweep_asked)
 
+        self.range = Button(look, "Range test…", "quiet", "", "Find a learning rate: one run in which it grows")
+        self.range.clicked.connect(self.range_asked)
+
     def _make_layout(self) -> None:
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)
@@ -142,7 +147,7 @@ class NextRun(QWidget):
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
         more = row(self.race, self.sweep, None, self.code, gap=0)
-        drawn = row(self.predict, self.unpredict, None, gap=0)
+        drawn = row(self.predict, self.unpredict, None, self.range, gap=0)
         choose = self._sets.choose
         self._foot = foot = column(
             self.cost, self.cost2, choose, 4, self.run, more, drawn, gap=3, margins=(16, 12, 16, 8)
@@ -183,6 +188,7 @@ class NextRun(QWidget):
         self._replace_form(card)
         self._fill_choices(card)
         self.race.setVisible(bool(card.races))
+        self.range.setVisible(card.kind == "training" and any(one.name == RATE and one.live for one in card.params))
         draft = self._drafts.get(card.id)
         if draft is not None:
             self.show_spec(draft)
@@ -280,6 +286,10 @@ class NextRun(QWidget):
         """Take the values of a run in place of those that stand there; its data become the lab's."""
         self._instead(lambda: self.show_spec(spec, with_data=True))
 
+    def use_rate(self, rate: float) -> None:
+        """Take a learning rate that a range test has found."""
+        self.form.row(RATE).editor.set_value(float(f"{rate:.2g}"))
+
     def put_back(self, spec: RunSpec) -> None:
         """Show values that gave way, also when another exercise has been opened since."""
         if self._card is not None and spec.exercise == self._card.id:
@@ -358,6 +368,7 @@ class NextRun(QWidget):
         self.run.allow(not reason, reason)
         elsewhere = self.where.choice().key != HERE
         self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
+        self.range.allow(not reason, reason)
         self.sweep.allow(not self._no_sweep(), self._no_sweep())
         self.edited.emit()
         self._tell_cost(reason)

@@ -156,6 +156,8 @@ def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
 
 def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
     parts = [param_words(run, card, name) for name in HEADLINE]
+    if run.spec.rate_range is not None:
+        parts[1] = f"{format_value(run.spec.rate_range.low)} to {format_value(run.spec.rate_range.high)}"
     spread = spread_words(run.spec)
     return (join(parts, " ") or run.spec.preset or "run") + (f" ({spread})" if spread else "")
 

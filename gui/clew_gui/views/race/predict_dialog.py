@@ -60,7 +60,7 @@ class PredictDialog(Dialog):
         self.go = Button(look, "Keep for the next run", "primarySmall", "check")
         self.go.setDefault(True)
         self.go.clicked.connect(self._keep)
-        self.finish(clear, cancel, self.go)
+        self.finish(clear, None, cancel, self.go)
         self.setMinimumWidth(560)
         self._metric_changed()
 

@@ -1,4 +1,5 @@
-"""The window in which a sweep is put together: which values of which settings, which seeds, and what it will take."""
+"""The windows in which a sweep is put together (which values of which settings, which seeds, and what it will take) and
+a learning-rate range test."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QLineEdit, QScrollArea, QWidget
 
-from clew_gui.views.form.fields import combo
+from clew_gui.views.form.fields import NumberEdit, combo
 from clew_gui.views.presentation.words import shown
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, frame, label, row
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import ParamSpec, Value, format_value
-from clew_shared.spec import RunSpec
+from clew_shared.params import ParamSpec, Value, convert, format_value
+from clew_shared.spec import RateRange, RunSpec, check_spec
 from clew_shared.study import StudySpec, check_study, study_runs, sweep_study, usual_metric
 from clew_shared.sweep import Sweep, Values, is_many, read_range, read_values, settled
 
@@ -186,3 +187,66 @@ class SweepDialog(Dialog):
 def _known(spec: ParamSpec) -> str:
     """What can be written, for a choice."""
     return ", ".join(choice.value for choice in spec.choices)
+
+
+# --- Range test -------------------------------------------------------------------------------------------------------
+
+
+_RANGE_HELP = (
+    "One run of the form's settings, in which the learning rate grows from the lowest to the highest. Afterwards the"
+    " run says at which rate the loss falls fastest: a good rate to begin with."
+)
+_LOWEST = ParamSpec(name="low", kind="float", label="Lowest rate", default=1e-5, gt=0, log=True)
+_HIGHEST = ParamSpec(name="high", kind="float", label="Highest rate", default=10.0, gt=0, log=True)
+
+
+class RangeDialog(Dialog):
+    """Asks for the limits of a learning-rate range test; ``base`` is what the form says."""
+
+    started = Signal(RunSpec)
+
+    def __init__(self, parent: QWidget, look: Appearance, base: RunSpec) -> None:
+        super().__init__(parent, "Learning-rate range test", _RANGE_HELP)
+        self._base = base
+        self.low, self.high = (self._edit(spec) for spec in (_LOWEST, _HIGHEST))
+        line = row(label(_LOWEST.label), self.low, label(_HIGHEST.label), self.high, gap=8)
+        line.setStretch(1, 1)
+        line.setStretch(3, 1)
+        self.add(line)
+        self.error = label("", "caption", "bad", wrap=True)
+        self.error.hide()
+        self.add(self.error)
+        cancel = Button(look, "Cancel")
+        cancel.clicked.connect(self.reject)
+        self.go = Button(look, "Run the test", "primarySmall", "play")
+        self.go.setDefault(True)
+        self.go.clicked.connect(self._start)
+        self.finish(None, cancel, self.go)
+        self.setMinimumWidth(480)
+        self._edited()
+
+    def _edit(self, spec: ParamSpec) -> NumberEdit:
+        field = NumberEdit(spec)
+        field.setAccessibleName(spec.label)
+        field.set_value(spec.default)
+        field.edited.connect(self._edited)
+        return field
+
+    def _read(self) -> tuple[RunSpec, list[Problem]]:
+        read = [convert(_LOWEST, self.low.raw()), convert(_HIGHEST, self.high.raw())]
+        wrong = [found for _, found in read if found is not None]
+        low, high = (float(value) if isinstance(value, int | float) else 0.0 for value, _ in read)
+        spec = msgspec.structs.replace(self._base, rate_range=RateRange(low, high))
+        return spec, wrong or [found for found in check_spec(spec) if found.where == "rate_range"]
+
+    def _edited(self) -> None:
+        if hasattr(self, "go"):
+            _, wrong = self._read()
+            self.go.allow(not wrong, wrong[0].text if wrong else "")
+            self.say_wrong(self.error, [found.text for found in wrong])
+
+    def _start(self) -> None:
+        spec, wrong = self._read()
+        if not wrong:
+            self.started.emit(spec)
+            self.accept()

@@ -91,6 +91,8 @@ class RunCard(QFrame):
     here_asked = Signal()
     """Try it here meanwhile."""
     log_in_asked = Signal()
+    rate_taken = Signal(float)
+    """Put this learning rate into the form."""
 
     def __init__(self, look: Appearance) -> None:
         super().__init__()
@@ -114,9 +116,14 @@ class RunCard(QFrame):
         self.reason.hide()
         waiting = (self.why, self.log_in, self.here)
         buttons = (self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
+        self.found = Elided("", "body")
+        self.take = Button(look, "", "quiet", "rate", "Put this learning rate into the form")
+        self.take.clicked.connect(lambda: self.rate_taken.emit(self._rate))
+        finding = row(self.found, self.take, gap=8)
         first = row(self.pill, self.title, self.data, self.sentence, *waiting, *buttons, gap=8)
         last = row(self.progress, self.speed, self.forecast, self.limit, gap=8)
-        column(first, self.reason, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
+        self.show_finding("", None)
+        column(first, self.reason, self.bar, last, finding, gap=9, margins=(14, 12, 14, 11), parent=self)
 
     def _make_buttons(self, look: Appearance) -> None:
         self.why = Button(look, "Why?", "quiet", "info", "Show the whole reason, and what to do now")
@@ -161,6 +168,14 @@ class RunCard(QFrame):
         self.sentence.set_text(self._sentence(run))
         self._show_progress(run)
         self._show_buttons(run, has_live)
+
+    def show_finding(self, text: str, rate: float | None) -> None:
+        """What a range test has shown, and the ``rate`` to begin with; an empty text where the run was none."""
+        self._rate = rate or 0.0
+        self.found.set_text(text)
+        self.found.setVisible(bool(text))
+        self.take.set_words(f"Use {self._rate:.2g}")
+        self.take.setVisible(rate is not None)
 
     def _show_data(self, data: str) -> None:
         _text(self._data_name, words.data_short(data))
