@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import tensorflow as tf
 from sklearn.decomposition import PCA
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
+from sklearn.neighbors import KNeighborsClassifier
 
 from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.exercises import cnn
@@ -82,9 +84,11 @@ def test_colour_images_of_ones_own_train_and_are_shown_in_colour(name: str) -> N
     data = DataSet(
         name="flowers", source="", sha256="", train=part, validation=part, test=part, image_shape=shape, classes=3
     )
-    values: dict[str, Value] = {"steps": 3, "batch_size": 10} | ({"code": 4} if name == "autoencoder" else {})
+    values: dict[str, Value] = {"steps": 3, "batch_size": 10}
+    values |= {"code": 4} if name == "autoencoder" else {}
     record, evaluation, engine = trained(name, values, data)
-    assert all(np.isfinite(one).all() for one in (*record.values(), *evaluation.values()))
+    assert all(np.isfinite(values).all() for values in record.values())
+    assert np.isfinite(list(evaluation.values())).all()
     taken = list(engine.take_pictures(last=True))
     assert not [event for event in taken if isinstance(event, Log)]
     images = [event for event in taken if isinstance(event, Image)]
@@ -142,12 +146,35 @@ def test_gates_read_better_than_a_simple_cell(small_digits: DataSet) -> None:
         assert found[gated]["test_accuracy"] > found["simple"]["test_accuracy"] + 0.05
 
 
+def jumps(values: npt.NDArray[np.floating[Any]]) -> float:
+    """How far a curve moves from step to step, as a mean over its last 60."""
+    return float(np.abs(np.diff(values[-60:])).mean())
+
+
 def test_the_failures_of_a_gan_are_what_they_are_named_after(tiny: Tiny, small_digits: DataSet) -> None:
-    good, classes, _ = tiny("gan")
+    """Also as a classifier of scikit-learn reads the samples, which has seen neither network."""
+    reader = KNeighborsClassifier(10).fit(small_digits.train.x, small_digits.train.y)
+    assert reader.score(small_digits.test.x, small_digits.test.y) > 0.9
+
+    def read(engine: Engine) -> int:
+        """Classes among 1,000 samples, with 20 or more each of which the reader is sure."""
+        w = {name.removeprefix("weights/generator/"): value for name, value in engine.variables.items()}
+        hidden = np.random.default_rng(1).normal(size=(1000, 64)) @ w["generator1"] + w["generator1_offset"]
+        sums = np.maximum(hidden, 0.2 * hidden) @ w["generator2"] + w["generator2_offset"]
+        return int(((reader.predict_proba(1 / (1 + np.exp(-sums))) >= 0.9).sum(0) >= 20).sum())
+
+    good, classes, engine = tiny("gan")
     short: dict[str, Value] = {"steps": 200, "evaluate_every": 200}
-    _, collapsed, _ = trained("gan", preset("gan", "mode-collapse") | short, small_digits)
+    _, collapsed, collapsed_engine = trained("gan", preset("gan", "mode-collapse") | short, small_digits)
     assert classes["samples_classes"] >= 7
     assert collapsed["samples_classes"] <= 4
+    found = read(engine), read(collapsed_engine)
+    assert found[0] >= 6
+    assert found[1] <= 4
+    short = {"steps": 120, "evaluate_every": 120}
+    swinging, _, _ = trained("gan", preset("gan", "oscillation") | short, small_digits)
+    assert jumps(swinging["drawn"]) > 2 * jumps(good["drawn"][:120])
+    assert jumps(swinging["generator_gradient"]) > 3 * jumps(good["generator_gradient"][:120])
     short = {"steps": 60, "evaluate_every": 60}
     vanished, _, _ = trained("gan", preset("gan", "vanishing-gradient") | short, small_digits)
     assert vanished["generator_gradient"][-20:].mean() < 1e-3 * good["generator_gradient"].mean()

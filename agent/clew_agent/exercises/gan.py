@@ -139,7 +139,7 @@ class Gan(Exercise[GanSettings]):
             name="oscillation",
             title="Oscillation",
             help="A rate that overshoots.",
-            values={"learning_rate": 0.01, "dropout": 0.0},
+            values={"learning_rate": 0.03, "dropout": 0.0},
         ),
         Preset(
             name="mode-collapse",

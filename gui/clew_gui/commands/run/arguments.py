@@ -39,7 +39,10 @@ Numbers have the digits 0 to 9: 500, 25,000 or 1e4 for a whole number, 0.05 or 5
 The exit status is 0 for a finished run, 1 for a failed one, 2 when something asked for is wrong (then nothing was
 started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
-DATA_HELP = "a data set by name (mnist, digits, fashion-mnist, cifar10) or a file or folder; with --site also site:/path, a path there"
+DATA_HELP = (
+    "a data set by name (mnist, digits, fashion-mnist, cifar10) or a file or folder;"
+    " with --site also site:/path, a path there"
+)
 _SPREAD = ("strategy", "devices", "precision")
 _OWN = (
     *("help", "preset", "set", "seed", "data", "name", "predict", "rate_range", "out", "queue", "exercises", "json"),

@@ -29,7 +29,8 @@ class DataChoice(QObject):
     choice that cannot be used, and ``choose``, the button that helps.
 
     ``choice`` is a set's name, or a file or folder of this computer; empty until a person chooses: then each exercise
-    takes the first of its sets that is here. ``check`` looks into a file; until it is given, whether there is one is enough.
+    takes the first of its sets that is here. ``check`` looks into a file; until it is given, whether there is one is
+    enough.
     """
 
     changed = Signal()
