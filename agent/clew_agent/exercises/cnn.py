@@ -38,6 +38,12 @@ it rises and the validation accuracy does not, the network learns the images by 
 *Pictures* shows what the first filters look for: strokes of which directions? Watch the wrong answers become fewer.
 Which are left at 99 %?
 
+## Questions
+
+- With dropout, the training accuracy is often below the test accuracy. Why?
+- The two convolutions have 52,000 weights, the dense layer 3.2 million. What do the convolutions take for granted about
+  images, so that they need so few?
+
 > **Hint: the slides' rate is careful**
 > After 1000 steps at 0.0001 the loss still falls steadily: the run is not finished, only stopped. At 0.001 the same
 > 1000 steps reach more than 98 %.
@@ -163,6 +169,26 @@ class Cnn(Exercise[CnnSettings]):
             which="best",
             detail="The slides' values reach 92.67 %.",
             data="digits",
+        ),
+        Goal(
+            id="fashion",
+            text="90 % on Fashion-MNIST",
+            metric="test_accuracy",
+            op=">=",
+            value=0.9,
+            which="best",
+            detail="The slides' values reach 84.67 %.",
+            data="fashion-mnist",
+        ),
+        Goal(
+            id="cifar10",
+            text="60 % on CIFAR-10",
+            metric="test_accuracy",
+            op=">=",
+            value=0.6,
+            which="best",
+            detail="Colour photographs: a larger rate, and a few passes over the images.",
+            data="cifar10",
         ),
     )
     races = (

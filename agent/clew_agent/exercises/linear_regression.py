@@ -36,6 +36,11 @@ steps it knows the line.
 The loss is on a logarithmic scale, where gradient descent ends as a straight line: every step removes the same share
 of the error. Watch W and b as well. Which of them arrives first, and which optimizers overshoot?
 
+## Questions
+
+- Each step goes in the direction in which the loss falls fastest. Why can the loss still grow?
+- Which of W and b arrives first, and how does the shape of the surface explain it?
+
 > **Hint: the largest rate**
 > The error shrinks only while the rate is below 2 divided by the largest curvature of the loss. Here that curvature
 > is about 67, so the limit is near 0.0299. At 0.03 each step overshoots a little more than the last one.
@@ -93,6 +98,7 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
     summary = "Fit a line to four points and race optimizers against plain gradient descent."
     guide = GUIDE
     Settings = LinearRegressionSettings
+    earlier_hashes = ("ac7e6ff39c48b88336ee85ce8fa2087544fa2e3bce0bdb8db809b0c1a275ce87",)
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),

@@ -32,6 +32,11 @@ does a larger batch do to it?
 Look at *Pictures* as well. Which pixels speak for a digit, and which against it? Would you have read the images that it
 gets wrong, and which digits does it confuse?
 
+## Questions
+
+- The loss falls in nearly every pass over the images. Why does the accuracy not always rise with it?
+- In the pictures of the weights, the middle of the 0 is dark. What does the layer do with ink there, and why?
+
 > **Hint: choose a rate**
 > Adam divides every step by the size of recent gradients, so 0.5 is far too long for it. Start at 0.001 and move by
 > factors of three.
@@ -43,6 +48,10 @@ gets wrong, and which digits does it confuse?
 > **Hint: where it ends**
 > Ten thousand steps bring a single layer to about 92.5 %. It weighs each pixel alone and cannot know that a stroke may
 > shift. That is what the next exercise is for.
+
+> **Hint: other images**
+> Fashion-MNIST has as many small grey images, of clothes. There the slides' values end at 80.88 %, and 3000 shuffled
+> steps of Adam at a rate of 0.001 at 83.80 % (seed 1).
 """
 
 
@@ -140,6 +149,26 @@ class Softmax(Exercise[SoftmaxSettings]):
             which="best",
             detail="The slides' values reach 88.33 %.",
             data="digits",
+        ),
+        Goal(
+            id="fashion",
+            text="83 % on Fashion-MNIST",
+            metric="test_accuracy",
+            op=">=",
+            value=0.83,
+            which="best",
+            detail="The slides' values reach 80.88 %.",
+            data="fashion-mnist",
+        ),
+        Goal(
+            id="cifar10",
+            text="35 % on CIFAR-10",
+            metric="test_accuracy",
+            op=">=",
+            value=0.35,
+            which="best",
+            detail="A single layer reads little more of colour photographs. Try a smaller rate.",
+            data="cifar10",
         ),
     )
     races = (
