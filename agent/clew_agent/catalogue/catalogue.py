@@ -22,6 +22,7 @@ from clew_agent.catalogue.exercise_files import (
     folder_files,
     parse_problem,
 )
+from clew_agent.catalogue.script_card import read_script
 from clew_agent.node import operating_system
 from clew_shared import __version__
 from clew_shared.base.foreign import from_json
@@ -52,8 +53,17 @@ def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) ->
     Raises ``ProblemError`` when ``folder`` is no folder of exercises.
     """
     own = folder_files(folder) if folder else ()
-    added = (card for file in own for card in _examine((file,), limit))
+    added = (card for file in own for card in (_script_cards(file) or _examine((file,), limit)))
     return arrange([*_examine(builtin_files(), limit), *map(_own, added)])
+
+
+def _script_cards(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
+    """The card of a training script, which is never imported; none of any other file."""
+    try:
+        script = read_script(file)
+    except ProblemError as error:
+        return (broken_card(file, error.problems[0]),)
+    return (script.card,) if script is not None else ()
 
 
 def _own(card: ExerciseCard) -> ExerciseCard:
@@ -307,6 +317,9 @@ class CatalogueSource:
             wrong = parse_problem(file)
             if wrong is not None:
                 self._cards[file.path] = (broken_card(file, wrong),)
+                continue
+            if scripts := _script_cards(file):
+                self._cards[file.path] = scripts
                 continue
             text = f"{file.path.name} is being read."
             found = Problem(READING, text, "This takes some seconds.", file.shown)

@@ -18,6 +18,8 @@ from clew_shared.cards import ExerciseCard
 BUILTIN_FOLDER = Path(__file__).parents[1] / "exercises"
 BUILTIN_PACKAGE = "clew_agent.exercises"
 MAX_SOURCE = 1 << 20
+SCRIPT_LOG = Path(__file__).parents[1] / "scripts" / "clew_log.py"
+"""The one file that training scripts import. A copy of it in someone's folder is no exercise."""
 
 
 class ExerciseFile(msgspec.Struct, frozen=True):
@@ -137,4 +139,5 @@ def _mentions(file: ExerciseFile, exercise: str) -> bool:
 
 
 def _sources(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")) and not path.is_dir())
+    found = (path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")) and not path.is_dir())
+    return sorted(path for path in found if path.name != SCRIPT_LOG.name)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from clew_agent.catalogue.exercise_files import SCRIPT_LOG
 from clew_shared.base.problem import problem
 
 _TEMPLATE = "clew_agent.training.template"
+_SCRIPT = SCRIPT_LOG.with_name("my_script.py")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST = 60
 
@@ -20,14 +23,18 @@ def new(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="clew-agent new", description="Write a file with an exercise that works.")
     parser.add_argument("name", help="the exercise's name, such as two-layers")
     parser.add_argument("--folder", type=Path, default=Path(), help="where to put the file; default: here")
+    parser.add_argument("--script", action="store_true", help="a training script of any framework, with clew_log.py")
     options = parser.parse_args(argv)
-    path = write_template(options.name, options.folder)
+    path = write_template(options.name, options.folder, script=options.script)
     print(f"{path} is ready. Try it: clew run {options.name} --exercises {path.parent} --preset tiny")
     return 0
 
 
-def write_template(name: str, folder: Path) -> Path:
-    """The template under the name ``name``, as a new file in ``folder``. Raises ``ProblemError``."""
+def write_template(name: str, folder: Path, script: bool = False) -> Path:
+    """The template under the name ``name``, as a new file in ``folder``. Raises ``ProblemError``.
+
+    ``script``: that of a training script; beside it comes ``clew_log.py``, so that it runs without Clew as well.
+    """
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         text = f"{name[:80]!r} cannot be the name of an exercise."
         hint = f"Use small letters, digits and single hyphens, {_LONGEST} at most, such as two-layers."
@@ -36,7 +43,9 @@ def write_template(name: str, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(_template(name))
+            file.write(_script(name) if script else _template(name))
+        if script:
+            shutil.copyfile(SCRIPT_LOG, folder / SCRIPT_LOG.name)
     except FileExistsError:
         raise problem("new.exists", f"{path} exists already.", "Choose another name or folder.", "name") from None
     except OSError as error:
@@ -46,17 +55,30 @@ def write_template(name: str, folder: Path) -> Path:
     return path
 
 
+def _script(name: str) -> str:
+    title = name.replace("-", " ").capitalize()
+    own = {
+        "my-script": name,
+        "My script": title,
+        "from clew_agent.scripts import clew_log": f"import {SCRIPT_LOG.stem}",
+    }
+    return _replaced(_SCRIPT.read_text(encoding="utf-8"), own)
+
+
 def _template(name: str) -> str:
     spec = find_spec(_TEMPLATE)
     if spec is None or spec.origin is None:
         raise FileNotFoundError(_TEMPLATE)
     words = name.split("-")
-    text = Path(spec.origin).read_text(encoding="utf-8")
     replaced = {
         "my-exercise": name,
         "MyExercise": "".join(word.capitalize() for word in words),
         "My exercise": " ".join(words).capitalize(),
     }
+    return _replaced(Path(spec.origin).read_text(encoding="utf-8"), replaced)
+
+
+def _replaced(text: str, replaced: Mapping[str, str]) -> str:
     for old, own in replaced.items():
         text = text.replace(old, own)
     return text

@@ -104,8 +104,12 @@ def _list_file(folder: RunFolder, attempt: int) -> Path:
 
 
 def note_started(folder: RunFolder, attempt: int, processes: Sequence[PeerProcess]) -> None:
-    """Write down what was started. Raises ``OSError``."""
-    found = [one for process in processes if (one := process.started()) is not None]
+    """Write down which peers were started. Raises ``OSError``."""
+    note_processes(folder, attempt, [one for process in processes if (one := process.started()) is not None])
+
+
+def note_processes(folder: RunFolder, attempt: int, found: Sequence[Started]) -> None:
+    """Write down what the guard is to end should the trainer die. Raises ``OSError``."""
     write_private(_list_file(folder, attempt), msgspec.json.encode((operating_system.boot_id(), found)), lasting=False)
 
 

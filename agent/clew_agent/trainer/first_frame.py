@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from clew_agent.catalogue.exercise_files import ExerciseFile, likely_files, read_source, source_hash
+from clew_agent.catalogue.script_card import Script, read_script
 from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import given
@@ -60,11 +62,15 @@ def describe_attempt(
 
 
 def quick_card(exercise: str, exercises: Path | None) -> ExerciseCard | None:
-    """The card from the built-in catalogue if it was made from the very file that will run, else None."""
+    """The card if it is known without an import: from the built-in catalogue, when it was made from the very file that
+    will run, or from the header of a training script; else None."""
     source = _likely_hash(exercise, exercises)
-    return next(
-        (card for card in builtin_cards() if source and (card.id, card.source_hash) == (exercise, source)), None
-    )
+    same = (card for card in builtin_cards() if source and (card.id, card.source_hash) == (exercise, source))
+    found = next(same, None)
+    if found is not None or exercises is None:
+        return found
+    script = find_script(exercise, exercises)
+    return script.card if script is not None else None
 
 
 def expected_steps(spec: RunSpec, exercises: Path | None) -> int:
@@ -96,6 +102,16 @@ def builtin_cards() -> tuple[ExerciseCard, ...]:
         return load_builtin().exercises
     except ProblemError:
         return ()
+
+
+def find_script(exercise: str, folder: Path) -> Script | None:
+    """The training script with this id in ``folder``; None when it is none. What is broken has no id."""
+    for file in likely_files(exercise, folder):
+        with suppress(ProblemError):
+            script = read_script(file)
+            if script is not None and script.card.id == exercise:
+                return script
+    return None
 
 
 def _likely_hash(exercise: str, exercises: Path | None) -> str:

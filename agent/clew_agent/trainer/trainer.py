@@ -42,12 +42,12 @@ from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.cluster import ClusterRun
 from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, StopAsked, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
-from clew_agent.trainer.first_frame import describe_attempt, quick_card
+from clew_agent.trainer.first_frame import describe_attempt, find_script, quick_card
 from clew_agent.trainer.loop import SCHEMA, Loop, measure, stopped
 from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.resuming import AttemptStart
-from clew_agent.trainer.spec_check import combine, data_name, misfits
+from clew_agent.trainer.spec_check import combine, data_name, misfits, planned_steps
 from clew_agent.trainer.time_limit import Timekeeper
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
@@ -58,9 +58,10 @@ from clew_shared.journal.history import no_tensorflow
 from clew_shared.journal.lifecycle import RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.params import Params, build, convert
+from clew_shared.params import check as check_params
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
 from clew_shared.study import is_timed
-from clew_shared.wire.messages import DisturbCluster, SetLive, Stop
+from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
 
 if TYPE_CHECKING:
     from clew_agent.catalogue.examine import AnyExercise
@@ -196,6 +197,7 @@ class _Attempt:
         self._sharing = 0
         """Replicas that are parts of this node's processor, as far as there are several."""
         self._engine: Engine | None = None
+        self._script_step = 0
         self._trained = False
         self._peers: Peers | None = None
         self._cluster: ClusterRun | None = None
@@ -219,7 +221,7 @@ class _Attempt:
 
     @property
     def _step(self) -> int:
-        return self._engine.step if self._engine is not None else 0
+        return self._engine.step if self._engine is not None else self._script_step
 
     def _run(self) -> State:
         spec, complaint = self._read_spec()
@@ -270,6 +272,8 @@ class _Attempt:
         """Why a command cannot be carried out; called in the control thread."""
         if isinstance(command, DisturbCluster):
             return self._cluster.refuses(command) if self._cluster is not None else _NO_CLUSTER
+        if isinstance(command, Pause) and self._card is not None and self._card.kind == "script":
+            return _NO_PAUSE
         if not isinstance(command, SetLive):
             return None
         specs = self._card.params if self._card is not None else ()
@@ -290,6 +294,8 @@ class _Attempt:
             raise_all(misfits(spec, card, search))
         self._go_on()
         self._recorder.put(State(state=RunState.PREPARING, step=start.step))
+        if card is not None and card.kind == "script":
+            return self._script(spec)
         roles = cluster_roles(spec)
         if roles:
             self._start_peers(1 + len(roles), roles)
@@ -442,6 +448,27 @@ class _Attempt:
         self._trained = True
         return measure(exercise.measure(setup), self._recorder, self._asked)
 
+    def _script(self, spec: RunSpec) -> State:
+        from clew_agent.trainer.script_run import run_script  # late: it needs NumPy, as no other run does so early
+
+        script = find_script(spec.exercise, self._exercises) if self._exercises is not None else None
+        if script is None:
+            text = f"The script of {spec.exercise!r} has changed since the run was started."
+            raise ProblemError(Problem("script.changed", text, "Start the run again.", spec.exercise))
+        values, problems = check_params(script.card.params, spec.params)
+        raise_all(problems)
+        planned = planned_steps(values)
+        self._trained = True
+
+        def asked(step: int) -> Stop | None:
+            self._script_step = step
+            self._time.look(step, planned)
+            for _ in self._commands.take():  # nothing but requests to end are let in (``_check``)
+                pass
+            return self._commands.stop
+
+        return run_script(script, values, spec.seed, self._folder, self._attempt, self._recorder, asked)
+
     def _asked(self) -> Stop | None:
         self._time.look()
         return self._commands.stop
@@ -511,6 +538,7 @@ def cluster_roles(spec: RunSpec) -> list[tuple[str, int]]:
 
 
 _NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster that trains.", "", "run")
+_NO_PAUSE = Problem("script.pause", "A training script cannot be paused.", "Stop it, or let it run.", "run")
 _STAGES = {
     "cluster": "TensorFlow's cluster formed",
     "peers": "All processes joined",

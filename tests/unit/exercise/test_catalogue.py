@@ -143,6 +143,61 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     assert cards["raises.py"].source == "x = 1\n\ny = x / 0\n"
 
 
+SCRIPT = '''"""A line.
+
+More of it.
+"""
+# /// clew
+# id = "line"
+#
+# [params.rate]
+# default = 0.5
+# gt = 0
+#
+# [metrics.loss]
+# better = "lower"
+# [metrics.test_loss]
+# every_step = false
+# ///
+raise SystemExit("never imported")
+'''
+
+
+def test_the_card_of_a_script_is_read_without_running_it(folder: Path) -> None:
+    (folder / "line.py").write_text(SCRIPT)
+    (folder / "clew_log.py").write_text("")
+    source = CatalogueSource(folder)
+    card = own_cards(source.get())["line.py"]
+    source.close()
+    assert (card.problem, card.kind, card.title, card.chapter) == (None, "script", "Line", "Your own")
+    assert (card.summary, card.guide) == ("A line.", "More of it.")
+    assert [(one.name, one.kind, one.gt) for one in card.params] == [("rate", "float", 0)]
+    assert [(one.name, one.per_step) for one in card.metrics] == [("loss", True), ("test_loss", False)]
+    assert [one.metrics for one in card.plots] == [("loss", "test_loss")]
+    assert own_cards(make_catalogue(folder)) == {"line.py": card}, "clew_log.py is no exercise"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('id = "line"', "id = line", "line 6: the header is not valid TOML"),
+        ('id = "line"', 'id = "A line"', "line 6: the id 'A line' needs small letters"),
+        ('id = "line"', 'name = "line"', "line 6: the header: Object contains unknown field `name`"),
+        ("default = 0.5", "default = -1.0", "line 8: the default of Rate (rate)"),
+        ("gt = 0", 'gt = "zero"', "line 10: the header: Expected `float | null`, got `str`"),
+        ("params.rate", "params.seed", "line 8: no hyperparameter can be called 'seed'"),
+        ("# [metrics.loss]", "[metrics.loss]", "line 12: the header ends with"),
+        ("raise SystemExit", "raise = SystemExit", "line 17: SyntaxError"),
+    ],
+)
+def test_a_broken_script_says_where_and_hurts_nothing_else(folder: Path, old: str, new: str, words: str) -> None:
+    (folder / "line.py").write_text(SCRIPT.replace(old, new, 1))
+    (folder / "other.py").write_text(SCRIPT.replace('"line"', '"other"'))
+    cards = own_cards(make_catalogue(folder))
+    assert words in complaint(cards["line.py"])
+    assert cards["other.py"].problem is None
+
+
 def test_a_folder_is_followed_file_by_file_and_nothing_is_waited_for(folder: Path) -> None:
     source = CatalogueSource(folder)
 

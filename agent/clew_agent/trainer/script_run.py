@@ -1,0 +1,403 @@
+"""A training script of any framework as a run: it works in a child process, and what it logs becomes the journal.
+
+The script's end of the socket is ``scripts/clew_log.py``. What it prints goes where the trainer prints. To end it, its
+next ``log`` call says so; if that does not help, it gets SIGTERM, and then it is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from clew_agent.catalogue.exercise_files import SCRIPT_LOG
+from clew_agent.catalogue.script_card import Script
+from clew_agent.node import operating_system
+from clew_agent.node.log_tail import tail
+from clew_agent.peers.messages import folder_of
+from clew_agent.peers.processes import Started, clear, note_processes
+from clew_agent.trainer.control import TimeIsUp
+from clew_agent.trainer.loop import SCHEMA, stopped
+from clew_agent.trainer.recorder import Recorder
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.process_identity import began
+from clew_shared.cards import MetricSpec
+from clew_shared.journal.events import Diverged, Evaluation, Event, Log, Points, Schema, State
+from clew_shared.journal.files import MAX_JOURNAL
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.params import Value
+from clew_shared.wire.messages import Stop
+
+_FLUSH_S = 0.1
+"""So long steps are gathered into one frame."""
+_ASK_S = 30.0
+"""A script that was asked to end gets so long for its step and its clean-up."""
+_TIME_UP_S = 5.0
+"""The same when the job is nearly over."""
+_TERM_S = 3.0
+"""So long after SIGTERM it is killed."""
+_CHUNK = 1 << 16
+_LONGEST = 1 << 16
+"""Bytes of one message: some thousand metrics."""
+_ROW_BYTES = 120
+"""What a frame takes beside its values; of a script that logs seldom each step is one."""
+_ROWS = 4096
+"""Steps in one frame at most."""
+
+
+class ScriptLog:
+    """From a script's messages to events. No clock, no process: ``feed`` and ``flush`` get the seconds since its start.
+
+    A value that cannot be recorded is left out, and a warning says so once for each metric.
+    """
+
+    def __init__(self, metrics: Sequence[MetricSpec]) -> None:
+        self._known = {metric.name: metric for metric in metrics}
+        self._stepped = [metric for metric in metrics if metric.per_step]
+        self._buffer = b""
+        self._row: dict[str, float] = {}
+        self._step = -1
+        """The step of ``_row``; -1 before the first."""
+        self._rows: list[tuple[int, list[float]]] = []
+        self._done = -1
+        """The last step in ``_rows`` or in an event."""
+        self._clock = 0.0
+        self._warned: set[tuple[str, str]] = set()
+        self._diverged: set[str] = set()
+        self._measured: dict[str, float] = {}
+        self._evaluations: list[tuple[int, dict[str, float], float]] = []
+        """Step, values and clock of what was measured and is not in an event yet."""
+        self._bytes = 0
+
+    @property
+    def steps(self) -> int:
+        """How many steps were done, by what was logged."""
+        return max(self._step, self._done) + 1
+
+    def feed(self, data: bytes, clock: float) -> Iterator[Event]:
+        """The events of more bytes of the script. Raises ``ProblemError`` for a message or a log without an end."""
+        self._buffer += data
+        *lines, self._buffer = self._buffer.split(b"\n")
+        if max(map(len, (*lines, self._buffer))) > _LONGEST:
+            text = f"The script logged a message of more than {_LONGEST // 1024} KiB at step {self.steps}."
+            raise problem("script.message", text, "Log a few numbers in each call, not whole arrays.")
+        for line in lines:
+            yield from self._message(line, clock)
+            if len(self._rows) + len(self._evaluations) >= _ROWS:
+                yield from self._complete(clock)
+
+    def flush(self, clock: float, last: bool = False) -> Iterator[Event]:
+        """What is complete; at the ``last`` call everything."""
+        if last or (self._row and len(self._row) == len(self._stepped)):
+            yield from self._end_row()
+        if last:
+            self._end_measuring(clock)
+        yield from self._complete(clock)
+
+    def _message(self, line: bytes, clock: float) -> Iterator[Event]:
+        try:
+            told = json.loads(line)
+            step, values = told["step"], dict(told["metrics"])
+        except (ValueError, TypeError, KeyError):
+            yield from self._warn("", "message", "The script sent something that is no message of clew_log.")
+            return
+        if not isinstance(step, int) or not 0 <= step < 2**53:
+            yield from self._warn("", "step", f"Step {step} is left out: steps are whole numbers from 0 on.")
+            return
+        if step > self._step:
+            yield from self._end_row()
+            self._end_measuring(clock)
+            self._step = step
+        elif step < self._step:
+            text = f"Step {step} came after step {self._step} and is left out: steps must rise."
+            yield from self._warn("", "order", text)
+            return
+        for name, raw in values.items():
+            yield from self._value(name, raw)
+
+    def _value(self, name: str, raw: object) -> Iterator[Event]:
+        spec = self._known.get(name)
+        if spec is None:
+            text = f"The script logs {name!r}, which its header does not name: add [metrics.{name}] there."
+            yield from self._warn(name, "unknown", text)
+        elif isinstance(raw, bool) or not isinstance(raw, int | float):
+            text = f"{spec.label} at step {self._step} is {raw!r}, not a number, and is left out."
+            yield from self._warn(name, "number", text)
+        elif spec.per_step and self._step <= self._done:
+            text = f"{spec.label} was logged again at step {self._step}; the first value counts."
+            yield from self._warn(name, "again", text)
+        else:
+            target = self._row if spec.per_step else self._measured
+            target[name] = value = float(raw)
+            if not math.isfinite(value) and name not in self._diverged:
+                self._diverged.add(name)
+                word: Literal["NaN", "inf", "-inf"] = "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
+                yield Diverged(metric=name, step=self._step + (not spec.per_step), value=word)
+
+    def _end_row(self) -> Iterator[Event]:
+        """The row of this step is complete, or will never be."""
+        if not self._row:
+            return
+        for spec in self._stepped:
+            if spec.name not in self._row:
+                text = (
+                    f"{spec.label} is missing at step {self._step}, so that step is left out: log it in each step, or"
+                    f" put every_step = false into [metrics.{spec.name}]."
+                )
+                yield from self._warn(spec.name, "missing", text)
+        if len(self._row) == len(self._stepped):
+            self._rows.append((self._step, [self._row[spec.name] for spec in self._stepped]))
+        self._row = {}
+
+    def _end_measuring(self, clock: float) -> None:
+        """What was measured after this step is complete."""
+        if self._measured:
+            self._evaluations.append((self._step + 1, self._measured, clock))
+            self._measured = {}
+
+    def _complete(self, clock: float) -> Iterator[Event]:
+        yield from self._points(clock)
+        for step, values, measured in self._evaluations:
+            self._count(_ROW_BYTES + sum(len(name) + 10 for name in values))
+            yield Evaluation(step=step, values=values, clock=measured)
+        self._evaluations = []
+
+    def _points(self, clock: float) -> Iterator[Event]:
+        """The rows as frames of steps without a gap. Their time is shared by all steps since the last one."""
+        if not self._rows:
+            return
+        before, began = self._done, self._clock
+        each = (clock - began) / (self._rows[-1][0] - before)
+        for stretch in _stretches(self._rows):
+            first, count = stretch[0][0], len(stretch)
+            columns = zip(*(values for _, values in stretch), strict=True)
+            self._count(_ROW_BYTES + count * sum(8 if one.dtype == "float64" else 4 for one in self._stepped))
+            yield Points(
+                schema=SCHEMA,
+                first=first,
+                count=count,
+                seconds=each * count,
+                clock=began + each * (first + count - 1 - before),
+                values=tuple(
+                    np.asarray(column, np.dtype(spec.dtype).newbyteorder("<")).tobytes()
+                    for spec, column in zip(self._stepped, columns, strict=True)
+                ),
+            )
+        self._done, self._clock, self._rows = self._rows[-1][0], clock, []
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > MAX_JOURNAL:
+            text = f"The script has logged more than {MAX_JOURNAL / 2**30:.0f} GiB by step {self.steps}."
+            raise problem("script.size", text, "Log every tenth step, or fewer metrics.")
+
+    def _warn(self, name: str, kind: str, text: str) -> Iterator[Event]:
+        if (name, kind) not in self._warned and len(self._warned) < 100:
+            self._warned.add((name, kind))
+            yield Log(text=text, level="warning", step=max(0, self._step))
+
+
+def _stretches(rows: Sequence[tuple[int, list[float]]]) -> Iterator[Sequence[tuple[int, list[float]]]]:
+    """The rows cut where a step is missing."""
+    start = 0
+    for index in range(1, len(rows) + 1):
+        if index == len(rows) or rows[index][0] != rows[index - 1][0] + 1:
+            yield rows[start:index]
+            start = index
+
+
+class ScriptProcess:
+    """The script at work, with Clew's end of its socket. Raises ``ProblemError`` when it cannot be started."""
+
+    def __init__(self, script: Script, folder: RunFolder, attempt: int, message: Mapping[str, Any]) -> None:
+        if not operating_system.POSIX:
+            text = "Training scripts run under Clew on Linux and macOS only."
+            raise problem("script.system", text, "Run it on a site, or write it as an exercise.")
+        self._folder, self._attempt = folder, attempt
+        self._closed = False
+        self.socket, theirs = socket.socketpair()
+        python = str(Path(script.python).expanduser()) if script.python else sys.executable
+        paths = [str(SCRIPT_LOG.parent), os.environ.get("PYTHONPATH", "")]
+        log, number = SCRIPT_LOG.stem, theirs.fileno()
+        try:
+            self._child = subprocess.Popen(
+                [python, str(script.path)],
+                stdin=subprocess.DEVNULL,
+                cwd=script.path.parent,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+                    f"{log.upper()}_FD": str(number),
+                },
+                pass_fds=[number],
+                **operating_system.own_session(),
+            )
+        except OSError as error:
+            self.socket.close()
+            text = f"{python} cannot be started: {error.strerror or error}."
+            raise problem("script.python", text, "Correct python in the script's header.", script.card.file) from None
+        finally:
+            theirs.close()
+        self._note()
+        with suppress(OSError):  # it may have ended already
+            self.socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def _note(self) -> None:
+        """Let the guard know what to end should this process die."""
+        with suppress(OSError):
+            folder_of(self._folder).mkdir(mode=0o700, exist_ok=True)
+            found = Started(pid=self._child.pid, began=began(self._child.pid), local=True)
+            note_processes(self._folder, self._attempt, [found])
+
+    def receive(self, seconds: float) -> bytes:
+        """What it has sent, after ``seconds`` at most; nothing when there is none."""
+        if self._closed:
+            time.sleep(seconds)
+        elif select.select([self.socket], [], [], seconds)[0]:
+            with suppress(OSError):
+                data = self.socket.recv(_CHUNK, socket.MSG_DONTWAIT)
+                self._closed = not data
+                return data
+        return b""
+
+    def exit_code(self) -> int | None:
+        """None while it works."""
+        return self._child.poll()
+
+    def ask(self) -> None:
+        """Let its next ``log`` say that it should end."""
+        with suppress(OSError):
+            self.socket.send(b"stop\n", socket.MSG_DONTWAIT)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._child.terminate()
+
+    def kill(self) -> None:
+        """End it and what it has started, by force."""
+        operating_system.kill_session(self._child)
+
+    def close(self) -> None:
+        """Leave nothing of it: no process, no socket, no note for the guard."""
+        self.kill()
+        self._child.wait()
+        self.socket.close()
+        clear(self._folder, self._attempt)
+        with suppress(OSError):
+            folder_of(self._folder).rmdir()
+
+
+def run_script(
+    script: Script,
+    values: Mapping[str, Value],
+    seed: int,
+    folder: RunFolder,
+    attempt: int,
+    recorder: Recorder,
+    asked: Callable[[int], Stop | None],
+) -> State:
+    """Run the script to its end, or until it is ``asked`` (with its step) to end; returns the run's last state.
+
+    Raises ``ProblemError`` when it cannot be started, or the disk refuses.
+    """
+    files = folder.path / "artifacts"
+    files.mkdir(exist_ok=True)
+    message = {"params": dict(values), "seed": seed, "folder": str(files)}
+    steps = values.get("steps")
+    recorder.put(Schema(id=SCHEMA, metrics=script.card.metrics, steps=steps if isinstance(steps, int) else 0))
+    process = ScriptProcess(script, folder, attempt, message)
+    try:
+        return _Follower(process, ScriptLog(script.card.metrics), recorder, asked).run(script.path.name, folder.log)
+    finally:
+        process.close()
+        with suppress(OSError):
+            files.rmdir()  # when the script has written nothing
+
+
+class _Follower:
+    """Between a script and its journal, until it ends."""
+
+    def __init__(
+        self, process: ScriptProcess, log: ScriptLog, recorder: Recorder, asked: Callable[[int], Stop | None]
+    ) -> None:
+        self._process = process
+        self._log = log
+        self._recorder = recorder
+        self._asked = asked
+        self._began = time.monotonic()
+        self._stop: Stop | None = None
+        self._limits: list[tuple[float, Callable[[], None]]] = []
+        """What is done to a script that does not end, and when."""
+
+    def run(self, name: str, log: Path) -> State:
+        """Follow it; the last state."""
+        self._recorder.put(State(state=RunState.RUNNING))
+        flushed = 0.0
+        while True:
+            ended = self._process.exit_code() is not None  # asked before reading: then nothing comes after
+            data = self._process.receive(0.0 if ended else _FLUSH_S / 2)
+            self._put(self._log.feed(data, self._clock))
+            if ended and not data:
+                break
+            if self._clock - flushed > _FLUSH_S:
+                flushed = self._clock
+                self._put(self._log.flush(flushed))
+            self._recorder.wait_for_disk(lambda: self._stop is not None)
+            self._obey()
+        self._put(self._log.flush(self._clock, last=True))
+        return self._last_state(name, log)
+
+    @property
+    def _clock(self) -> float:
+        return time.monotonic() - self._began
+
+    def _put(self, events: Iterator[Event]) -> None:
+        for event in events:
+            self._recorder.put(event)
+
+    def _obey(self) -> None:
+        """Ask the script to end when somebody wants that, and insist."""
+        command = self._asked(self._log.steps)
+        if command is not None and self._stop is None:
+            self._stop, now = command, self._clock
+            self._process.ask()
+            grace = 0.0 if command.now else _TIME_UP_S if isinstance(command, TimeIsUp) else _ASK_S
+            self._limits = [(now + grace, self._process.terminate), (now + grace + _TERM_S, self._kill)]
+        while self._limits and self._clock >= self._limits[0][0]:
+            self._limits.pop(0)[1]()
+
+    def _kill(self) -> None:
+        self._recorder.put(Log(text="The script did not end when it was asked to, and was killed.", level="warning"))
+        self._process.kill()
+
+    def _last_state(self, name: str, log: Path) -> State:
+        code, steps = self._process.exit_code() or 0, self._log.steps
+        if self._stop is not None:
+            return stopped(self._stop, steps)
+        if code:
+            raise ProblemError(failure(name, code, tail(log), steps))
+        if not steps:
+            text = f"{name} logged nothing: call clew_log.log(step, loss=…) in each step."
+            self._recorder.put(Log(text=text, level="warning"))
+        return State(state=RunState.FINISHED, step=steps)
+
+
+def failure(name: str, code: int, printed: str, step: int) -> Problem:
+    """Why a script failed: the last line that it printed, which of an exception is its name and words."""
+    signal = operating_system.signal_name(code)
+    last = printed.strip().rpartition("\n")[2].rstrip(".")
+    how = f"was ended by {signal}" if signal else f"ended with exit code {code}"
+    text = f"{name} {how} at step {step}" + (f": {last}." if last else ".")
+    return Problem("script.failed", text, "The whole traceback is in log.txt.", "log.txt")
