@@ -334,8 +334,7 @@ def test_a_sweep_of_24_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
     before = finished()
     assert 8 <= len(before) < 24, "it was killed half-way"
 
-    dialog = sweep_dialog(student)
-    dialog.go_on.click()
+    student.window.run_view.sweep.go_on.click()
     student.until(lambda: len(finished()) == 24, RUN_S)
     student.until(lambda: all(isinstance(run, RunModel) and run.complete for run in scope.runs()), RUN_S)
     runs = [run for run in scope.runs() if isinstance(run, RunModel)]

@@ -420,7 +420,8 @@ def test_the_read_out_keeps_off_the_curves_also_away_from_its_line(empty: Conver
     artist = empty.canvas.artist
     box = ReadBox()._place(artist, artist.frames[0].column(1900), 200, 60)
     assert box is not None
-    assert box.covers(np.concatenate([artist.points_of(0), artist.points_of(1)])) == 0, "at the left, where no run has begun"
+    covered = box.covers(np.concatenate([artist.points_of(0), artist.points_of(1)]))
+    assert covered == 0, "at the left, where no run has begun"
 
 
 def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:
