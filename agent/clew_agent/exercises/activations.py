@@ -7,6 +7,7 @@ from typing import Annotated
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
+from clew_agent.training.judging import ACCURACY, ACCURACY_PLOT, LOSS, TEST_ACCURACY, VALIDATION_ACCURACY
 from clew_agent.training.layers import (
     Activation,
     correct,
@@ -104,21 +105,22 @@ class Activations(Exercise[ActivationsSettings]):
     guide = GUIDE
     Settings = ActivationsSettings
     datasets = ("mnist", "digits")
-    earlier_hashes = ("09dab9570d0de05bbda7aeb81758314def77938f580c55d0b557950034d1d2ba",)
+    earlier_hashes = (
+        "09dab9570d0de05bbda7aeb81758314def77938f580c55d0b557950034d1d2ba",
+        "61aa58c98d8dbc5996593c3a560f57f2b6ea99ae9f5b9fac7cd4abc35e4e91c8",
+    )
     jit = True
     metrics = (
-        MetricSpec(name="loss", label="Training loss", better="lower"),
-        MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
+        LOSS,
+        ACCURACY,
         MetricSpec(name="layer1_gradient", label="First layer's gradient norm"),
         MetricSpec(name="output1_gradient", label="Last layer's gradient norm"),
-        MetricSpec(
-            name="validation_accuracy", label="Validation accuracy", per_step=False, better="higher", format="percent"
-        ),
-        MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
+        VALIDATION_ACCURACY,
+        TEST_ACCURACY,
     )
     plots = (
         PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
-        PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
+        ACCURACY_PLOT,
         PlotSpec(id="gradients", title="Gradient norms", metrics=("layer1_gradient", "output1_gradient"), log=True),
     )
     pictures = (Bars("gradients", "Gradient norm of each layer", log=True),)

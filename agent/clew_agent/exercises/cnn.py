@@ -8,10 +8,11 @@ import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.images import around_grey, augment, mistakes
+from clew_agent.training.judging import CLASSIFICATION_METRICS, CLASSIFICATION_PLOTS
 from clew_agent.training.layers import BatchNorm, correct, cross_entropy, dropout
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
+from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, Preset, RaceSpec
 from clew_shared.params import Knob
 
 GUIDE = """\
@@ -99,20 +100,8 @@ class Cnn(Exercise[CnnSettings]):
         "9855427806de386ab6d942154e184662e7b4f08c40578b35ee151b99710d6d87",
         "1f938a9a9194666d29048b2ebf31eaa9aee25ab64d915cda72fae6545ced17fc",
     )
-    metrics = (
-        MetricSpec(name="loss", label="Training loss", better="lower"),
-        MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
-        MetricSpec(name="validation_loss", label="Validation loss", per_step=False, better="lower"),
-        MetricSpec(
-            name="validation_accuracy", label="Validation accuracy", per_step=False, better="higher", format="percent"
-        ),
-        MetricSpec(name="test_loss", label="Test loss", per_step=False, better="lower"),
-        MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
-    )
-    plots = (
-        PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss"), log=True),
-        PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
-    )
+    metrics = CLASSIFICATION_METRICS
+    plots = CLASSIFICATION_PLOTS
     pictures = (
         ImageGrid("filters", "First filters", columns=8),
         Gallery("mistakes", "Wrong answers"),

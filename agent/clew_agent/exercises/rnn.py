@@ -8,6 +8,7 @@ from typing import Annotated
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
+from clew_agent.training.judging import ACCURACY, ACCURACY_PLOT, LOSS, TEST_ACCURACY, VALIDATION_ACCURACY
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
@@ -87,20 +88,21 @@ class Rnn(Exercise[RnnSettings]):
     guide = GUIDE
     Settings = RnnSettings
     datasets = ("mnist", "digits")
-    earlier_hashes = ("14e9010dc1a2b2b0d808b3c6551ec2fc8c11ba5c5b849d0b538378424db06b73",)
+    earlier_hashes = (
+        "14e9010dc1a2b2b0d808b3c6551ec2fc8c11ba5c5b849d0b538378424db06b73",
+        "eeb7735b8ba160faa5a31d641bb28da4716208392dc302d62c8f327f8a5297e8",
+    )
     jit = False
     metrics = (
-        MetricSpec(name="loss", label="Training loss", better="lower"),
-        MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
+        LOSS,
+        ACCURACY,
         MetricSpec(name="rnn_gradient", label="Gradient norm"),
-        MetricSpec(
-            name="validation_accuracy", label="Validation accuracy", per_step=False, better="higher", format="percent"
-        ),
-        MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
+        VALIDATION_ACCURACY,
+        TEST_ACCURACY,
     )
     plots = (
         PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
-        PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
+        ACCURACY_PLOT,
         PlotSpec(id="gradient", title="Gradient norm", metrics=("rnn_gradient",), log=True),
     )
     pictures = (Bars("gradients", "Gradient norm of the state after each row", log=True),)

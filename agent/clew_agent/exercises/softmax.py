@@ -6,10 +6,11 @@ import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.images import around_grey, as_images, mistakes
+from clew_agent.training.judging import CLASSIFICATION_METRICS, CLASSIFICATION_PLOTS
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
+from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, Preset, RaceSpec
 
 GUIDE = """\
 ## Train a single layer and beat 90.79 %
@@ -83,20 +84,8 @@ class Softmax(Exercise[SoftmaxSettings]):
         "9c6ff7f94d8fe05e25988ca9fd593578c1426f67564db2658aa0d64a9fb803bc",
         "1a6da8237d29ed74f31923e68a54aca76ce06c8f5647c24f0d32996b526c30a2",
     )
-    metrics = (
-        MetricSpec(name="loss", label="Training loss", better="lower"),
-        MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
-        MetricSpec(name="validation_loss", label="Validation loss", per_step=False, better="lower"),
-        MetricSpec(
-            name="validation_accuracy", label="Validation accuracy", per_step=False, better="higher", format="percent"
-        ),
-        MetricSpec(name="test_loss", label="Test loss", per_step=False, better="lower"),
-        MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
-    )
-    plots = (
-        PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss"), log=True),
-        PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
-    )
+    metrics = CLASSIFICATION_METRICS
+    plots = CLASSIFICATION_PLOTS
     pictures = (
         ImageGrid("weights", "Weights of each digit", columns=5),
         Gallery("mistakes", "Wrong answers"),

@@ -7,7 +7,15 @@ from typing import Annotated
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.judging import answers, summarize_answers
+from clew_agent.training.judging import (
+    ACCURACY,
+    ACCURACY_PLOT,
+    LOSS,
+    TEST_ACCURACY,
+    VALIDATION_ACCURACY,
+    answers,
+    summarize_answers,
+)
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
@@ -120,12 +128,10 @@ class Transfer(Exercise[TransferSettings]):
     )
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     metrics = (
-        MetricSpec(name="loss", label="Training loss", better="lower"),
-        MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
-        MetricSpec(
-            name="validation_accuracy", label="Validation accuracy", per_step=False, better="higher", format="percent"
-        ),
-        MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
+        LOSS,
+        ACCURACY,
+        VALIDATION_ACCURACY,
+        TEST_ACCURACY,
         MetricSpec(name="test_precision", label="Test precision", per_step=False, better="higher", format="percent"),
         MetricSpec(name="test_recall", label="Test recall", per_step=False, better="higher", format="percent"),
         MetricSpec(name="test_f_score", label="Test F-score", per_step=False, better="higher", format="percent"),
@@ -140,7 +146,7 @@ class Transfer(Exercise[TransferSettings]):
     )
     plots = (
         PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
-        PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
+        ACCURACY_PLOT,
         PlotSpec(id="given", title="Coverage", metrics=("test_coverage", "test_given_accuracy"), format="percent"),
     )
     pictures = (ConfusionMatrix("confusion", "Confusion of test images"),)

@@ -1,4 +1,4 @@
-"""Judging answers by more than their share of right ones: precision, recall, F-score and coverage of one set.
+"""Judging answers: the metrics of classification, and precision, recall, F-score and coverage of one set.
 
 Each comes as a pair: values per sample for ``Model.evaluate``, and a function for ``Model.summarize``. What cannot be
 computed because nothing was flagged or asked for is 0, as in scikit-learn.
@@ -12,7 +12,24 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_shared.cards import MetricSpec, PlotSpec
+
 Means = Mapping[str, npt.NDArray[np.float64]]
+
+LOSS = MetricSpec(name="loss", label="Training loss", better="lower")
+ACCURACY = MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent")
+VALIDATION_LOSS = MetricSpec(name="validation_loss", label="Validation loss", per_step=False, better="lower")
+VALIDATION_ACCURACY = MetricSpec(
+    name="validation_accuracy", label="Validation accuracy", per_step=False, better="higher", format="percent"
+)
+TEST_LOSS = MetricSpec(name="test_loss", label="Test loss", per_step=False, better="lower")
+TEST_ACCURACY = MetricSpec(
+    name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"
+)
+CLASSIFICATION_METRICS = (LOSS, ACCURACY, VALIDATION_LOSS, VALIDATION_ACCURACY, TEST_LOSS, TEST_ACCURACY)
+"""What exercises that tell classes apart record; the names are those that their evaluation sets give."""
+ACCURACY_PLOT = PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent")
+CLASSIFICATION_PLOTS = (PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss"), log=True), ACCURACY_PLOT)
 
 
 def flags(flagged: tf.Tensor, positive: tf.Tensor) -> dict[str, tf.Tensor]:
