@@ -254,7 +254,7 @@ def test_the_hybrid_trains_as_one_device_does_and_sends_less(small_digits: DataS
 
 def test_the_hybrid_sends_less_where_dense_layers_have_most_weights() -> None:
     """Two devices, 28 by 28 pixels: 13,248 weights in convolutions, 7 * 7 * 32 features into 100 columns."""
-    network = hybrid.HybridNetwork([CPU] * 2, hybrid.initial_weights(28, 100, 1, 10, 1))
+    network = hybrid.HybridNetwork([CPU] * 2, hybrid.initial_weights((28, 28, 1), 100, 1, 10, 1))
     convolutions, dense = 25 * 16 + 16 + 25 * 16 * 32 + 32, 1568 * 100 + 100 + 100 * 10 + 10
     assert network.sent_bytes(8) == (4 * (convolutions + 8 * (1568 + 10)), 4 * (convolutions + dense))
 

@@ -260,9 +260,8 @@ class ModelParallel(Measurement[ModelParallelSettings]):
             text = f"A batch of {chosen.batch_size} cannot be shared out among {len(places)} devices."
             raise problem("hybrid.batch", text, f"Take at least {len(places)} images.", "batch_size")
         data = setup.require_data()
-        side = round(data.train.x.shape[1] ** 0.5)
-        weights = hybrid.initial_weights(side, chosen.width, chosen.layers, data.classes, setup.seed)
-        batches = image_batches(setup, side)
+        weights = hybrid.initial_weights(data.image_shape, chosen.width, chosen.layers, data.classes, setup.seed)
+        batches = image_batches(setup)
         alone = HybridNetwork(devices[:1], weights)
         losses, whole = yield from train_hybrid(alone, batches, True, chosen.learning_rate)
         for step, together in enumerate((True, False), 1):
@@ -393,14 +392,14 @@ def make_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
     return found
 
 
-def image_batches(setup: Setup[ModelParallelSettings], side: int) -> list[SampleBatch]:
-    """One for each step, with ``x`` [samples, side, side, 1]."""
+def image_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
+    """One for each step, with ``x`` [samples, height, width, channels]."""
     data, chosen = setup.require_data(), setup.settings
     generator = np.random.default_rng([setup.seed, 1])
     found = []
     for _ in range(chosen.steps):
         index = generator.integers(len(data.train), size=chosen.batch_size)
-        x = np.asarray(data.train.x[index], np.float32).reshape(-1, side, side, 1)
+        x = np.asarray(data.train.x[index], np.float32).reshape(-1, *data.image_shape)
         found.append(SampleBatch(x, np.asarray(data.train.y[index], np.int32)))
     return found
 

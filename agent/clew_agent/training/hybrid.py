@@ -43,18 +43,18 @@ class HybridWeights(NamedTuple):
     scores: Weights
 
 
-def initial_weights(side: int, width: int, layers: int, classes: int, seed: int) -> HybridWeights:
-    """Weights for grey images of ``side`` by ``side`` pixels (LeCun et al., "Efficient BackProp", 1998)."""
+def initial_weights(shape: tuple[int, int, int], width: int, layers: int, classes: int, seed: int) -> HybridWeights:
+    """Weights for images of ``shape`` (height, width, channels) (LeCun et al., "Efficient BackProp", 1998)."""
     generator = np.random.default_rng(seed)
 
-    def layer(*shape: int) -> Weights:
-        inputs = int(np.prod(shape[:-1]))
-        drawn = generator.normal(0, inputs**-0.5, shape).astype(np.float32)
-        return [drawn, np.zeros(shape[-1], np.float32)]
+    def layer(*sizes: int) -> Weights:
+        inputs = int(np.prod(sizes[:-1]))
+        drawn = generator.normal(0, inputs**-0.5, sizes).astype(np.float32)
+        return [drawn, np.zeros(sizes[-1], np.float32)]
 
-    kernels = zip((1, *CHANNELS), CHANNELS, strict=False)
+    kernels = zip((shape[2], *CHANNELS), CHANNELS, strict=False)
     convolutions = [one for before, after in kernels for one in layer(_KERNEL, _KERNEL, before, after)]
-    features = (-(-side // 4)) ** 2 * CHANNELS[-1]
+    features = -(-shape[0] // 4) * -(-shape[1] // 4) * CHANNELS[-1]
     hidden = [one for number in range(layers) for one in layer(width if number else features, width)]
     return HybridWeights(convolutions, hidden, layer(width, classes))
 
@@ -122,7 +122,7 @@ class Part:
 
 
 def _convolve(variables: Variables, images: tf.Tensor) -> tf.Tensor:
-    """Features [samples, features] of ``images`` [samples, side, side, 1]."""
+    """Features [samples, features] of ``images`` [samples, height, width, channels]."""
     for kernel, offset in zip(variables[::2], variables[1::2], strict=True):
         images = tf.tanh(tf.nn.conv2d(images, kernel, 1, "SAME") + offset)
         images = tf.nn.avg_pool2d(images, 2, 2, "SAME")
