@@ -68,8 +68,7 @@ def _run(options: argparse.Namespace) -> int:
     show.close()
     code = exit_code_for(fold)
     if code == BAD_INPUT:
-        folder.path.mkdir(exist_ok=True)  # an empty folder that the user had made stays
-        _remove_empty(made)
+        remove_refused(prepared, made)
         if options.json:
             _print_json({"problems": [fold.problem]})
     elif options.json:
@@ -77,6 +76,19 @@ def _run(options: argparse.Namespace) -> int:
     elif not options.quiet:
         print(f"{fold.state} after {fold.step} steps: {folder.path}")
     return code
+
+
+def make_run(spec: Path, out: Path, exercises: Path | None) -> tuple[Prepared, list[Path]]:
+    """Make the folder of a new run; also the folders that did not exist before. Raises ``ProblemError`` with all that
+    keeps the run from starting; then nothing is made."""
+    prepared = _prepare(spec, out, exercises)
+    return prepared, _make_folder(prepared)
+
+
+def remove_refused(prepared: Prepared, made: Sequence[Path]) -> None:
+    """Leave nothing of a run whose trainer refused it; an empty folder that the user had made stays."""
+    prepared.folder.path.mkdir(exist_ok=True)
+    _remove_empty(made)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,6 +13,7 @@ from clew_shared.base.terminal import replace_missing_characters
 
 _COMMANDS = {
     "run": ("clew_agent.cli.headless", "run", "train a run spec here, without a window"),
+    "runs": ("clew_agent.cli.runs", "runs", "train several run specs one after the other (used by clew)"),
     "catalogue": ("clew_agent.cli.catalogue", "catalogue", "list the exercises, their presets and hyperparameters"),
     "data": ("clew_agent.cli.data", "data", "check a data set or a file of data"),
     "replay": ("clew_agent.cli.replay", "replay", "print the events of a run as JSON lines"),

@@ -78,11 +78,15 @@ def main(argv: Sequence[str]) -> int:
 
 
 def watch_headless(
-    folder: RunFolder, attempt: int, exercises: Path | None = None, on_wait: Callable[[], None] = lambda: None
+    folder: RunFolder,
+    attempt: int,
+    exercises: Path | None = None,
+    on_wait: Callable[[], None] = lambda: None,
+    start: StartTrainer | None = None,
 ) -> RunFold:
     """As ``watch``; a refused attempt is told on standard error and leaves nothing behind."""
     size = folder.log.stat().st_size if folder.log.exists() else 0
-    fold = watch(folder, attempt, exercises, on_wait)
+    fold = watch(folder, attempt, exercises, on_wait, start)
     if fold.problem is not None:
         print(f"clew-agent run: {fold.problem}", file=sys.stderr)
     if exit_code_for(fold) == BAD_INPUT:

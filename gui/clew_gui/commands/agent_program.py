@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Protocol, Self
 
 import msgspec
 import psutil
 
 from clew_gui.targets import local_agent
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem, raise_all
+from clew_shared.base.problem import problem
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import decode, load_builtin
+from clew_shared.wire.turns import RunEnded, RunWanted
 
-_DATA_S = 30
-"""Bound on reading one file, on a slow network disk."""
 _CATALOGUE_S = 300
 """Bound on importing all exercise files in children; TensorFlow takes seconds, on a cold network disk half a minute."""
 
@@ -50,21 +52,6 @@ def agent_command(places: Places, *words: str) -> list[str]:
     return [*local_agent.agent_program(places), *words]
 
 
-def check_data(places: Places, data: str) -> None:
-    """Look into a file of data as a run would, before TensorFlow is loaded for one. A name is left to the run, and so
-    is a file that takes too long.
-
-    Raises ``ProblemError`` with what is wrong with the file, or when no Python with TensorFlow is known.
-    """
-    if not Path(data).is_absolute():
-        return
-    command = local_agent.data_command(places, Path(data))
-    with suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_DATA_S, check=False)
-        found = local_agent.data_problem(done.stdout)
-        raise_all([found] if found is not None else [])
-
-
 # --- Program ----------------------------------------------------------------------------------------------------------
 # The agent as a program of its own: started, watched, asked to stop, killed. What depends on the system is here.
 
@@ -76,21 +63,44 @@ _SEAL_WAIT_S = 3.0
 _TAIL_BYTES = 16 * 1024
 
 
+class Agent(Protocol):
+    """What is asked of an agent that does a run, in a ``with`` statement."""
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait at most so long for the end of the run; its exit status, None while it goes on."""
+
+    def ask_to_stop(self) -> None:
+        """As Ctrl+C."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+    def output(self) -> str:
+        """What it said last."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(self, *_: object) -> None:
+        """Make sure that the run has ended."""
+
+
 class AgentProgram:
     """``python -m clew_agent …`` with its output in a temporary file, in a session of its own.
 
     Ctrl+C in the terminal reaches only Clew, which then passes it on: the agent is never interrupted twice by one key.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], asked: bool = False) -> None:
+        """``asked``: it reads from a pipe what to do, and writes its answers into another."""
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this object, see close
         own_group = 0 if _POSIX else int(getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0))
         try:
             self._process = subprocess.Popen(
                 list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=subprocess.STDOUT,
+                stdin=subprocess.PIPE if asked else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if asked else self._output,
+                stderr=self._output,
                 start_new_session=_POSIX,
                 creationflags=own_group,
             )
@@ -141,11 +151,89 @@ class AgentProgram:
             self.kill()
         self._output.close()
 
-    def __enter__(self) -> AgentProgram:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class AgentTurns(AgentProgram):
+    """``clew-agent runs``: an agent that does runs one after the other and imports TensorFlow once."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        super().__init__(command, asked=True)
+        self._answers: queue.SimpleQueue[RunEnded | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, name="clew-agent-answers", daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            self._answers.put(msgspec.json.decode(line, type=RunEnded))
+        self._answers.put(None)  # it has ended
+
+    def ask(self, wanted: RunWanted) -> None:
+        """Have it do a run. One that has ended is not told: ``answer`` says so."""
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.write(msgspec.json.encode(wanted) + b"\n")
+                self._process.stdin.flush()
+
+    def answer(self, seconds: float) -> RunEnded | None:
+        """How the run ended, None while it goes on."""
+        try:
+            ended = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if ended is None:
+            self._answers.put(None)  # for the next one who asks
+            return RunEnded(self.wait(_KILL_WAIT_S) or 1, self.output())
+        return ended
+
+    def close(self) -> None:
+        """Let it end: it has no run to do. What goes on with one is killed."""
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        self.wait(_SEAL_WAIT_S)
+        super().close()
+        self._reader.join(_KILL_WAIT_S)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+class Turn:
+    """One run of such an agent, with the ways of an ``AgentProgram`` that does one run."""
+
+    def __init__(self, agent: AgentTurns, wanted: RunWanted) -> None:
+        self._agent, self._wanted = agent, wanted
+        self._ended: RunEnded | None = None
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait at most so long for the end of the run; its exit status, None while it goes on."""
+        if self._ended is None:
+            self._ended = self._agent.answer(seconds)
+        return self._ended.code if self._ended is not None else None
+
+    def ask_to_stop(self) -> None:
+        """As Ctrl+C: it stops the run that goes on, no later one."""
+        self._agent.ask_to_stop()
+
+    def kill(self) -> None:
+        """End the agent at once, with the run."""
+        self._agent.kill()
+
+    def output(self) -> str:
+        """Why it was refused or failed."""
+        return self._ended.problem if self._ended is not None else ""
+
+    def __enter__(self) -> Self:
+        self._agent.ask(self._wanted)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._ended is None:
+            self._agent.kill()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import os
 import pickle
 import resource
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,10 +51,12 @@ from clew_shared.wire.messages import (
     Unpause,
     Welcome,
 )
+from clew_shared.wire.turns import RunEnded, RunWanted
 from tests.integration.agent_runs import (
     LIMIT_S,
     LONG,
     agent,
+    command,
     end,
     events,
     json_line,
@@ -156,6 +159,27 @@ def test_a_measurement_of_somebody_elses_is_journaled(tmp_path: Path) -> None:
     assert read_run(tmp_path / "run").series["time"].y.tolist() == [0.0, 1.0, 4.0, 9.0]
     assert "imported" in (tmp_path / "run" / "log.txt").read_text()
     assert verify_run(tmp_path / "run").findings == ()
+
+
+def test_several_runs_are_copies_of_one_process_which_imports_tensorflow_once(tmp_path: Path) -> None:
+    lines = []
+    for steps in (5, 0, 6):
+        (tmp_path / f"{steps}").mkdir()
+        spec = write_spec(tmp_path / f"{steps}", "linear-regression", params={"steps": steps})
+        lines.append(msgspec.json.encode(RunWanted(str(spec), str(tmp_path / f"run{steps}"))))
+    asked = b"\n".join(lines) + b"\n"
+    told = os.environ | {"PYTHONPROFILEIMPORTTIME": "1"}
+    done = subprocess.run(command("runs"), input=asked, capture_output=True, timeout=LIMIT_S, check=False, env=told)
+    answers = [msgspec.json.decode(line, type=RunEnded) for line in done.stdout.splitlines()]
+    assert [one.code for one in answers] == [0, 2, 0], done.stderr
+    assert "at least 1, got 0" in answers[1].problem
+    assert not (tmp_path / "run0").exists()
+    for steps in (5, 6):
+        assert read_run(tmp_path / f"run{steps}").fold.step == steps
+        imports = (tmp_path / f"run{steps}" / "log.txt").read_text()
+        assert "clew_agent.exercises.linear_regression" in imports, "what a trainer imports is told here"
+        assert "tensorflow.python.framework.ops" not in imports
+        assert verify_run(tmp_path / f"run{steps}").findings == ()
 
 
 def test_vectorize_runs_on_the_devices_that_it_is_given(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.commands.output.study_tables import StudyResult, scaling_of
+from clew_gui.commands.run import run as run_command
 from clew_gui.commands.run import study as command
 from clew_gui.commands.run.run import RunOutcome
 from clew_shared.cards import ExerciseCard, Preset
@@ -97,7 +98,30 @@ class Trainer:
 def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
     stand_in = Trainer()
     monkeypatch.setattr(command, "run_outcome", stand_in)
+    monkeypatch.setattr(command, "check_data", lambda _places, _data: None)
     return stand_in
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("words", [["run"], ["sweep", "--over", "learning_rate=0.1, 0.2"]], ids=["run", "sweep"])
+def test_a_file_that_is_no_data_set_is_refused_before_the_agent_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    def begun(*_: object) -> None:
+        raise AssertionError
+
+    junk = tmp_path / "junk.npz"
+    junk.write_text("a letter")
+    monkeypatch.setattr(run_command, "follow", begun)
+    assert main([words[0], "softmax", *words[1:], "--data", str(junk)]) == 2
+    assert "is not a data set that Clew can read." in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("home")
+def test_a_sampler_that_needs_results_is_refused_on_a_site(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["linear-regression", "--over", "learning_rate=0.01 to 1 log", "--method", "tpe", "--count", "3"]
+    assert main(["sweep", *asked, "--site", "anywhere"]) == 2
+    assert "Take the method random on a site, or run it on this computer." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("home")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.base.student import signed
 from clew_gui.commands.agent_program import (
+    Agent,
     AgentProgram,
+    AgentTurns,
+    Turn,
     agent_command,
     cards,
-    check_data,
     stop_requests,
     temporary_file,
 )
@@ -24,7 +28,9 @@ from clew_gui.commands.output.result import exit_status, result_lines, title, wo
 from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
 from clew_gui.commands.run.follow import Follower
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
+from clew_gui.targets import local_agent
 from clew_gui.targets.target import LocalTarget
+from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.files import attempts, is_mirror
@@ -32,8 +38,11 @@ from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import summary
 from clew_shared.spec import RunSpec, read_spec, to_toml
+from clew_shared.wire.turns import RunWanted
 
 _POLL_S = 0.05
+_DATA_S = 30
+"""Bound on reading one file, on a slow network disk."""
 _STOP_NOTES = (
     "",
     "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
@@ -96,15 +105,22 @@ def run_outcome(
     heading: str,
     as_json: bool = False,
     exercises: str | None = None,
+    turns: AgentTurns | None = None,
 ) -> RunOutcome:
-    """Run ``spec`` in ``folder`` under this heading, and follow it to its end."""
-    own = _own_exercises(exercises)
+    """Run ``spec`` in ``folder`` under this heading, and follow it to its end; by the agent of ``turns``, which has
+    imported TensorFlow for the run before, or by one of its own."""
     with temporary_file("spec.toml", to_toml(signed(shell.places, spec))) as path:
-        command = agent_command(shell.places, "run", str(path), "--out", str(folder), "--quiet", *own)
-        return follow(shell, command, folder, card, heading, as_json)
+        words = ("run", str(path), "--out", str(folder), "--quiet", *own_exercises(exercises))
+        command = agent_command(shell.places, *words)
+
+        def begin() -> Agent:
+            return AgentProgram(command) if turns is None else Turn(turns, RunWanted(str(path), str(folder)))
+
+        return follow(shell, begin, folder, card, heading, as_json)
 
 
-def _own_exercises(folder: str | None) -> tuple[str, ...]:
+def own_exercises(folder: str | None) -> tuple[str, ...]:
+    """The agent's flag for a folder of own exercises."""
     return ("--exercises", str(Path(folder).expanduser().absolute())) if folder else ()
 
 
@@ -131,9 +147,9 @@ def resume(shell: CommandContext, argv: Sequence[str]) -> int:
     raise_all([*count("devices", options.devices)[1], *count("nodes", options.allocation_nodes)[1]])
     changes = {"--strategy": options.strategy, "--devices": options.devices, "--nodes": options.allocation_nodes}
     spread = [word for flag, value in changes.items() if value for word in (flag, value)]
-    words = ("run", "--resume", str(folder), "--quiet", *spread, *_own_exercises(options.exercises))
+    words = ("run", "--resume", str(folder), "--quiet", *spread, *own_exercises(options.exercises))
     command = agent_command(shell.places, *words)
-    outcome = follow(shell, command, folder, card, title(spec, card), options.json)
+    outcome = follow(shell, lambda: AgentProgram(command), folder, card, title(spec, card), options.json)
     return conclude(shell, outcome, folder, card, options.json)
 
 
@@ -152,14 +168,19 @@ def _resume_parser() -> Parser:
 
 
 def follow(
-    shell: CommandContext, command: Sequence[str], folder: Path, card: ExerciseCard | None, heading: str, as_json: bool
+    shell: CommandContext,
+    begin: Callable[[], Agent],
+    folder: Path,
+    card: ExerciseCard | None,
+    heading: str,
+    as_json: bool,
 ) -> RunOutcome:
-    """Start the agent's ``command``, show the run in ``folder`` while it lasts, pass on Ctrl+C."""
+    """Start the agent with ``begin``, show the run in ``folder`` while it lasts, pass on Ctrl+C."""
     behind = max(RunFolder(folder).attempts(), default=0)
     display = choose_display(shell.console(err=as_json), card, heading, behind)
     refused = False
     try:
-        with stop_requests() as stops, AgentProgram(command) as agent, Follower(folder) as follower:
+        with stop_requests() as stops, begin() as agent, Follower(folder) as follower:
             asked = 0
             code = None
             while code is None:
@@ -175,7 +196,7 @@ def follow(
         display.close(discard=refused)
 
 
-def _pass_on(agent: AgentProgram, asked: int) -> None:
+def _pass_on(agent: Agent, asked: int) -> None:
     """The first three requests are the agent's own business, the fourth is for one that does not answer."""
     if asked < _KILL_AFTER:
         agent.ask_to_stop()
@@ -205,6 +226,22 @@ def refusal(output: str) -> str:
     first, _, rest = output.partition(": ")
     words = rest if first.startswith("clew-agent") else output
     return as_flags(words) or "The agent refused the run and gave no reason."
+
+
+def check_data(places: Places, data: str) -> None:
+    """Look into a file of data as a run would, before TensorFlow is loaded for one. A name is left to the run, and so
+    is a file that takes too long.
+
+    Raises ``ProblemError`` with what is wrong with the file, or when no Python with TensorFlow is known.
+    """
+    if not Path(data).is_absolute():
+        return
+    command = local_agent.data_command(places, Path(data))
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_DATA_S, check=False)
+        found = local_agent.data_problem(done.stdout)
+        if found is not None:
+            raise problem(found.code, as_flags(found.text), as_flags(found.hint), found.where)
 
 
 def as_flags(text: str) -> str:

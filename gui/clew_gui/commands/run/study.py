@@ -6,14 +6,14 @@ import argparse
 import tomllib
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from clew_gui.base.student import signed
-from clew_gui.commands.agent_program import cards, check_data
+from clew_gui.commands.agent_program import AgentTurns, agent_command, cards
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
@@ -24,7 +24,7 @@ from clew_gui.commands.output.study_tables import (
     scaling_lines,
     scaling_summary,
 )
-from clew_gui.commands.run.run import refusal, run_outcome
+from clew_gui.commands.run.run import check_data, own_exercises, refusal, run_outcome
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
 from clew_gui.session.forecast import seconds_each
 from clew_gui.session.kept_studies import study_file
@@ -211,6 +211,30 @@ def run_all(
     """The runs of the study in order, as far as nobody stopped it. ``kept`` are the folders of those that need not be
     done again. Raises ``ProblemError`` when the agent refuses one."""
     check_data(shell.places, study.base.data)
+    with _turns(shell, study, exercises) as turns:
+        return _run_in_turn(shell, study, card, as_json, exercises, kept, turns)
+
+
+@contextmanager
+def _turns(shell: CommandContext, study: StudySpec, exercises: str | None) -> Iterator[AgentTurns | None]:
+    """One agent for all runs, which imports TensorFlow once; none where runs are timed, because each is to begin alike,
+    or on several nodes."""
+    if study.timed or number_of_runs(study) < 2 or largest(study).nodes > 1:
+        yield None
+        return
+    with AgentTurns(agent_command(shell.places, "runs", *own_exercises(exercises))) as turns:
+        yield turns
+
+
+def _run_in_turn(
+    shell: CommandContext,
+    study: StudySpec,
+    card: ExerciseCard,
+    as_json: bool,
+    exercises: str | None,
+    kept: Sequence[Path],
+    turns: AgentTurns | None,
+) -> list[FinishedRun]:
     left, finished, total = list(kept), list[FinishedRun](), number_of_runs(study)
     for number, (title, value, spec) in enumerate(_in_turn(study, card, finished), start=1):
         typed = typed_spec(spec, card)
@@ -223,7 +247,7 @@ def run_all(
         folder = shell.places.runs / str(uuid.uuid4())
         new = StudyResult(title, value, msgspec.structs.replace(typed, run=folder.name), folder, History())
         heading = f"{study.title or study.study}, {'lane' if study.lanes else 'run'} {number} of {total}: {title}"
-        finished.append(_run_one(shell, new, card, heading, as_json, exercises))
+        finished.append(_run_one(shell, new, card, heading, as_json, exercises, turns))
         if finished[-1].asked:
             break
     return finished
@@ -247,15 +271,24 @@ def _in_turn(study: StudySpec, card: ExerciseCard, finished: Sequence[FinishedRu
 
 
 def _run_one(
-    shell: CommandContext, new: StudyResult, card: ExerciseCard, heading: str, as_json: bool, exercises: str | None
+    shell: CommandContext,
+    new: StudyResult,
+    card: ExerciseCard,
+    heading: str,
+    as_json: bool,
+    exercises: str | None,
+    turns: AgentTurns | None,
 ) -> FinishedRun:
-    outcome = run_outcome(shell, new.spec, card, new.folder, heading, as_json, exercises)
+    outcome = run_outcome(shell, new.spec, card, new.folder, heading, as_json, exercises, turns)
     if outcome.exit_code == BAD_INPUT:
         raise problem("cli.refused", refusal(outcome.output))
     history = outcome.history
     for line in (f"{new.title}: {ending(history)}", *why(history)):
         (shell.note if as_json else shell.say)(line)
     status = exit_status(history.fold.state) if history.fold.done else FAILED
+    if not history.fold.done and not outcome.asked:
+        last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
+        shell.note(f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}")
     stopped = outcome.asked or history.fold.state is RunState.STOPPED
     return FinishedRun(new._replace(history=history), status, stopped)
 

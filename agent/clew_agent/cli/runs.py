@@ -1,0 +1,109 @@
+"""``clew-agent runs``: several runs one after the other, as standard input names them. TensorFlow is imported once.
+
+Each trainer is a copy of this process (``fork``), which has imported TensorFlow and computed nothing, as in the nursery
+of ``serve``. Where that cannot be (another system than Linux, a GPU, a second thread) it is a fresh interpreter, as
+with ``clew-agent run``. TensorFlow is imported when the first run begins, so that a refusal does not wait for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from clew_agent.node import operating_system
+from clew_agent.node.devices import find_devices
+from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
+from clew_agent.processes.nursery_client import may_fork
+from clew_agent.processes.nursery_messages import OWN_ENVIRONMENT
+from clew_shared.base.problem import ProblemError
+from clew_shared.wire.turns import RunEnded, RunWanted
+
+if TYPE_CHECKING:
+    from clew_agent.processes.nursery import Warm
+    from clew_shared.journal.run_folder import RunFolder
+
+
+def runs(argv: Sequence[str]) -> int:
+    """Do what each line asks for and answer with a line; returns 0 when there are no more."""
+    parser = argparse.ArgumentParser(prog="clew-agent runs", description="Train the run specs that are asked for.")
+    parser.add_argument("--exercises", type=Path, metavar="DIR", help="add the exercises in this folder")
+    options = parser.parse_args(list(argv))
+    with _own_environment():
+        import numpy as np  # noqa: F401  # before anything else imports it: its library reads the environment once
+    start = WarmStart()
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    for line in sys.stdin.buffer:
+        ended = _one(msgspec.json.decode(line, type=RunWanted), options.exercises, start)
+        answers.write(msgspec.json.encode(ended) + b"\n")
+        answers.flush()
+    return 0
+
+
+def _one(wanted: RunWanted, exercises: Path | None, start: WarmStart) -> RunEnded:
+    from clew_agent.cli.headless import make_run, remove_refused
+    from clew_agent.processes.guard import watch_headless
+
+    try:
+        prepared, made = make_run(Path(wanted.spec), Path(wanted.folder), exercises)
+        fold = watch_headless(prepared.folder, prepared.attempt, exercises, start=start)
+    except ProblemError as error:
+        return RunEnded(BAD_INPUT, str(error))
+    code = exit_code_for(fold)
+    if code == BAD_INPUT:
+        remove_refused(prepared, made)
+    return RunEnded(code, str(fold.problem) if fold.problem is not None else "")
+
+
+class WarmStart:
+    """Starts trainers as copies of this process, which becomes warm with the first one."""
+
+    def __init__(self) -> None:
+        self._warm: Warm | None = None
+
+    def __call__(self, folder: RunFolder, attempt: int, exercises: Path | None) -> operating_system.Child:
+        """The trainer of an attempt."""
+        from clew_agent.processes.guard import spawn
+
+        if self._warm is None and may_fork(len(find_devices(1).gpus)):
+            self._warm = _warmed()
+        warm = self._warm
+        if warm is None or operating_system.thread_count() != 1:
+            return spawn(folder, attempt, exercises)
+
+        def train() -> int:
+            operating_system.print_to(folder.log)
+            return warm.train(folder, attempt, exercises)
+
+        return operating_system.fork(train)
+
+
+def _warmed() -> Warm:
+    """Import TensorFlow with a trainer's environment."""
+    from clew_agent.processes.guard import trainer_environment
+    from clew_agent.processes.nursery import Warm
+
+    os.environ.update(trainer_environment())
+    with _own_environment():
+        return Warm()
+
+
+@contextmanager
+def _own_environment() -> Iterator[None]:
+    """In it NumPy's library starts no threads; trainers get the user's environment."""
+    before = {name: os.environ.get(name) for name in OWN_ENVIRONMENT}
+    os.environ.update(OWN_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
