@@ -690,10 +690,13 @@ def test_the_window_is_no_larger_than_the_screen(open_window: Opener) -> None:
     window = open_window(ready=False).window
     window.setGeometry(-40, 500, 1440, 900)
     window.fit_into(QRect(0, 24, 1280, 776))
-    assert QRect(window.pos(), window.size()) == QRect(0, 24, 1280, 776)
+    assert window.frameGeometry() == QRect(0, 24, 1280, 776), "the system's border is inside as well"
     window.resize(1100, 700)
     window.fit_into(QRect(0, 0, 1920, 1080))
     assert QRect(window.pos(), window.size()) == QRect(0, 24, 1100, 700)
+    window.resize(4000, 3000)
+    window.fit_screen()
+    assert window.screen().availableGeometry().contains(window.frameGeometry()), "with the system's title bar"
 
 
 def test_a_panel_folded_by_rule_unfolds_by_hand(open_window: Opener) -> None:

@@ -36,6 +36,8 @@ class ReplayBar(QWidget):
         super().__init__(parent)
         self._last = 0.0
         self.play = QToolButton()
+        self.play.setProperty("role", "button")
+        self.play.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.play.setText("Play")
         self.play.setAccessibleName("Play the paths")
         self.play.setToolTip("Let all runs go their way again, step by step")
