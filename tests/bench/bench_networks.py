@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from clew_agent.training.exercise import Model
 
 Array = npt.NDArray[np.floating[Any]]
-SURE, ENOUGH = 0.9, 20
-"""A class is there when so many images are read as that class with such a probability."""
+SURE, ENOUGH = 0.9, 0.02
+"""A class is there when such a share of images is read as that class with such a probability."""
 
 METHOD = f"""`clew run EXERCISE --preset PRESET --seed 1` as a student types it, on the real MNIST. `least` and `most`
 bound the value after the last step: they are what the guides state, with room for another processor's rounding.
 Seconds are from the start of the run to its end. *Classes read* judges what a network draws by the network of the first
-row, which has seen none of it: a class counts when {ENOUGH} images or more are read as that class with a probability of
-{SURE} or more. Of `vae` these are the 400 images of its manifold, of `gan` 1,000 samples."""
+row, which has seen none of it: a class counts when at least {ENOUGH:.0%} of the images are read as that class with a
+probability of {SURE} or more. Of `vae` these are the 400 images of its manifold, of `gan` 1,000 samples."""
 _LIMIT_S = 3600
 _READER = ("cnn", "99-percent")
 _WANTED: tuple[tuple[str, str, str, float, float], ...] = (
@@ -88,7 +88,7 @@ def judged(folders: Mapping[tuple[str, str], Path]) -> list[tuple[str, ...]]:
 def classes_read(reader: Path, drawn: Path, data: DataSet) -> int:
     """How many classes the network of the run ``reader`` finds in what that of the run ``drawn`` draws."""
     sure = read(reader, images_of(drawn, data), data) >= SURE
-    return int((sure.sum(0) >= ENOUGH).sum())
+    return int((sure.mean(0) >= ENOUGH).sum())
 
 
 def read(run: Path, x: Array, data: DataSet) -> Array:

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -19,7 +19,7 @@ from clew_gui.plotting.pictures import HEADER, Judgement, judge, tile_columns
 from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pictures.art import EMPTY
-from clew_gui.views.plots.pictures.axes import Counts
+from clew_gui.views.plots.pictures.axes import Counts, paint_key
 from clew_gui.views.plots.pictures.cells import Images, Table
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.runs.run_view import PlotControls
@@ -305,6 +305,16 @@ def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:
     assert pages[-1] == "pictures", "what a person chose, where it is there"
     controls.pages.button("curves").click()
     assert pages[-1] == "measured"
+
+
+def test_ten_classes_have_room_in_the_key_of_a_small_tile(qtbot: QtBot) -> None:
+    """Four pictures on a page of a window of 1280×800 pixels leave 164 pixels of height."""
+    image = QImage(80, 164, QImage.Format.Format_RGB32)
+    image.fill(0)
+    painter = QPainter(image)
+    paint_key(painter, QRectF(0, 0, 80, 164), [(f"#0{k}8040", str(k)) for k in range(10)], LIGHT)
+    painter.end()
+    assert {f"#0{k}8040" for k in range(10)} <= colours(image)
 
 
 def test_tiles_have_the_shape_of_pictures() -> None:

@@ -22,6 +22,7 @@ from clew_shared.journal.events import Histogram, Matrix
 
 _FOOT: Final = 18.0
 _KEY: Final = 16.0
+_LEAST_KEY: Final = 12.0
 _KEY_WIDTH: Final = 96.0
 _PANEL: Final = 196.0
 """The confusion matrix and what follows from it, right of a histogram."""
@@ -132,10 +133,11 @@ def _halo(painter: QPainter, at: QPointF, text: str, theme: Theme) -> None:
 
 
 def paint_key(painter: QPainter, room: QRectF, entries: Sequence[tuple[str, str]], theme: Theme) -> None:
-    """Colours and their names from the top on, as far as there is room."""
+    """Colours and their names from the top on, closer together where room is short, as far as there is room."""
+    high = max(min(_KEY, (room.height() - 4) / max(len(entries), 1)), _LEAST_KEY)
     for k, (colour, name) in enumerate(entries):
-        top = room.top() + 4 + k * _KEY
-        if top + _KEY > room.bottom():
+        top = room.top() + 4 + k * high
+        if top + high > room.bottom() + 0.5:
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.fillRect(QRectF(room.left(), top + 3, 10, 10), QColor(colour))
@@ -237,20 +239,27 @@ class Counts:
         write(painter, box, text, theme.text, CENTRE, strong=True)
 
     def _paint_panel(self, painter: QPainter, found: Judgement) -> None:
-        """The confusion matrix in the colours of the true classes, and what follows from it."""
+        """The confusion matrix in the colours of the true classes, and what follows from it.
+
+        Where the names of the classes do not fit beside it, they are below with their colours.
+        """
         theme, room = self._tile.theme, self._panel.adjusted(12, 2, -2, 0)
-        label, cell, high = 0.42 * room.width(), 0.29 * room.width(), 22.0
-        top = room.top()
+        fits = max(width_of(self._name(k)) for k in (0, 1)) <= 0.29 * room.width() - 4
+        label, high, top = 0.42 * room.width() if fits else 16.0, 22.0, room.top()
+        cell = 0.5 * (room.width() - label)
         write(painter, QRectF(room.left() + label, top, 2 * cell, _KEY), "Answer", theme.text3, CENTRE)
         for k in (0, 1):
             head = QRectF(room.left() + label + k * cell, top + _KEY, cell, _KEY)
-            write(painter, head, elided(self._name(k), cell - 4), theme.text2, CENTRE)
+            if fits:
+                write(painter, head, self._name(k), theme.text2, CENTRE)
+            else:
+                painter.fillRect(QRectF(head.center().x() - 6, head.top() + 3, 10, 10), QColor(theme.class_colour(k)))
         rows = ((found.true_negatives, found.false_positives), (found.false_negatives, found.true_positives))
         for k, cells in enumerate(rows):
             y = top + 2 * _KEY + k * high
             painter.fillRect(QRectF(room.left(), y + 6, 10, 10), QColor(theme.class_colour(k)))
-            named = QRectF(room.left() + 15, y, label - 19, high)
-            write(painter, named, elided(self._name(k), named.width()), theme.text2)
+            if fits:
+                write(painter, QRectF(room.left() + 15, y, label - 19, high), self._name(k), theme.text2)
             for place, count in enumerate(cells):
                 box = QRectF(room.left() + label + place * cell, y, cell - 2, high - 2)
                 painter.fillRect(box, QColor(theme.ok_soft if place == k else theme.bad_soft))
@@ -262,6 +271,9 @@ class Counts:
             write(painter, QRectF(room.left(), y, room.width(), _KEY), name, theme.text2)
             write(painter, QRectF(room.left(), y, room.width() - 2, _KEY), value, theme.text, TO_RIGHT, strong=True)
             y += _KEY + 1
+        if not fits:
+            key = QRectF(QPointF(room.left(), y), room.bottomRight())
+            paint_key(painter, key, [(theme.class_colour(k), self._name(k)) for k in (0, 1)], theme)
 
     @staticmethod
     def _measures(found: Judgement) -> tuple[tuple[str, str], ...]:
