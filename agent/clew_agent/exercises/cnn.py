@@ -58,7 +58,7 @@ Which are left at 99 %?
 > The preset *99 %* holds one answer: batch normalisation, balanced batches of 100, a warm-up to a rate of 0.003 and a
 > cosine down to zero. With seed 1 it ended at 99.19 % after 1200 steps, 2.4 passes over the images, in 85 seconds on
 > two cores. 1500 steps ended at 99.24 %, 1000 at 99.15 % (seed 2), 800 at 99.00 %. Another processor rounds
-> otherwise and may end a few images away. Can you do it in fewer?
+> otherwise: an AMD EPYC ended at 99.06 %. Can you do it in fewer?
 """
 
 
