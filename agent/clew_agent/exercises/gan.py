@@ -55,9 +55,9 @@ when at least 20 of 1,000 samples are read as that class with a probability abov
 > **Hint: numbers to compare with**
 > With seed 1 on MNIST and 5000 steps the preset *Course's values* ended with all 10 classes and 71 % clear samples,
 > after 101 seconds on two busy cores. D(x) ended near 50 %, and D(G(z)) near 44 %. A CNN that reads 99 % of the test
-> images, and has no part in the game, found all 10 classes as well, and 2 after *Mode collapse*. From step to step of the
-> second half, D(G(z)) moved by 8 points with the course's values, and by 59 points in *Oscillation*. In *Vanishing
-> gradient* the generator's gradient norm ended near 10⁻⁷.
+> images, and has no part in the game, found all 10 classes as well, and 2 after *Mode collapse*. In the second half of
+> the run, D(G(z)) moved by 8 points from step to step with the course's values, and by 59 points in *Oscillation*. In
+> *Vanishing gradient* the generator's gradient norm ended near 10⁻⁷.
 
 > **Hint: why the failures happen**
 > *Vanishing gradient*: D is so sure that log(1 - D(G(z))) is flat. *Mode collapse*: the generator draws the few

@@ -171,6 +171,15 @@ class Vae(Exercise[VaeSettings]):
             detail="On the small digits, with a code of two numbers and both weights 1.",
             data="digits",
         ),
+        Goal(
+            id="fashion",
+            text="Test loss below 265",
+            metric="test_loss",
+            op="<=",
+            value=265.0,
+            detail="On Fashion-MNIST, with a code of two numbers and both weights 1.",
+            data="fashion-mnist",
+        ),
     )
 
     def build(self, setup: Setup[VaeSettings]) -> Model:
