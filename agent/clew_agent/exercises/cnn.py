@@ -105,7 +105,7 @@ class Cnn(Exercise[CnnSettings]):
     pictures = (
         ImageGrid("filters", "First filters", columns=8),
         Gallery("mistakes", "Wrong answers"),
-        ConfusionMatrix("confusion", "500 test images"),
+        ConfusionMatrix("confusion", "Confusion of test images"),
     )
     baseline = "slides"
     presets = (

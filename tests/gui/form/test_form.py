@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLineEdit, QStyle, QStyleOptionComboBox, QWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit, QStyle, QStyleOptionComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -210,6 +210,20 @@ def test_a_file_of_one_s_own_is_the_data_of_all_exercises(panel: NextRun, tmp_pa
     panel.set_card(fakes.catalogue().exercises[0])
     assert panel.spec().data == ""
     assert not panel.data.isVisible()
+
+
+def test_a_folder_of_images_is_chosen_as_data(panel: NextRun, tmp_path: Path) -> None:
+    place = panel.data.findText("Folder of images…")
+    panel.data.setCurrentIndex(place)
+    panel.data.activated.emit(place)
+    (dialog,) = panel.window().findChildren(QFileDialog)
+    assert dialog.fileMode() == QFileDialog.FileMode.Directory
+    assert panel.data.currentText() == "MNIST", "nothing is chosen yet"
+    (tmp_path / "flowers").mkdir()
+    dialog.fileSelected.emit(str(tmp_path / "flowers"))
+    dialog.reject()
+    assert (panel.spec().data, panel.data.currentText()) == (str(tmp_path / "flowers"), "flowers")
+    assert panel.run.isEnabled()
 
 
 @pytest.mark.parametrize(("text", "good"), [("7", True), ("2147483647", True), ("2147483648", False), ("x", False)])

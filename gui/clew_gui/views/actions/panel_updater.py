@@ -326,7 +326,7 @@ class PanelUpdater:
         here = self._scope.session.link.datasets if self._scope.session is not None and not elsewhere else ()
         absent = bool(here) and card.datasets[0] not in here
         own = chosen not in ("", *NAMES)
-        note = " (your file)" if own else ""
+        note = " (your data)" if own else ""
         if absent and not own:
             first = words.data_short(card.datasets[0])
             note = ", not found" if chosen == card.datasets[0] else f"; {first} was not found here"
