@@ -140,7 +140,7 @@ class ScriptLog:
             yield from self._warn(name, "again", text)
         else:
             target = self._row if spec.per_step else self._measured
-            target[name] = value = float(raw)
+            target[name] = value = _as_stored(float(raw), spec)
             if not math.isfinite(value) and name not in self._diverged:
                 self._diverged.add(name)
                 word: Literal["NaN", "inf", "-inf"] = "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
@@ -207,6 +207,14 @@ class ScriptLog:
         if (name, kind) not in self._warned and len(self._warned) < 100:
             self._warned.add((name, kind))
             yield Log(text=text, level="warning", step=max(0, self._step))
+
+
+def _as_stored(value: float, spec: MetricSpec) -> float:
+    """The value as the journal keeps it: a large number is infinite in float32."""
+    if spec.dtype == "float64" or not spec.per_step:
+        return value
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def _stretches(rows: Sequence[tuple[int, list[float]]]) -> Iterator[Sequence[tuple[int, list[float]]]]:
@@ -397,7 +405,7 @@ class _Follower:
 def failure(name: str, code: int, printed: str, step: int) -> Problem:
     """Why a script failed: the last line that it printed, which of an exception is its name and words."""
     signal = operating_system.signal_name(code)
-    last = printed.strip().rpartition("\n")[2].rstrip(".")
+    last = next((line.rstrip(".") for line in reversed(printed.splitlines()) if line[:1].strip()), "")
     how = f"was ended by {signal}" if signal else f"ended with exit code {code}"
     text = f"{name} {how} at step {step}" + (f": {last}." if last else ".")
     return Problem("script.failed", text, "The whole traceback is in log.txt.", "log.txt")

@@ -22,11 +22,13 @@ T = TypeVar("T", bound=msgspec.Struct)
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What concerns this computer. ``interpreter`` is the Python that runs its agent; empty: found by itself.
     ``exercises`` is a folder with exercise files beside the built-in ones; empty: none. ``keep_login``: so many minutes
-    after its last use a login to a site stays that asked a person something; 0: it ends with its command."""
+    after its last use a login to a site stays that asked a person something; 0: it ends with its command. ``advice``:
+    the window and the commands give advice on runs (``clew_shared.advice``)."""
 
     interpreter: str = ""
     exercises: str = ""
     keep_login: int = 30
+    advice: bool = True
 
 
 class SettingsFile(Generic[T]):

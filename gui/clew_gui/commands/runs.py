@@ -17,6 +17,7 @@ from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_r
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import curves
 from clew_gui.commands.output.result import (
+    advice_lines,
     asked_lines,
     data_used,
     ending,
@@ -263,7 +264,7 @@ def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs)
     console = shell.console()
     console.print(Text(card.title if card else history.fold.exercise, style="bold"))
     state, reason = jobs.state(folder, history.fold)
-    for line in (ending(history, state), *why(history, reason)):
+    for line in (ending(history, state), *why(history, reason), *advice_lines(history, shell.places)):
         shell.say(line)
     console.print(curves(history, card, console.width))
     for line in (

@@ -169,6 +169,7 @@ def _numbers(facts: Facts) -> Facts:
             speed="",
             settings={},
             changes=(),
+            advice=(),
             metrics=tuple(replace(one, label="", last_text="", best_text="") for one in run.metrics),
         )
         for run in facts.runs

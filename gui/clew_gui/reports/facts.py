@@ -18,6 +18,7 @@ import msgspec
 
 from clew_gui.base.state_words import STATE_WORDS, quantity, rate, spread_words
 from clew_gui.reports.answers import Answer, answered
+from clew_shared.advice import advise
 from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.goals import check_goal, is_for
@@ -105,6 +106,8 @@ class RunFact(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[str, ...]
     """What was changed or went wrong while it trained, in sentences."""
     prediction: PredictionFact | None = None
+    advice: tuple[str, ...] = ()
+    """What the journal suggests to try, in sentences."""
 
 
 class ExerciseFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,6 +299,7 @@ def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
         metrics=tuple(_metric(history, card, name) for name in history.recorded()),
         attempts=tuple(_attempts(source.folder)),
         changes=tuple(_changes(history)),
+        advice=tuple(one.text for one in advise(history) if one.kind != "divergence"),  # that is among the changes
         prediction=prediction_of(source.spec),
     )
 

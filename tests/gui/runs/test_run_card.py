@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import pytest
 from PySide6.QtGui import QGuiApplication
 
 from clew_gui.app import Program
+from clew_gui.base.settings import local_settings
 from clew_gui.session.runs import RunModel
+from clew_gui.views.actions.dialogs import SettingsDialog
 from clew_gui.views.runs.log_panel import LogPanel
-from clew_shared.journal.events import Log
+from clew_shared.cards import MetricSpec
+from clew_shared.journal.events import Log, Points, Schema
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import RunStatus
@@ -55,6 +60,43 @@ def test_another_run_begins_folded_and_one_without_trouble_has_no_reason(open_wi
     program.desk.select(other.id)
     assert not card.why.isVisible()
     assert not card.reason.isVisible()
+
+
+def test_advice_belongs_to_its_run_and_can_be_switched_off(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    healthy, stuck = session.add(), session.add()
+    for run, fall in ((healthy, 0.01), (stuck, 0.0)):
+        run.begin(100)
+        run.history.feed(1, Schema(id=1, metrics=(MetricSpec(name="loss", label="Loss"),), steps=100))
+        losses = 2.3 * np.exp(-fall * np.arange(100) * 10).astype("<f4")
+        run.history.feed(1, Points(schema=1, first=0, count=100, seconds=1.0, clock=1.0, values=(losses.tobytes(),)))
+        run.end(RunState.FINISHED)
+    program = open_window(session)
+    card = program.window.run_view.card
+    program.desk.select(stuck.id)
+    assert "hardly come down from where it began" in card.advice.text()
+    assert card.advice.isVisible()
+    program.desk.select(healthy.id)
+    assert not card.advice.isVisible()
+    program.desk.select(stuck.id)
+    program.shell.show_settings()
+    (dialog,) = program.window.findChildren(SettingsDialog)
+    dialog.advice.setChecked(False)
+    assert not card.advice.isVisible()
+    assert not local_settings(program.places).load().advice
+
+
+def test_a_script_has_no_pause(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    cards = [msgspec.structs.replace(card, kind="script") for card in session.catalogue.exercises]
+    session.catalogue = msgspec.structs.replace(session.catalogue, exercises=tuple(cards))
+    run = session.add()
+    run.begin(500)
+    run.train(20)
+    program = open_window(session)
+    assert program.window.run_view.card.stop.isVisible()
+    assert not program.window.run_view.card.pause.isVisible()
+    assert not program.window.actions_["pause"].isEnabled()
 
 
 def test_a_run_whose_copy_is_still_read_is_neither_running_nor_ended(open_window: Opener) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import (
     LiveDisplay,
@@ -22,6 +23,7 @@ from clew_gui.commands.output.progress import (
 from clew_gui.commands.output.result import exit_status, result_lines, title, why
 from clew_gui.commands.run.follow import Follower
 from clew_gui.commands.run.run import refusal
+from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
 from clew_shared.journal.events import Evaluation, Live, Log, Points, Schema, State
 from clew_shared.journal.files import JournalWriter
@@ -198,11 +200,23 @@ def test_the_exit_status_tells_the_end(state: RunState, status: int) -> None:
     assert exit_status(state) == status
 
 
+def test_advice_is_given_unless_the_settings_say_none(tmp_path: Path) -> None:
+    history, places = History(), Places(tmp_path / "home", tmp_path / "private")
+    history.feed(1, Schema(id=1, metrics=(MetricSpec(name="loss", label="Loss"),)))
+    flat = np.full(100, 2.3, "<f4").tobytes()
+    history.feed(1, Points(schema=1, first=0, count=100, seconds=1.0, clock=1.0, values=(flat,)))
+    history.feed(1, State(state=RunState.FINISHED, step=100))
+    (advice,) = [line for line in result_lines(history, CARD, tmp_path, places) if line.startswith("Advice: ")]
+    assert "has hardly come down from where it began" in advice
+    local_settings(places).save(LocalSettings(advice=False))
+    assert not any("Advice" in line for line in result_lines(history, CARD, tmp_path, places))
+
+
 def test_the_result_names_values_goals_and_folder(tmp_path: Path) -> None:
     history = half_way(tmp_path)
     history.feed(1, Evaluation(step=2, values={"test_accuracy": 0.9}))
     history.feed(1, State(state=RunState.STOPPED, reason="stopped on request", time=1_700_000_005.0))
-    lines = list(result_lines(history, CARD, tmp_path))
+    lines = list(result_lines(history, CARD, tmp_path, Places(tmp_path / "home", tmp_path / "private")))
     assert lines[0] == "Stopped: 2 steps in 5.0 s at 2.00 steps/s; loss 3, W 10, test accuracy 90.00 %."
     assert lines[1] == "stopped on request"
     assert lines[2].startswith("[x] 90 % (")

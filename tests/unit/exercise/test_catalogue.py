@@ -174,7 +174,7 @@ def test_the_card_of_a_script_is_read_without_running_it(folder: Path) -> None:
     assert [(one.name, one.kind, one.gt) for one in card.params] == [("rate", "float", 0)]
     assert [(one.name, one.per_step) for one in card.metrics] == [("loss", True), ("test_loss", False)]
     assert [one.metrics for one in card.plots] == [("loss", "test_loss")]
-    assert own_cards(make_catalogue(folder)) == {"line.py": card}, "clew_log.py is no exercise"
+    assert own_cards(source.get()).keys() == {"line.py"}, "clew_log.py is no exercise"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,9 @@ def test_the_card_of_a_script_is_read_without_running_it(folder: Path) -> None:
 def test_a_broken_script_says_where_and_hurts_nothing_else(folder: Path, old: str, new: str, words: str) -> None:
     (folder / "line.py").write_text(SCRIPT.replace(old, new, 1))
     (folder / "other.py").write_text(SCRIPT.replace('"line"', '"other"'))
-    cards = own_cards(make_catalogue(folder))
+    source = CatalogueSource(folder)
+    cards = own_cards(source.get())
+    source.close()
     assert words in complaint(cards["line.py"])
     assert cards["other.py"].problem is None
 

@@ -98,6 +98,12 @@ def test_values_that_are_not_finite_are_recorded_and_called_out_once() -> None:
     assert steps(found) == [(0, 3)]
 
 
+def test_a_number_too_large_for_the_journal_is_infinite() -> None:
+    found = recorded(message(0, loss=1e300, accuracy=1e300, test_loss=1e300))
+    told = {(event.metric, event.value) for event in found if isinstance(event, Diverged)}
+    assert told == {("loss", "inf")}
+
+
 def test_a_flood_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProblemError, match="more than 64 KiB at step 0"):
         recorded(b"x" * 70_000)

@@ -223,7 +223,7 @@ def _tell_kept(shell: CommandContext, folder: Path, known: Catalogue, news: JobN
         history = read_run(folder)
         card = next((card for card in known.exercises if card.id == history.fold.exercise), None)
         state, reason = KeptJobs(shell.places).state(folder, history.fold)
-        for line in result_lines(history, card, folder, word_for(shell.places, folder), reason):
+        for line in result_lines(history, card, folder, shell.places, word_for(shell.places, folder), reason):
             say(line)
         if as_json:
             shell.say_json(summary(history, folder) | {"state": state, "reason": reason})

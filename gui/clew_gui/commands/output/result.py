@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_gui.base.settings import local_settings
 from clew_gui.base.state_words import counted, rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
 from clew_gui.plotting.cluster import Setup, setup_of
 from clew_gui.plotting.measured import measured_plots, text_tables
 from clew_gui.plotting.timeline import timeline_text
+from clew_shared.advice import advise
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
@@ -63,6 +65,12 @@ def why(history: History, reason: str = "") -> Iterator[str]:
         yield str(fold.problem)
     elif (fold.state is not RunState.FINISHED or fold.step < fold.steps) and (reason or fold.reason):
         yield reason or fold.reason
+
+
+def advice_lines(history: History, places: Places) -> Iterator[str]:
+    """Advice on the run, unless the settings say none; that it diverged, ``why`` says already."""
+    if local_settings(places).load().advice:
+        yield from (f"Advice: {one.text}" for one in advise(history) if one.kind != "divergence")
 
 
 def data_used(folder: Path, card: ExerciseCard | None) -> str:
@@ -158,12 +166,13 @@ def staleness_bars(counts: NDArray[np.int64]) -> Iterator[str]:
 
 
 def result_lines(
-    history: History, card: ExerciseCard | None, folder: Path, word: str = "", reason: str = ""
+    history: History, card: ExerciseCard | None, folder: Path, places: Places, word: str = "", reason: str = ""
 ) -> Iterator[str]:
     """All that is said at the end of ``clew run``. ``word`` names the run for other commands; ``reason`` as in
     ``why``."""
     yield ending(history)
     yield from why(history, reason)
+    yield from advice_lines(history, places)
     yield from measured_lines(history, card)
     yield from update_lines(history, card, folder)
     yield from asked_lines(history, folder)

@@ -115,7 +115,7 @@ def _never_began(shell: CommandContext, status: RunStatus, as_json: bool) -> int
 
 def _conclude(shell: CommandContext, history: History, card: ExerciseCard | None, folder: Path, as_json: bool) -> int:
     say = shell.note if as_json else shell.say
-    for line in result_lines(history, card, folder, word_for(shell.places, folder)):
+    for line in result_lines(history, card, folder, shell.places, word_for(shell.places, folder)):
         say(line)
     if as_json:
         shell.say_json(summary(history, folder))

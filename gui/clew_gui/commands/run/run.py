@@ -214,7 +214,7 @@ def conclude(shell: CommandContext, outcome: RunOutcome, folder: Path, card: Exe
         text = f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}"
         shell.note(f"clew run: {text}")
     say = shell.note if as_json else shell.say
-    for line in result_lines(history, card, folder, word_for(shell.places, folder)):
+    for line in result_lines(history, card, folder, shell.places, word_for(shell.places, folder)):
         say(as_flags(line))
     if as_json:
         shell.say_json(summary(history, folder))

@@ -454,7 +454,8 @@ class FollowedSiteRun:
         if self._added_nothing():
             yield f"{model.reason} Run {model.number} is as it was before:"
         if model.history.fold.done and model.state is model.history.fold.state:
-            yield from result_lines(model.history, card, model.folder, str(model.number), model.reason)
+            places = self._terminal.shell.places
+            yield from result_lines(model.history, card, model.folder, places, str(model.number), model.reason)
         else:
             yield f"{words.state_word(model.state)}. {model.reason}".strip()
             found = self.job.news.problem

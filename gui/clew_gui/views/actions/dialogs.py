@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QTextDocument,
     QTextFormat,
 )
-from PySide6.QtWidgets import QGridLayout, QPlainTextEdit, QTextEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QPlainTextEdit, QTextEdit, QWidget
 
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.form.fields import NumberEdit, combo
@@ -369,8 +369,11 @@ class SettingsDialog(Dialog):
 
     theme_chosen = Signal(str)
     reset_asked = Signal()
+    advice_chosen = Signal(bool)
 
-    def __init__(self, parent: QWidget, look: Appearance, theme: str, folder: str, agent: AgentSettings) -> None:
+    def __init__(
+        self, parent: QWidget, look: Appearance, theme: str, folder: str, agent: AgentSettings, advice: bool = True
+    ) -> None:
         super().__init__(parent, "Settings", "Stored on this computer. They do not change existing runs.")
         choice = combo([("system", "Same as the system"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
         choice.setCurrentIndex(max(0, choice.findData(theme)))
@@ -379,6 +382,10 @@ class SettingsDialog(Dialog):
         name.setBuddy(choice)
         self.add(row(name, choice, gap=16))
         self.choice = choice
+        self.advice = QCheckBox("Advice on runs, such as another learning rate")
+        self.advice.setChecked(advice)
+        self.advice.toggled.connect(self.advice_chosen)
+        self.add(self.advice)
         self.add(row(label("Runs and settings are in", "body", "2"), Elided(folder, "mono", "2"), gap=8))
         self.agent = agent
         self.add(frame("hline"))

@@ -394,7 +394,8 @@ class WindowActions(QObject):
         look, kept = self._window.look, self._local_settings().load()
         agent = AgentSettings(look, kept.interpreter, kept.exercises)
         agent.accepted.connect(self._use_agent)
-        dialog = SettingsDialog(self._window, look, self.theme_choice, str(self._places.home), agent)
+        dialog = SettingsDialog(self._window, look, self.theme_choice, str(self._places.home), agent, kept.advice)
+        dialog.advice_chosen.connect(self._choose_advice)
         dialog.theme_chosen.connect(self.choose_theme)
         dialog.reset_asked.connect(self._window.reset_layout)
         dialog.open()
@@ -403,6 +404,15 @@ class WindowActions(QObject):
         from clew_gui.base.settings import local_settings
 
         return local_settings(self._places)
+
+    def _choose_advice(self, on: bool) -> None:
+        """Keep whether advice on runs is shown, and show it or not."""
+        file = self._local_settings()
+        file.save(msgspec.structs.replace(file.load(), advice=on))
+        if file.problem is not None:
+            self._window.messages.show_problems((file.problem,))
+        self._desk.tell.gives_advice = on
+        self._desk.tell.card()
 
     def _use_agent(self, interpreter: str, exercises: str) -> None:
         """Keep what was checked, and let the agent start with it."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from clew_gui.base.settings import local_settings
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.card_words import NOTHING, CardWords
@@ -18,6 +20,9 @@ from clew_shared.base.data_files import NAMES
 from clew_shared.base.places import Places
 from clew_shared.cards import Goal
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+
+if TYPE_CHECKING:
+    from clew_shared.advice import Advice
 
 _LINKS = {
     "OFFLINE": ("unlink", "bad", "off"),
@@ -40,6 +45,10 @@ class PanelUpdater:
     def __init__(self, window: MainWindow, scope: Scope, places: Places) -> None:
         self._window, self._scope, self._places = window, scope, places
         self._found: tuple[object, tuple[str, float | None]] = (None, ("", None))
+        self.gives_advice = local_settings(places).load().advice
+        self._advice: tuple[Advice, ...] = ()
+        self._advised: object = None
+        """Of which run, how far, ``_advice`` is."""
 
     # --- The selected run ---------------------------------------------------------------------------------------------
 
@@ -54,7 +63,8 @@ class PanelUpdater:
                 first = scope.card.id in (FIRST_EXERCISE, scope.catalogue.exercises[0].id)
                 window.run_view.hello.show_card(scope.card, nothing and first, self._loading())
         else:
-            window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), self._job_words(run))
+            told, advice = self._job_words(run), self._advice_on(run)
+            window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), told, advice)
             window.run_view.card.show_finding(*self._finding(run))
         self._actions(run)
 
@@ -69,6 +79,16 @@ class PanelUpdater:
             curve = rate_curve(run.history, run.spec.rate_range, run.history.fold.steps)
             self._found = (known, (rate_words(curve), curve.steepest))
         return self._found[1]
+
+    def _advice_on(self, run: RunLike) -> tuple[Advice, ...]:
+        """What the run's journal suggests, computed when it has ended or diverges, not with every point."""
+        history = run.history
+        key = (self.gives_advice, history, history.fold.attempt, history.fold.done, tuple(history.first_nonfinite))
+        if key != self._advised:
+            from clew_shared.advice import advise  # late: it needs NumPy
+
+            self._advised, self._advice = key, advise(history) if self.gives_advice else ()
+        return self._advice
 
     def loading(self) -> None:
         """Where runs will be listed: that earlier ones are being loaded, as long as they are."""
@@ -95,7 +115,7 @@ class PanelUpdater:
         steer = run is not None and run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
         alive = run is not None and not over
         allowed = {
-            "pause": steer,
+            "pause": steer and (self._scope.card is None or self._scope.card.kind != "script"),
             "rate": steer and bool(self._scope.live_params()),
             "stop": alive,
             "stop_now": alive,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel
@@ -27,6 +30,9 @@ from clew_gui.views.theme.parts import (
 from clew_gui.views.theme.progress_bar import ProgressBar
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+
+if TYPE_CHECKING:
+    from clew_shared.advice import Advice  # it needs NumPy, and the first frame does not wait for that
 
 _TROUBLE = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST)
 
@@ -114,6 +120,10 @@ class RunCard(QFrame):
         self.told = NOTHING
         self.reason = ReasonBox(look)
         self.reason.hide()
+        self.advice = label("", "caption", "2", wrap=True)
+        self.advice.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._hint = frame("", row(Glyph(look, "info", "text3", 13), self.advice, gap=6))
+        self._hint.hide()
         waiting = (self.why, self.log_in, self.here)
         buttons = (self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
         self.found = Elided("", "body")
@@ -123,7 +133,8 @@ class RunCard(QFrame):
         first = row(self.pill, self.title, self.data, self.sentence, *waiting, *buttons, gap=8)
         last = row(self.progress, self.speed, self.forecast, self.limit, gap=8)
         self.show_finding("", None)
-        column(first, self.reason, self.bar, last, finding, gap=9, margins=(14, 12, 14, 11), parent=self)
+        shown = (first, self.reason, self.bar, last, finding, self._hint)
+        column(*shown, gap=9, margins=(14, 12, 14, 11), parent=self)
 
     def _make_buttons(self, look: Appearance) -> None:
         self.why = Button(look, "Why?", "quiet", "info", "Show the whole reason, and what to do now")
@@ -152,8 +163,16 @@ class RunCard(QFrame):
         self.go_on = Button(look, "Continue", "", "play", "Go on from the last checkpoint")
         self.go_on.clicked.connect(self.continue_asked)
 
-    def show_run(self, run: RunLike, card: ExerciseCard | None, has_live: bool, told: CardWords = NOTHING) -> None:
-        """Bring everything up to date; cheap enough for every tick. ``told`` is what its job adds."""
+    def show_run(
+        self,
+        run: RunLike,
+        card: ExerciseCard | None,
+        has_live: bool,
+        told: CardWords = NOTHING,
+        advice: Sequence[Advice] = (),
+    ) -> None:
+        """Bring everything up to date; cheap enough for every tick. ``told`` is what its job adds, ``advice`` what its
+        journal suggests."""
         self.told = told
         word = words.state_word(run)
         state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else words.state_key(run)
@@ -167,7 +186,9 @@ class RunCard(QFrame):
         self._show_reason(run)
         self.sentence.set_text(self._sentence(run))
         self._show_progress(run)
-        self._show_buttons(run, has_live)
+        self._show_buttons(run, has_live, pauses=card is None or card.kind != "script")
+        _text(self.advice, "\n".join(one.text for one in advice))
+        self._hint.setVisible(bool(advice))
 
     def show_finding(self, text: str, rate: float | None) -> None:
         """What a range test has shown, and the ``rate`` to begin with; an empty text where the run was none."""
@@ -262,7 +283,7 @@ class RunCard(QFrame):
         self.limit.setVisible(bool(self.told.countdown))
         set_role(self.limit, "warn" if room is not None and room < SHORT_S else "2", "tone")
 
-    def _show_buttons(self, run: RunLike, has_live: bool) -> None:
+    def _show_buttons(self, run: RunLike, has_live: bool, pauses: bool) -> None:
         over = run.state in TERMINAL or run.reading is not None
         waits = self.told.waits
         self.log_in.setVisible(self.told.locked)
@@ -271,7 +292,7 @@ class RunCard(QFrame):
         steerable = run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
         paused = run.state is RunState.PAUSED
         hidden = over or waits or self.told.locked  # nothing of it could be asked for
-        self.pause.setVisible(not hidden)
+        self.pause.setVisible(not hidden and pauses)
         self.pause.set_words("Resume" if paused else "Pause")
         self.pause.set_glyph("play" if paused else "pause")
         silent = "The link to this run is silent" if run.link_stale else "The run is not training yet"

@@ -1,0 +1,220 @@
+"""Advice on a run that can be read from its journal: one sentence for each thing that a teacher would point at.
+
+Each rule says nothing rather than something wrong: it wants enough steps, and a difference well above the noise of the
+batches. Thresholds name their source, or the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew_shared.cards import MetricSpec
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+
+LOSS = "loss"
+_LEAST_STEPS = 40
+"""Four quarters of ten steps: below that a mean says little about the noise."""
+_SURE = 4.0
+"""A difference of means counts from so many standard errors on: with the neighbouring steps of a run, which are not
+independent, fewer happen by chance."""
+_GREW = 4.0
+"""Fast.ai's learning-rate finder takes a loss of so many times its lowest value for divergence (Smith 2017)."""
+_STUCK = 0.1
+"""A flat loss that came down by less than this share of its first value has learned next to nothing."""
+_SLOW = 0.3
+"""One that still falls evenly and came down by less than this has most of its way before it."""
+_FLAT = 0.005
+"""A loss that falls by less than this share of its first value in a quarter of the run needs hundreds of runs more."""
+_HIGH = 0.1
+"""What is left of the loss where a plateau is worth a word; below, the run has just learned what there is."""
+_LOST_QUALITY = 0.2
+"""Prechelt (1998) stops early where the validation error is 1 to 5 % above its lowest; small sets vary by more."""
+_GAP = 0.1
+"""Training accuracy less validation accuracy: beyond it people speak of overfitting; chance gives 1 to 3 points."""
+_LARGE_BATCH = 0.1
+"""A tenth of the training set is what Keskar et al. (2017) call a large batch, which generalises worse."""
+_LARGE_GAP = 0.05
+_LEARNED = 0.9
+"""Training accuracy below which the two sets are not compared: the run has not learned its own images yet."""
+_MANY_CHANGES = 20
+_SETS = ("validation", "test")
+
+Values = NDArray[np.floating[Any]]
+
+
+class Advice(NamedTuple):
+    """A sentence with what to try, and the step that it is about. ``kind`` names the rule."""
+
+    kind: str
+    step: int
+    text: str
+
+
+def advise(history: History) -> tuple[Advice, ...]:
+    """What can be said of a run, the most serious first; of a run that is still training only that it diverges.
+
+    Of a replay no more is said either; of a learning-rate range test nothing: its loss is to grow in the end.
+    """
+    if _is_rate_test(history):
+        return ()
+    found = tuple(_diverged(history))
+    if found or not history.fold.done or history.fold.state is RunState.LOST or history.fold.replay_of:
+        return found
+    return tuple(advice for rule in _RULES for advice in rule(history))
+
+
+def _is_rate_test(history: History) -> bool:
+    """Whether the learning rate was set many times: by hand nobody does that."""
+    return sum(change.name == "learning_rate" for change in history.live) > _MANY_CHANGES
+
+
+def _diverged(history: History) -> Iterator[Advice]:
+    step = history.first_nonfinite.get(LOSS)
+    if step is not None:
+        word = "stopped being a number"
+        yield Advice("divergence", step, f"The loss {word} at step {step:,}: try a learning rate ten times smaller.")
+
+
+class _Quarters(NamedTuple):
+    """The loss in four stretches of equal length: the mean of each, the standard error of such a mean, and its first
+    value (a mean of a few steps)."""
+
+    means: tuple[float, ...]
+    error: float
+    first: float
+    steps: tuple[int, ...]
+
+
+def _quarters(history: History) -> _Quarters | None:
+    column = history.column(LOSS)
+    spec = history.metrics.get(LOSS)
+    if len(column.steps) < _LEAST_STEPS or spec is None or not spec.per_step or not np.isfinite(column.values).all():
+        return None
+    values = np.asarray(column.values, np.float64)
+    parts, places = np.array_split(values, 4), np.array_split(column.steps, 4)
+    # The differences of neighbours hold the noise of the batches and next to nothing of the trend.
+    noise = float(np.std(np.diff(parts[-1]))) / 2**0.5
+    first = float(np.mean(values[: max(1, len(values) // 100)]))
+    means = tuple(float(np.mean(part)) for part in parts)
+    return _Quarters(means, noise / len(parts[-1]) ** 0.5, first, tuple(int(place[0]) for place in places))
+
+
+def _rate(history: History) -> Iterator[Advice]:
+    """Too large where the loss ends far above its lowest or its first value; too small where it creeps."""
+    found = _quarters(history)
+    if found is None or found.first <= 0:
+        return
+    lowest, last, sure = min(found.means), found.means[-1], _SURE * found.error
+    if last > max(found.first, _GREW * lowest) + sure and last > lowest + sure:
+        step = found.steps[found.means.index(lowest)]
+        text = f"The loss grew after step {step:,} instead of falling: try a smaller learning rate."
+        yield Advice("rate-large", step, text)
+        return
+    drops = [before - after for before, after in zip(found.means, found.means[1:], strict=False)]
+    falls = all(drop > sure for drop in drops) and drops[-1] > 0.5 * drops[0]
+    if falls and 1 - last / found.first < _SLOW:
+        share = 100 * (1 - last / found.first)
+        text = f"The loss fell by {share:.2g} % and still falls evenly: try a larger learning rate, or more steps."
+        yield Advice("rate-small", found.steps[-1], text)
+
+
+def _plateau(history: History) -> Iterator[Advice]:
+    found = _quarters(history)
+    if found is None or found.first <= 0:
+        return
+    *_, third, last = found.means
+    flat = max(abs(third - last), found.error) < _FLAT * found.first
+    if not flat or last < _HIGH * found.first or last > found.first * (1 + _FLAT):
+        return
+    if last > (1 - _STUCK) * found.first:
+        text = "The loss has hardly come down from where it began: try another learning rate, activation or starting point."
+        yield Advice("plateau", found.steps[0], text)
+    elif abs(found.means[1] - last) < _FLAT * found.first:
+        step = found.steps[1]
+        text = f"The loss has hardly moved since step {step:,}: more steps alone will not help; try a smaller rate."
+        yield Advice("plateau", step, text)
+
+
+class _Pair(NamedTuple):
+    """The accuracy in training at the end, and on a set held out: steps and values of all its evaluations."""
+
+    trained: float
+    name: str
+    steps: NDArray[np.int64]
+    held_out: Values
+
+
+def _accuracies(history: History) -> _Pair | None:
+    trained = history.column("accuracy").values
+    for name in _SETS:
+        column = history.column(f"{name}_accuracy")
+        if len(column.values) and len(trained) >= _LEAST_STEPS:
+            return _Pair(float(np.mean(trained[-max(10, len(trained) // 20) :])), name, column.steps, column.values)
+    return None
+
+
+def _overfitting(history: History) -> Iterator[Advice]:
+    """The error on a held-out set has grown well beyond its lowest, or is far from that in training."""
+    for spec in history.metrics.values():
+        if not spec.per_step and spec.name in (f"{name}_{LOSS}" for name in _SETS):
+            worse = _lost_quality(history, spec)
+            if worse is not None:
+                yield worse
+                return
+    pair, batch = _accuracies(history), _batch_share(history)
+    if pair is None or not pair.trained >= _LEARNED:
+        return
+    gap, step = pair.trained - float(pair.held_out[-1]), int(pair.steps[-1])
+    points = f"{100 * gap:.0f} points below the training accuracy at step {step:,}"
+    if batch >= _LARGE_BATCH and gap > _LARGE_GAP:
+        text = f"The {pair.name} accuracy is {points}, and a batch is {100 * batch:.0f} % of the training set: "
+        yield Advice("batch-large", step, text + "try a smaller batch size.")
+    elif gap > _GAP:
+        text = (
+            f"The {pair.name} accuracy is {points}, so it overfits: try fewer steps, dropout or weight decay."
+        )
+        yield Advice("overfitting", step, text)
+
+
+def _lost_quality(history: History, spec: MetricSpec) -> Advice | None:
+    column = history.column(spec.name)
+    values, trained = column.values, _quarters(history)
+    if len(values) < 4 or trained is None or not np.isfinite(values).all() or trained.means[-1] > trained.means[-2]:
+        return None
+    best = int(np.argmin(values))
+    lowest, step = float(values[best]), int(column.steps[best])
+    # Twice in a row, because one evaluation may be chance.
+    if lowest <= 0 or best >= len(values) - 2 or min(values[-2:]) < (1 + _LOST_QUALITY) * lowest:
+        return None
+    text = (
+        f"{spec.label} was lowest at step {step:,} and has risen since: the run overfits; stop there, or add dropout."
+    )
+    return Advice("overfitting", step, text)
+
+
+def _batch_share(history: History) -> float:
+    schema = history.schema
+    return schema.batch_size / schema.samples_per_epoch if schema is not None and schema.samples_per_epoch else 0.0
+
+
+def _dead(history: History) -> Iterator[Advice]:
+    """A recorded gradient that is exactly 0 to the end: no batch moves these weights any more."""
+    for spec in history.metrics.values():
+        values = history.column(spec.name).values if spec.per_step and spec.name.endswith("_gradient") else np.empty(0)
+        if len(values) < _LEAST_STEPS or np.any(values[-len(values) // 4 :]):
+            continue
+        moved = np.flatnonzero(values)
+        step = int(history.column(spec.name).steps[moved[-1] + 1]) if len(moved) else 0
+        text = (
+            f"{spec.label} is 0 from step {step:,} on: these units are dead; try a smaller rate or another activation."
+        )
+        yield Advice("dead-units", step, text)
+        return
+
+
+_RULES: tuple[Callable[[History], Iterator[Advice]], ...] = (_dead, _rate, _plateau, _overfitting)
