@@ -132,7 +132,8 @@ def _plateau(history: History) -> Iterator[Advice]:
     if not flat or last < _HIGH * found.first or last > found.first * (1 + _FLAT):
         return
     if last > (1 - _STUCK) * found.first:
-        text = "The loss has hardly come down from where it began: try another learning rate, activation or starting point."
+        hint = "try another learning rate, activation or starting point"
+        text = f"The loss has hardly come down from where it began: {hint}."
         yield Advice("plateau", found.steps[0], text)
     elif abs(found.means[1] - last) < _FLAT * found.first:
         step = found.steps[1]
@@ -175,9 +176,7 @@ def _overfitting(history: History) -> Iterator[Advice]:
         text = f"The {pair.name} accuracy is {points}, and a batch is {100 * batch:.0f} % of the training set: "
         yield Advice("batch-large", step, text + "try a smaller batch size.")
     elif gap > _GAP:
-        text = (
-            f"The {pair.name} accuracy is {points}, so it overfits: try fewer steps, dropout or weight decay."
-        )
+        text = f"The {pair.name} accuracy is {points}, so it overfits: try fewer steps, dropout or weight decay."
         yield Advice("overfitting", step, text)
 
 

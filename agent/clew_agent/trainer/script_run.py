@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from clew_agent.catalogue.exercise_files import SCRIPT_LOG
@@ -393,7 +394,9 @@ class _Follower:
     def _last_state(self, name: str, log: Path) -> State:
         code, steps = self._process.exit_code() or 0, self._log.steps
         if self._stop is not None:
-            return stopped(self._stop, steps)
+            last = stopped(self._stop, steps)
+            no_more = isinstance(self._stop, TimeIsUp)  # else it would say that the run can go on
+            return msgspec.structs.replace(last, reason="The job's time was up.") if no_more else last
         if code:
             raise ProblemError(failure(name, code, tail(log), steps))
         if not steps:

@@ -47,7 +47,7 @@ from clew_agent.trainer.loop import SCHEMA, Loop, measure, stopped
 from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.resuming import AttemptStart
-from clew_agent.trainer.spec_check import combine, data_name, misfits, planned_steps
+from clew_agent.trainer.spec_check import combine, data_name, misfits
 from clew_agent.trainer.time_limit import Timekeeper
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
@@ -295,7 +295,7 @@ class _Attempt:
         self._go_on()
         self._recorder.put(State(state=RunState.PREPARING, step=start.step))
         if card is not None and card.kind == "script":
-            return self._script(spec)
+            return self._script(spec, start)
         roles = cluster_roles(spec)
         if roles:
             self._start_peers(1 + len(roles), roles)
@@ -448,24 +448,22 @@ class _Attempt:
         self._trained = True
         return measure(exercise.measure(setup), self._recorder, self._asked)
 
-    def _script(self, spec: RunSpec) -> State:
+    def _script(self, spec: RunSpec, start: AttemptStart) -> State:
         from clew_agent.trainer.script_run import run_script  # late: it needs NumPy, as no other run does so early
 
+        if start.resumes:
+            raise ProblemError(_NO_CHECKPOINT)
         script = find_script(spec.exercise, self._exercises) if self._exercises is not None else None
         if script is None:
             text = f"The script of {spec.exercise!r} has changed since the run was started."
             raise ProblemError(Problem("script.changed", text, "Start the run again.", spec.exercise))
         values, problems = check_params(script.card.params, spec.params)
         raise_all(problems)
-        planned = planned_steps(values)
         self._trained = True
 
         def asked(step: int) -> Stop | None:
             self._script_step = step
-            self._time.look(step, planned)
-            for _ in self._commands.take():  # nothing but requests to end are let in (``_check``)
-                pass
-            return self._commands.stop
+            return self._asked()
 
         return run_script(script, values, spec.seed, self._folder, self._attempt, self._recorder, asked)
 
@@ -539,6 +537,12 @@ def cluster_roles(spec: RunSpec) -> list[tuple[str, int]]:
 
 _NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster that trains.", "", "run")
 _NO_PAUSE = Problem("script.pause", "A training script cannot be paused.", "Stop it, or let it run.", "run")
+_NO_CHECKPOINT = Problem(
+    "script.continue",
+    "A training script cannot go on where it ended: Clew has no checkpoint of it.",
+    "Start a new run.",
+    "run",
+)
 _STAGES = {
     "cluster": "TensorFlow's cluster formed",
     "peers": "All processes joined",

@@ -14,7 +14,7 @@ from clew_gui.base.settings import local_settings
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.dialogs import SettingsDialog
 from clew_gui.views.runs.log_panel import LogPanel
-from clew_shared.cards import MetricSpec
+from clew_shared.cards import Catalogue, MetricSpec
 from clew_shared.journal.events import Log, Points, Schema
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
@@ -88,12 +88,11 @@ def test_advice_belongs_to_its_run_and_can_be_switched_off(open_window: Opener) 
 
 def test_a_script_has_no_pause(open_window: Opener) -> None:
     session = fakes.FakeSession()
-    cards = [msgspec.structs.replace(card, kind="script") for card in session.catalogue.exercises]
-    session.catalogue = msgspec.structs.replace(session.catalogue, exercises=tuple(cards))
+    cards = tuple(msgspec.structs.replace(card, kind="script") for card in fakes.catalogue().exercises)
     run = session.add()
     run.begin(500)
     run.train(20)
-    program = open_window(session)
+    program = open_window(session, catalogue=Catalogue(chapters=fakes.catalogue().chapters, exercises=cards))
     assert program.window.run_view.card.stop.isVisible()
     assert not program.window.run_view.card.pause.isVisible()
     assert not program.window.actions_["pause"].isEnabled()

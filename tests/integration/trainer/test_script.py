@@ -107,6 +107,9 @@ def test_a_script_is_asked_to_end_and_refuses_what_it_cannot_do(tmp_path: Path) 
     assert (code, states(events(run))[-1]) == (130, RunState.STOPPED)
     assert (run / "log.txt").read_text().endswith("cleaned up\n")
     assert (run / "artifacts" / "weights.txt").read_text() == "kept"
+    again = agent("run", "--resume", run, "--exercises", folder)
+    assert (again.returncode, listing(run).count("journal.0002")) == (2, 0)
+    assert "cannot go on where it ended" in again.stderr
     two = write_spec(tmp_path, "countdown", strategy="mirrored", devices=2)
     refused = agent("run", two, "--exercises", folder, "--out", tmp_path / "two")
     assert (refused.returncode, "mirrored" in refused.stderr) == (2, True)
