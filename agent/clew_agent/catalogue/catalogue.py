@@ -21,6 +21,8 @@ from clew_agent.catalogue.exercise_files import (
     builtin_files,
     folder_files,
     parse_problem,
+    read_source,
+    source_hash,
 )
 from clew_agent.catalogue.script_card import read_script
 from clew_agent.node import operating_system
@@ -49,12 +51,24 @@ _ORDER = (
 def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) -> Catalogue:
     """The catalogue of the built-in exercises and of those in ``folder``, each file imported in a child process.
 
-    Built-in files share one child. A child that dies or takes longer than ``limit`` seconds is repeated file by file.
-    Raises ``ProblemError`` when ``folder`` is no folder of exercises.
+    Built-in files share one child; beside a ``folder`` they are not imported where the packaged catalogue was made from
+    them. A child that dies or takes longer than ``limit`` seconds is repeated file by file. Raises ``ProblemError`` when
+    ``folder`` is no folder of exercises.
     """
     own = folder_files(folder) if folder else ()
+    builtin = _packaged() if folder else ()
     added = (card for file in own for card in (_script_cards(file) or _examine((file,), limit)))
-    return arrange([*_examine(builtin_files(), limit), *map(_own, added)])
+    return arrange([*(builtin or _examine(builtin_files(), limit)), *map(_own, added)])
+
+
+def _packaged() -> tuple[ExerciseCard, ...]:
+    """The cards of the packaged catalogue; none when a built-in file is another one than that was made from."""
+    try:
+        cards = load_builtin().exercises
+        same = {card.source_hash for card in cards} == {source_hash(read_source(file)) for file in builtin_files()}
+    except ProblemError:
+        return ()
+    return cards if same else ()
 
 
 def _script_cards(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
