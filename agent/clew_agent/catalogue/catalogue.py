@@ -52,8 +52,8 @@ def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) ->
     """The catalogue of the built-in exercises and of those in ``folder``, each file imported in a child process.
 
     Built-in files share one child; beside a ``folder`` they are not imported where the packaged catalogue was made from
-    them. A child that dies or takes longer than ``limit`` seconds is repeated file by file. Raises ``ProblemError`` when
-    ``folder`` is no folder of exercises.
+    them. A child that dies or takes longer than ``limit`` seconds is repeated file by file. Raises ``ProblemError``
+    when ``folder`` is no folder of exercises.
     """
     own = folder_files(folder) if folder else ()
     builtin = _packaged() if folder else ()
