@@ -198,7 +198,7 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
         compare.export("png", tmp_path / f"{page}.png")
         assert not QImage(str(tmp_path / f"{page}.png")).isNull()
         compare.export("svg", tmp_path / f"{page}.svg")
-    assert "sgd 0.5" in (tmp_path / "curves.svg").read_text()
+    assert "SGD 0.5" in (tmp_path / "curves.svg").read_text()
     QTest.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=spot.toPoint())
     assert program.desk.scope.run() is session.runs[list(session.runs)[3]]
     compare.export("csv", tmp_path / "table.csv")

@@ -77,9 +77,9 @@ def test_what_was_refused_before_it_was_queued_is_not_said_to_have_failed(open_w
     assert words.state_word(run) == "Not sent"
     card = open_window(session).window.run_view.card
     assert card.pill.accessibleName() == "State: Not sent"
-    assert "the data set 'mnist' was not found" in card.sentence.whole()
-    card.why.click()
     assert (card.reason.text.text(), card.reason.hint.text()) == (found.text, found.hint)
+    card.why.click()
+    assert "the data set 'mnist' was not found" in card.sentence.whole()
 
 
 def test_the_end_of_a_jobs_time_is_counted_down() -> None:

@@ -39,9 +39,9 @@ class Student:
             self.window.show()
         self.until(lambda: self.program.shell.plots is not None, "plots and session")
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
+    def until(self, condition: Callable[[], bool], what: str, bound: float = BOUND_S) -> None:
         """Let the window live until something is so."""
-        deadline = time.monotonic() + BOUND_S
+        deadline = time.monotonic() + bound
         while not condition():
             told = [problem.text for problem in self.window.messages.problems()]
             assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.status.text('link')}"
@@ -232,7 +232,7 @@ def test_a_speed_up_is_measured_with_one_click(new_student: Callable[[], Student
     view = student.program.shell.speedup.view
     view.repeats.setText("1")
     view.measure.click()
-    student.until(lambda: view.sentence.text().startswith("Four devices share "), "a study of three runs")
+    student.until(lambda: view.sentence.text().startswith("Four devices share "), "a study of three runs", 4 * BOUND_S)
     assert [row[0] for row in view.table.texts()] == ["Devices", "1", "2", "4"]
     assert view.canvases[0].isVisible()
     assert view.progress.whole() == ""

@@ -77,7 +77,7 @@ class StandInEngine:
 
     per_step = METRICS[:1]
     plan = SimpleNamespace(batch_size=0)
-    batch_size = samples_per_epoch = 0
+    samples_per_step = samples_per_epoch = 0
     replicas, reduced_bytes = 1, 0
     parts = SimpleNamespace(input_seconds=0.0, reduce_seconds=0.0)
 

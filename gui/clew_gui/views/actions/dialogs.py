@@ -383,6 +383,7 @@ class SettingsDialog(Dialog):
         self.add(row(name, choice, gap=16))
         self.choice = choice
         self.advice = QCheckBox("Advice on runs, such as another learning rate")
+        self.advice.setAccessibleName(self.advice.text())
         self.advice.setChecked(advice)
         self.advice.toggled.connect(self.advice_chosen)
         self.add(self.advice)

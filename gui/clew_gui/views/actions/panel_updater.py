@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from clew_gui.base.settings import local_settings
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.card_words import NOTHING, CardWords
@@ -45,7 +44,8 @@ class PanelUpdater:
     def __init__(self, window: MainWindow, scope: Scope, places: Places) -> None:
         self._window, self._scope, self._places = window, scope, places
         self._found: tuple[object, tuple[str, float | None]] = (None, ("", None))
-        self.gives_advice = local_settings(places).load().advice
+        self.gives_advice: bool | None = None
+        """As the settings say, which are read when there is a run to advise on."""
         self._advice: tuple[Advice, ...] = ()
         self._advised: object = None
         """Of which run, how far, ``_advice`` is."""
@@ -83,6 +83,10 @@ class PanelUpdater:
     def _advice_on(self, run: RunLike) -> tuple[Advice, ...]:
         """What the run's journal suggests, computed when it has ended or diverges, not with every point."""
         history = run.history
+        if self.gives_advice is None:
+            from clew_gui.base.settings import local_settings
+
+            self.gives_advice = local_settings(self._places).load().advice
         key = (self.gives_advice, history, history.fold.attempt, history.fold.done, tuple(history.first_nonfinite))
         if key != self._advised:
             from clew_shared.advice import advise  # late: it needs NumPy
