@@ -76,6 +76,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> Sharing | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Sharing | None:
     """``--dist loadfile`` is shared out as tests/sharing.py says; other ways to share are xdist's own."""
-    return Sharing(config) if config.getvalue("dist") == "loadfile" else None
+    return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None
