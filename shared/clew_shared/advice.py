@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.rate_range import is_rate_test
 
 LOSS = "loss"
 _LEAST_STEPS = 40
@@ -41,7 +42,6 @@ _LARGE_BATCH = 0.1
 _LARGE_GAP = 0.05
 _LEARNED = 0.9
 """Training accuracy below which the two sets are not compared: the run has not learned its own images yet."""
-_MANY_CHANGES = 20
 _SETS = ("validation", "test")
 
 Values = NDArray[np.floating[Any]]
@@ -60,17 +60,12 @@ def advise(history: History) -> tuple[Advice, ...]:
 
     Of a replay no more is said either; of a learning-rate range test nothing: its loss is to grow in the end.
     """
-    if _is_rate_test(history):
+    if is_rate_test(history):
         return ()
     found = tuple(_diverged(history))
     if found or not history.fold.done or history.fold.state is RunState.LOST or history.fold.replay_of:
         return found
     return tuple(advice for rule in _RULES for advice in rule(history))
-
-
-def _is_rate_test(history: History) -> bool:
-    """Whether the learning rate was set many times: by hand nobody does that."""
-    return sum(change.name == "learning_rate" for change in history.live) > _MANY_CHANGES
 
 
 def _diverged(history: History) -> Iterator[Advice]:

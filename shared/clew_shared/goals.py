@@ -11,6 +11,7 @@ import numpy as np
 from clew_shared.base.data_files import data_set_of
 from clew_shared.cards import Goal, MetricSpec
 from clew_shared.journal.history import Column, History
+from clew_shared.rate_range import is_rate_test
 
 
 class GoalResult(NamedTuple):
@@ -50,7 +51,8 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (),
 
     ``metrics`` are the exercise's, for the words where a run ended before it named its own. ``data`` is the data set or
     the file that the run used: on another one than the goal's nothing is judged; empty while that is not known. What a
-    run measured after its loss became NaN or infinite for good reaches no goal, whatever the value. Nor does a replay.
+    run measured after its loss became NaN or infinite for good reaches no goal, whatever the value. Nor does a replay,
+    nor a learning-rate range test.
     """
     if data and not is_for(goal, data):
         return GoalResult(False, None, needs_words(goal))
@@ -65,15 +67,16 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (),
         where = f" at step {goal.step}" if goal.which == "at" else ""
         return GoalResult(False, None, f"{label}: no value{where} yet; the goal is {wanted}")
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
-    reached = _reaches(goal, value) and not late and not history.fold.replay_of
+    unjudged = "a replay" if history.fold.replay_of else "a range test" if is_rate_test(history) else ""
+    reached = _reaches(goal, value) and not late and not unjudged
     verdict = "reached" if reached else "not reached"
     beyond = not reached and goal.op == "near" and spec is not None and _beats(goal, value, spec.better)
     if beyond:
         verdict += ", because it is better than the tolerance allows"
     if late:
         verdict += f", because the run diverged at step {end:,}"
-    if history.fold.replay_of:
-        verdict, beyond = "not judged, because this is a replay", False
+    if unjudged:
+        verdict, beyond = f"not judged, because this is {unjudged}", False
     return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}", beyond)
 
 

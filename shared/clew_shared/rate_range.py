@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_shared.base.problem import ProblemError
 from clew_shared.journal.history import History
-from clew_shared.spec import RateRange
+from clew_shared.spec import RateRange, from_toml
 
 _SMOOTHING = 5
 """Rates over which the loss is averaged before its slope is taken: one batch differs from the next."""
@@ -20,6 +21,16 @@ class RateCurve(NamedTuple):
     rates: tuple[float, ...]
     losses: tuple[float, ...]
     steepest: float | None
+
+
+def is_rate_test(history: History) -> bool:
+    """Whether the run was a range test, as its journal says: its values are of many rates, so they are compared with
+    those of no other run and judged by no goal."""
+    text = history.fold.spec
+    try:
+        return "rate_range" in text and from_toml(text).rate_range is not None
+    except ProblemError:  # a later version wrote it
+        return False
 
 
 def rate_curve(history: History, test: RateRange, steps: int, metric: str = "loss") -> RateCurve:

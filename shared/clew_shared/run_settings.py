@@ -14,7 +14,7 @@ import msgspec
 
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import HEADLINE, Value, format_value
+from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
 from clew_shared.spec import RunSpec
 
 SEED = "seed"
@@ -60,11 +60,14 @@ def read_tags(text: str) -> tuple[str, ...]:
 
 def settings_of(spec: RunSpec, card: ExerciseCard | None = None) -> dict[str, Value]:
     """Everything that a run was set to, by name: hyperparameters with the card's defaults, the strategy's own settings,
-    seed, data, preset, and where it spread. The name of a data file is its path's last part."""
+    seed, data, preset, and where it spread. The name of a data file is its path's last part, the rate of a range test
+    its range in words."""
     values: dict[str, Value] = {param.name: param.default for param in card.params} if card is not None else {}
     usual = card.datasets[0] if card is not None and card.datasets else ""
     data = (spec.data or usual).replace("\\", "/").rsplit("/", 1)[-1]
     known = {name: getattr(spec, name) for name in _FIELDS} | {"data": data}
+    if spec.rate_range is not None:
+        known[LEARNING_RATE] = spec.rate_range.words
     return values | spec.params | spec.options | known
 
 

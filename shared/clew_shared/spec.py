@@ -13,7 +13,7 @@ import msgspec
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import Problem, did_you_mean, problem, raise_all
 from clew_shared.cards import ExerciseCard, StrategyCard
-from clew_shared.params import LEARNING_RATE, Value, check
+from clew_shared.params import LEARNING_RATE, Value, check, format_value
 
 SPEC_FORMAT = 1
 MAX_NAME = 60
@@ -48,6 +48,11 @@ class RateRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     low: float
     high: float
+
+    @property
+    def words(self) -> str:
+        """``0.00001 to 10``."""
+        return f"{format_value(self.low)} to {format_value(self.high)}"
 
     def rate(self, step: int, steps: int) -> float:
         """The rate at a step of a run of ``steps``: 100 rates, each for the same number of steps."""

@@ -22,7 +22,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import Choice, Condition, Knob, Params, describe
 from clew_shared.run_settings import NO_NOTE, RunNote
-from clew_shared.spec import RunSpec
+from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import DisturbCluster
 
 OPTIMIZERS = tuple(Choice(name.lower(), name) for name in ("SGD", "Momentum", "Nesterov", "RMSprop", "Adam", "Nadam"))
@@ -210,7 +210,14 @@ class FakeRun:
         when = when or time.time()
         self.feed(
             Attempt(
-                format=1, run=self.id, attempt=1, exercise=self.spec.exercise, spec_sha256="", steps=steps, time=when
+                format=1,
+                run=self.id,
+                attempt=1,
+                exercise=self.spec.exercise,
+                spec_sha256="",
+                steps=steps,
+                time=when,
+                spec=to_toml(self.spec),
             ),
             State(state=RunState.PREPARING, time=when),
             Log(text="compiled the training step", stage="compile", seconds=1.2, time=when),

@@ -64,21 +64,28 @@ def _chosen(shell: CommandContext, named: Sequence[str], text: str, baseline: st
     """The runs to compare, the baseline first. Raises ``ProblemError`` where they are not comparable."""
     known, jobs = cards(shell.places), KeptJobs(shell.places)
     kept = {run.folder: run for run in kept_runs(shell.places)}
-    folders = [find_run(shell.places, word) for word in ([baseline] if baseline else []) + list(named)]
-    folders += [run.folder for run in filtered(list(kept.values()), text, known, jobs)] if text else []
-    chosen = [kept.get(folder, KeptRun(0, folder, 0.0)) for folder in dict.fromkeys(folders)]
-    if len(chosen) < 2:
+    asked = [find_run(shell.places, word) for word in ([baseline] if baseline else []) + list(named)]
+    folders = [*asked, *(run.folder for run in (filtered(list(kept.values()), text, known, jobs) if text else []))]
+    seen = [look_at(kept.get(one, KeptRun(0, one, 0.0)), known, jobs) for one in dict.fromkeys(folders)]
+    seen = [run for run in seen if run.kept.folder in asked or not _is_test(run)]
+    if len(seen) < 2:
         hint = "Name two runs or more, for example: clew compare 3 7, or use --filter."
-        raise problem("compare.few", f"{len(chosen) or 'No'} run{'' if len(chosen) == 1 else 's'} to compare.", hint)
-    seen = [look_at(run, known, jobs) for run in chosen]
+        raise problem("compare.few", f"{len(seen) or 'No'} run{'' if len(seen) == 1 else 's'} to compare.", hint)
     for run in seen:
         if run.history is None or run.spec is None:
             raise problem("compare.read", f"Run {run.kept.number} cannot be read. {run.why}", "Leave it out.")
+        if _is_test(run):
+            why = f"Run {run.kept.number} is a learning-rate range test: its values are of many rates."
+            raise problem("compare.range_test", why, "Leave it out.")
     exercises = {run.spec.exercise for run in seen if run.spec is not None}
     if len(exercises) > 1:
         text = f"The runs are of different exercises: {', '.join(sorted(exercises))}."
         raise problem("compare.exercises", text, "Compare runs of one exercise.")
     return seen
+
+
+def _is_test(run: SeenRun) -> bool:
+    return run.spec is not None and run.spec.rate_range is not None
 
 
 def _metric(seen: Sequence[SeenRun], wanted: str) -> MetricSpec:

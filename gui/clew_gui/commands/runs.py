@@ -295,6 +295,7 @@ def _spec_lines(folder: Path) -> list[str]:
 def _settings(spec: RunSpec) -> dict[str, str]:
     about = {"Name": spec.name, "Preset": spec.preset, "Seed": str(spec.seed), "Data": spec.data}
     about["Devices"] = spread_words(spec)
+    about["Range test"] = spec.rate_range.words if spec.rate_range is not None else ""
     return {name: value for name, value in about.items() if value} | {
         name: format_value(value) for name, value in (spec.params | spec.options).items()
     }

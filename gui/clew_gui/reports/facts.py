@@ -26,7 +26,7 @@ from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.params import HEADLINE, OPTIMIZER, format_value
+from clew_shared.params import HEADLINE, LEARNING_RATE, OPTIMIZER, format_value
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, from_toml, read_spec
 
@@ -214,14 +214,18 @@ def _label(spec: RunSpec, others: Sequence[RunSpec]) -> str:
 def _differing(spec: RunSpec) -> dict[str, str]:
     spread = {"data": Path(spec.data).name, "seed": str(spec.seed), "strategy": spec.strategy}
     spread |= {"devices": str(spec.devices), "nodes": str(spec.nodes)}
-    return {name: _value(value) for name, value in (spec.params | spec.options).items()} | spread
+    return _values(spec) | spread
 
 
 def settings_of(spec: RunSpec) -> dict[str, str]:
     """The settings of a run by name, in words."""
     about = {"preset": spec.preset, "seed": str(spec.seed), "data": spec.data, "devices": spread_words(spec)}
+    return {name: value for name, value in about.items() if value} | _values(spec)
+
+
+def _values(spec: RunSpec) -> dict[str, str]:
     values = {name: _value(value) for name, value in (spec.params | spec.options).items()}
-    return {name: value for name, value in about.items() if value} | values
+    return values | ({LEARNING_RATE: spec.rate_range.words} if spec.rate_range is not None else {})
 
 
 def _value(value: object) -> str:

@@ -16,10 +16,13 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.plotting.compare import CompareScene
+from clew_gui.views.presentation.words import preset_values
 from clew_gui.views.runs.note_dialog import NoteDialog
 from clew_gui.views.window.window import COMPARE_TAB
 from clew_gui.views.window.window_state import NoMemory
 from clew_shared.journal.events import Points
+from clew_shared.spec import RateRange
+from tests.gui import fakes
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
 
@@ -203,6 +206,30 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
     assert program.desk.scope.run() is session.runs[list(session.runs)[3]]
     compare.export("csv", tmp_path / "table.csv")
     assert (tmp_path / "table.csv").read_text().startswith("Run,Optimizer,Learning rate,Best,To baseline\n")
+
+
+def test_a_range_test_is_no_baseline_and_is_compared_with_none(
+    program: Program, session: FakeSession, qtbot: QtBot
+) -> None:
+    scope, values = program.desk.scope, preset_values(fakes.card(), fakes.card().baseline)
+    usual, test = (session.add("softmax") for _ in range(2))
+    usual.spec = msgspec.structs.replace(usual.spec, params=values)
+    test.spec = msgspec.structs.replace(test.spec, params=values, rate_range=RateRange(0.001, 10.0))
+    for run in (usual, test):
+        run.begin(100)
+        run.train(100)
+        run.evaluate(0.99)
+        run.end()
+    session.tell(new=frozenset((usual.id, test.id)))
+    assert scope.pinned() == usual.id, "the newest with the values of that preset that is no range test"
+    program.desk.select(test.id)
+    assert not program.window.actions_["pin"].isEnabled()
+    row = next(row for row in program.window.bottom.model.rows() if row.id == test.id)
+    assert (row.rate, row.delta, row.reached) == ("0.001 to 10", "", False)
+    scope.board.pin("softmax", test.id)
+    assert scope.pinned() == usual.id, "pinned by an earlier version"
+    compared = {run.number for group in shown(program, qtbot).groups for run in group.runs}
+    assert compared == {1, 2, 3, 4, usual.number}
 
 
 def test_a_run_that_diverges_does_not_flatten_the_others(program: Program, session: FakeSession, qtbot: QtBot) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -32,8 +33,9 @@ from clew_shared.journal.events import Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value
-from clew_shared.spec import RunSpec, to_toml
+from clew_shared.spec import RateRange, RunSpec, read_spec, to_toml
 from tests.simulated_cluster import SCHEMA, SimulatedCluster
 from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, points, small_run
 
@@ -509,6 +511,16 @@ def test_runs_are_compared_by_what_differs_with_repeats_as_one_line(
     ]
     found = json.loads(said(capsys, "compare", "3", "--filter", "seed = 1", "--metric", "loss", "--json"))
     assert [(group["runs"], group["delta"]) for group in found["groups"]] == [([3], 0.0), ([1], 1.0)]
+
+
+def test_a_range_test_is_not_compared(rates: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    spec = RunFolder(rates[1]).spec
+    spec.write_text(to_toml(msgspec.structs.replace(read_spec(spec), rate_range=RateRange(0.001, 10.0))))
+    text = "clew compare: Run 2 is a learning-rate range test: its values are of many rates. Leave it out."
+    assert refused(capsys, "compare", "1", "2").strip() == text
+    found = json.loads(said(capsys, "compare", "--filter", "softmax", "--metric", "loss", "--json"))
+    assert [group["runs"] for group in found["groups"]] == [[1], [3]]
+    assert "Range test        0.001 to 10" in said(capsys, "show", "2")
 
 
 def test_runs_are_filtered_and_fit_eighty_columns(rates: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

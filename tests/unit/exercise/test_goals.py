@@ -12,6 +12,7 @@ from clew_shared.catalogue import load_builtin
 from clew_shared.goals import check_goal, is_for
 from clew_shared.journal.events import Attempt, Evaluation, Points, Schema
 from clew_shared.journal.history import History
+from clew_shared.spec import RateRange, RunSpec, to_toml
 
 
 def history_of(*values: float, percent: bool = True) -> History:
@@ -57,6 +58,16 @@ def test_which_value_counts_and_whether_it_suffices(
 ) -> None:
     result = check_goal(asked, history_of(*values))
     assert (result.reached, result.value) == (reached, counted)
+
+
+def test_a_range_test_reaches_no_goal() -> None:
+    history = history_of(0.95)
+    spec = RunSpec(exercise="e", rate_range=RateRange(0.001, 10.0))
+    history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="e", spec_sha256="", spec=to_toml(spec)))
+    result = check_goal(goal(">=", 0.9), history)
+    assert not result.reached
+    assert result.text.endswith("not judged, because this is a range test")
+    assert not check_goal(goal("near", 0.9, tolerance=0.001), history).beyond
 
 
 def test_a_value_that_is_no_number_reaches_nothing() -> None:

@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 import clew_gui
 from clew_shared.advice import advise
 from clew_shared.cards import MetricSpec
-from clew_shared.journal.events import Evaluation, Points, Schema, State
+from clew_shared.journal.events import Attempt, Evaluation, Points, Schema, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import read_run
+from clew_shared.spec import RateRange, RunSpec, to_toml
 
 STEPS = 400
 AT = np.arange(STEPS)
 NOISE = np.random.default_rng(7).normal(0, 0.05, STEPS)
 FALLS = 2.3 * np.exp(-AT / 60) + 0.1
+PLAIN = RunSpec(exercise="e")
 Curve = NDArray[np.float64]
 
 
@@ -29,12 +31,14 @@ def run(
     held_out: Mapping[str, list[float]] | None = None,
     batch: int = 50,
     state: RunState = RunState.FINISHED,
+    spec: RunSpec = PLAIN,
 ) -> History:
     """A run that recorded these columns, and these values at equal distances."""
     later = held_out or {}
     metrics = [MetricSpec(name=name, label=name.capitalize()) for name in columns]
     metrics += [MetricSpec(name=name, label=name.replace("_", " ").capitalize(), per_step=False) for name in later]
     history = History()
+    history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="e", spec_sha256="", spec=to_toml(spec)))
     history.feed(1, Schema(id=1, metrics=tuple(metrics), batch_size=batch, samples_per_epoch=1000, steps=STEPS))
     values = tuple(np.asarray(column, "<f4").tobytes() for column in columns.values())
     history.feed(1, State(state=RunState.RUNNING))
@@ -100,6 +104,7 @@ HEALTHY = {
     "a gradient that comes back": run({"loss": FALLS, "w_gradient": np.where(AT % 7 == 0, 1.0, 0.0)}),
     "not trained to the end": run({"loss": FALLS, "accuracy": 0.6 + AT / 2000}, {"test_accuracy": [0.5, 0.6]}),
     "no loss": run({"accuracy": 1 - FALLS / 4}),
+    "a range test": run({"loss": 2.3 + AT / 20 + NOISE}, spec=RunSpec(exercise="e", rate_range=RateRange(0.1, 10.0))),
     "still training": run({"loss": 2.3 + NOISE / 10}, state=RunState.RUNNING),
 }
 

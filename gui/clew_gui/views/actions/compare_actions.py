@@ -121,10 +121,12 @@ class CompareActions(QObject):
             view.show_scene(self.scene, _said(len(runs), len(self.scene.groups)))
 
     def _runs(self) -> list[RunLike]:
-        """The ticked runs or all listed ones, those that recorded something."""
+        """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
+        many rates."""
         scope = self._desk.scope
         ticked, every = set(scope.shown()), self.view.sets.current() == "listed"
         found = scope.listed_runs() if every else [run for run in scope.runs() if run.id in ticked]
+        found = [run for run in found if run.spec.rate_range is None]
         return [run for run in found if run.history.fold.step or run.history.metrics]
 
     def _offer(self, card: ExerciseCard, runs: list[RunLike]) -> None:

@@ -128,10 +128,11 @@ class PanelUpdater:
             and run.state is not RunState.FINISHED
             and bool(run.history.checkpoints),
             "remove": over,
+            "pin": run is not None and run.spec.rate_range is None,
             "try_here": alive and run is not None and run.job is not None and not run.history.fold.attempt,
         }
         allowed |= dict.fromkeys(
-            ("reuse", "show", "pin", "note", "export_run", "export_board", "log", "details"), run is not None
+            ("reuse", "show", "note", "export_run", "export_board", "log", "details"), run is not None
         )
         for name, yes in allowed.items():
             actions[name].setEnabled(yes)

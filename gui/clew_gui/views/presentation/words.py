@@ -12,7 +12,7 @@ from clew_gui.base.state_words import NONE, STATE_WORDS, quantity, spread_words
 from clew_shared.base.number_words import queue_place
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import HEADLINE, ParamSpec, Value, format_value
+from clew_shared.params import HEADLINE, LEARNING_RATE, ParamSpec, Value, format_value
 
 if TYPE_CHECKING:
     from clew_gui.views.presentation.interfaces import RunLike
@@ -156,14 +156,14 @@ def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
 
 def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
     parts = [param_words(run, card, name) for name in HEADLINE]
-    if run.spec.rate_range is not None:
-        parts[1] = f"{format_value(run.spec.rate_range.low)} to {format_value(run.spec.rate_range.high)}"
     spread = spread_words(run.spec)
     return (join(parts, " ") or run.spec.preset or "run") + (f" ({spread})" if spread else "")
 
 
 def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
     """One hyperparameter of a run in words: "SGD". Empty when the exercise has none of that name."""
+    if name == LEARNING_RATE and run.spec.rate_range is not None:
+        return run.spec.rate_range.words
     spec = next((spec for spec in card.params if spec.name == name), None) if card is not None else None
     return value_words(spec, run.spec.params.get(name, spec.default)) if spec is not None else ""
 

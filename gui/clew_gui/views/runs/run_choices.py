@@ -87,8 +87,9 @@ class RunChoices:
     # --- Which curves -------------------------------------------------------------------------------------------------
 
     def pinned(self, card: ExerciseCard, runs: Sequence[RunLike]) -> str:
-        """The run that is always drawn: chosen by hand, else the newest of the card's baseline preset."""
-        chosen = self.choices(card.id)
+        """The run that is always drawn: chosen by hand, else the newest of the card's baseline preset. Never a range
+        test."""
+        chosen, runs = self.choices(card.id), [run for run in runs if run.spec.rate_range is None]
         if chosen.pinned == "none":
             return ""
         if any(run.id == chosen.pinned for run in runs):
@@ -247,7 +248,8 @@ class RunChoices:
             return ExerciseProgress()
         done = any(self._all_reached(goals, runs) for goals in goals_by_data(card))
         metric = words.headline_metric(card)
-        best = self._best_of(metric, runs) if metric is not None else None
+        compared = [run for run in runs if run.spec.rate_range is None]
+        best = self._best_of(metric, compared) if metric is not None else None
         text = words.metric_value(metric, best) if best is not None else ""
         return ExerciseProgress("done" if done else "part", text)
 
@@ -289,7 +291,7 @@ class RunChoices:
             where=words.where(run),
             data=words.data_short(words.run_data(run, card)) or "–",
             name=words.name_of(run),
-            delta=self._delta(metric, best, baseline) if not pinned else "",
+            delta=self._delta(metric, best, baseline) if not pinned and run.spec.rate_range is None else "",
             more=cells(card, run, more, self.best) if more else (),
             shown=shown,
             pinned=pinned,
