@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED
@@ -13,28 +13,23 @@ from clew_shared.base.terminal import replace_missing_characters
 
 _COMMANDS = {
     "run": ("clew_agent.cli.headless", "run", "train a run spec here, without a window"),
-    "runs": ("clew_agent.cli.runs", "runs", "train several run specs one after the other (used by clew)"),
     "catalogue": ("clew_agent.cli.catalogue", "catalogue", "list the exercises, their presets and hyperparameters"),
     "data": ("clew_agent.cli.data", "data", "check a data set or a file of data"),
     "replay": ("clew_agent.cli.replay", "replay", "print the events of a run as JSON lines"),
     "new": ("clew_agent.cli.new", "new", "write a file with an exercise that works, to make your own of"),
     "serve": ("clew_agent.supervisor.serve", "main", "wait for a window and train what it asks for"),
-    "relay": (
-        "clew_agent.cli.relay",
-        "main",
-        "join standard input and output to a port of this node (used by the window)",
-    ),
-    "guard": ("clew_agent.processes.guard", "main", "watch over the trainer of a run folder (used by serve)"),
-    "trainer": ("clew_agent.trainer.trainer", "main", "train an attempt of a run folder (used by guard)"),
-    "peer": ("clew_agent.peers.peer", "main", "train as one of the processes of a run (used by trainer)"),
-    "service": ("clew_agent.services.process", "main", "open Jupyter or TensorBoard with a token (used by serve)"),
-    "tensorboard": ("clew_agent.services.tensorboard", "main", "serve TensorBoard on a socket (used by service)"),
-    "examine": (
-        "clew_agent.catalogue.examine",
-        "main",
-        "import exercise files and print their cards (used by catalogue)",
-    ),
 }
+_OWN_COMMANDS = {
+    "runs": ("clew_agent.cli.runs", "runs", "train several run specs one after the other"),
+    "relay": ("clew_agent.cli.relay", "main", "join standard input and output to a port of this node"),
+    "guard": ("clew_agent.processes.guard", "main", "watch over the trainer of a run folder"),
+    "trainer": ("clew_agent.trainer.trainer", "main", "train an attempt of a run folder"),
+    "peer": ("clew_agent.peers.peer", "main", "train as one of the processes of a run"),
+    "service": ("clew_agent.services.process", "main", "open Jupyter or TensorBoard with a token"),
+    "tensorboard": ("clew_agent.services.tensorboard", "main", "serve TensorBoard on a socket"),
+    "examine": ("clew_agent.catalogue.examine", "main", "import exercise files and print their cards"),
+}
+"""Those that only Clew calls."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name in ("--version", "version"):
         print(f"clew-agent {__version__}")
         return 0
-    if name not in _COMMANDS:
+    if name not in _COMMANDS | _OWN_COMMANDS:
         return complain(
             "clew-agent", [Problem("cli.command", f"There is no command {name!r}.", "See: clew-agent help")]
         )
@@ -75,11 +70,15 @@ def complain(command: str, problems: Sequence[Problem]) -> int:
 
 
 def _function(name: str) -> Callable[[Sequence[str]], int]:
-    module, function, _ = _COMMANDS[name]
+    module, function, _ = (_COMMANDS | _OWN_COMMANDS)[name]
     found: Callable[[Sequence[str]], int] = getattr(import_module(module), function)
     return found
 
 
 def _help() -> str:
-    lines = [f"  {name:<10} {about}" for name, (_, _, about) in _COMMANDS.items()]
-    return "usage: clew-agent COMMAND [options]   (clew-agent COMMAND --help shows them)\n\n" + "\n".join(lines)
+    head = "usage: clew-agent COMMAND [options]   (clew-agent COMMAND --help shows them)"
+    return f"{head}\n\n{_list(_COMMANDS)}\n\nUsed by Clew itself:\n{_list(_OWN_COMMANDS)}"
+
+
+def _list(commands: Mapping[str, tuple[str, str, str]]) -> str:
+    return "\n".join(f"  {name:<12} {about}" for name, (_, _, about) in commands.items())

@@ -52,6 +52,7 @@ COMMANDS = (
     Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),
     Command("Look back", "compare", "show in what runs differ, and what came of it", "compare"),
     Command("Look back", "note", "give a run a name, a note and tags", "compare"),
+    Command("Look back", "replay", "show a finished run again as if it were training", "reports.replay"),
     Command("Hand in", "report", "write a report of runs as one HTML page or as PDF", "reports.report"),
     Command("Hand in", "answer", "answer the questions of a guide; the answers go into reports", "reports.report"),
     Command("Hand in", "hand-in", "pack report and journals into one file for the teacher", "reports.report"),
@@ -59,7 +60,6 @@ COMMANDS = (
     Command(
         "Hand in", "class", "check all hand-ins of a folder and make the table of the class", "reports.verify_handin"
     ),
-    Command("Look back", "replay", "show a finished run again as if it were training", "reports.replay"),
     Command("Keep and check", "verify", "check every byte of a run against its journal", "verify_export"),
     Command(
         "Keep and check", "export", "write a run as files for TensorBoard, MLflow, pandas and others", "verify_export"
