@@ -95,7 +95,7 @@ def test_single_operations_become_no_functions(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_step_of_softmax_is_traced_without_what_is_slow_to_translate(small_digits: DataSet) -> None:
     """XLA goes through MLIR for each choice, and the gradient of gathering the labels is a hundred operations."""
-    traced = make_engine(softmax.EXERCISE, {}, small_digits)._program.trace().graph.as_graph_def()
+    traced = make_engine(softmax.EXERCISE, {}, small_digits).trace().graph.as_graph_def()
     nodes = [*traced.node, *(node for inner in traced.library.function for node in inner.node_def)]
     operations = [node.op for node in nodes]
     assert not {"Select", "SelectV2", "UnsortedSegmentSum"} & set(operations)
@@ -113,10 +113,10 @@ def test_which_exercises_xla_compiles_and_which_take_the_fused_optimizer(small_d
     for exercise in (one for one in known if one.kind == "training"):
         settings = build(exercise.Settings, {"optimizer": "adam", **small.get(exercise.id, {})})
         engine = Engine(exercise, settings, 1, small_digits if exercise.datasets else None)
-        block = engine._program.trace()
+        block = engine.trace()
         functions = (block.function_def, *block.graph.as_graph_def().library.function)
         operations = {node.op for function in functions for node in function.node_def}
-        (rule,) = {type(part.optimizer.rule) for part in engine._model.parts}
+        (rule,) = {type(part.optimizer.rule) for part in engine.model.parts}
         fused = "ResourceApplyAdam" in operations
         found[exercise.id] = (bool(block.function_def.attr["_XlaMustCompile"].b), fused, rule)
     adam = keras.optimizers.Adam
@@ -138,7 +138,7 @@ def test_metrics_go_into_an_array_as_long_as_the_block_but_for_xla(small_digits:
     """A call goes through the whole array; XLA's has the size it was compiled with."""
     found = {}
     for exercise in (cnn.EXERCISE, softmax.EXERCISE):
-        graph = make_engine(exercise, {"steps": 5000}, small_digits)._program.trace().graph
+        graph = make_engine(exercise, {"steps": 5000}, small_digits).trace().graph
         (array,) = (one for one in graph.get_operations() if one.type == "TensorListReserve")
         found[exercise.id] = tf.get_static_value(array.inputs[1])
     assert found == {"cnn": None, "softmax": 5000}

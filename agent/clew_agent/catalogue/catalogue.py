@@ -57,8 +57,8 @@ def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) ->
     """
     own = folder_files(folder) if folder else ()
     builtin = _packaged() if folder else ()
-    added = (card for file in own for card in (_script_cards(file) or _examine((file,), limit)))
-    return arrange([*(builtin or _examine(builtin_files(), limit)), *map(_own, added)])
+    added = (card for file in own for card in (_script_cards(file) or examine_files((file,), limit)))
+    return arrange([*(builtin or examine_files(builtin_files(), limit)), *map(_own, added)])
 
 
 def _packaged() -> tuple[ExerciseCard, ...]:
@@ -115,11 +115,12 @@ def _renamed(card: ExerciseCard, seen: dict[str, int]) -> ExerciseCard:
     return msgspec.structs.replace(card, id=f"{card.id}-{seen[card.id]}", problem=found)
 
 
-def _examine(files: Sequence[ExerciseFile], limit: float) -> list[ExerciseCard]:
+def examine_files(files: Sequence[ExerciseFile], limit: float) -> list[ExerciseCard]:
+    """The cards of the files, imported by a child process within ``limit`` seconds; a broken file's card says why."""
     found, complaint = _run_child(files, limit)
     missing = [file for file in files if str(file.path) not in found]
     if missing and len(files) > 1:  # one of them ended the child: each gets one of its own
-        found |= {str(file.path): tuple(_examine((file,), limit)) for file in missing}
+        found |= {str(file.path): tuple(examine_files((file,), limit)) for file in missing}
     elif missing:
         found[str(missing[0].path)] = (broken_card(missing[0], complaint),)
     return [card for file in files for card in found[str(file.path)]]
@@ -225,10 +226,13 @@ class CatalogueSource:
     being read, that it is not valid Python. ``generation`` grows with every change of ``get``.
     """
 
-    def __init__(self, exercises: Path | None = None, catalogue: Catalogue | None = None) -> None:
+    def __init__(
+        self, exercises: Path | None = None, catalogue: Catalogue | None = None, look_every_s: float = _LOOK_S
+    ) -> None:
         self.generation = 0
         self._folder = exercises
         self._given = catalogue
+        self._look_every_s = look_every_s
         self._stamps: dict[Path, Stamp] = {}
         self._helpers: dict[Path, Stamp] = {}
         self._cards: dict[Path, tuple[ExerciseCard, ...]] = {}
@@ -295,7 +299,7 @@ class CatalogueSource:
         now = time.monotonic()
         if self._folder is None or self._given is not None or now < self._next_look:
             return False
-        self._next_look = now + _LOOK_S
+        self._next_look = now + self._look_every_s
         try:
             files = {file.path: file for file in folder_files(self._folder)}
             trouble = None

@@ -72,7 +72,7 @@ def likely_files(exercise: str, folder: Path | None) -> Iterator[ExerciseFile]:
     A file is read when it is its turn: who takes the first need not wait for all. Raises ``ProblemError`` at once.
     """
     files = sorted(all_files(folder), key=lambda file: file.guess != exercise)
-    return (file for file in files if _mentions(file, exercise))
+    return (file for file in files if mentions(file, exercise))
 
 
 def read_source(file: ExerciseFile) -> str:
@@ -130,7 +130,8 @@ def parse_problem(file: ExerciseFile) -> Problem | None:
     return None
 
 
-def _mentions(file: ExerciseFile, exercise: str) -> bool:
+def mentions(file: ExerciseFile, exercise: str) -> bool:
+    """Whether the id of the exercise is somewhere in the file: only such a file has to be imported."""
     try:
         text = read_file(file.path, MAX_SOURCE).decode(errors="replace")
     except ValueError:

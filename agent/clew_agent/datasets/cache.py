@@ -30,6 +30,11 @@ class DataCache:
         self._kept[path, name == "digits"] = (signature, data)
         return True
 
+    @property
+    def kept(self) -> tuple[DataSet, ...]:
+        """What was read."""
+        return tuple(data for _, data in self._kept.values())
+
     def load(self, name: str, search: Search) -> DataSet:
         """The data set, the kept one if its files are still the same. Raises ``ProblemError``."""
         path = locate(name, search)

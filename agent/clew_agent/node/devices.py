@@ -127,10 +127,11 @@ def find_devices(
 
 def _uses_gpus() -> bool:
     """TensorFlow for processors only is a package of its own; which one is installed is read, not imported."""
-    return not _installed("tensorflow-cpu") or _installed("tensorflow")
+    return not is_installed("tensorflow-cpu") or is_installed("tensorflow")
 
 
-def _installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Whether this Python has the package."""
     from importlib import metadata  # takes longer than all the rest here; asked only where there is a GPU
 
     try:

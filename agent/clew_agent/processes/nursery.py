@@ -54,10 +54,10 @@ except ImportError:  # a package that a site may lack
 
 _REAP_MS = 200
 _FORKABLE_THREADS = 1
-_REST_S = 0.5
-"""No run must have trained for so long before a spare is begun, so that it disturbs none and queued ones come first."""
+REST_S = 0.5
+"""No run must have trained for so long before a standby is begun: it disturbs none, and queued ones come first."""
 _MOST_LOST = 3
-"""So many spares may die without a run before no other is begun."""
+"""So many standbys may die without a run before no other is begun."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,7 +106,7 @@ class Warm:
         self._train, self._prepare = trainer.train, trainer.prepare_process
         self._rehearse = rehearsal.rehearse
         self._reseed = np.random.seed
-        self._data = DataCache()
+        self.data = DataCache()
         first_frame.builtin_cards()
         gc.collect()
         gc.freeze()  # a collection in a copy would write into, and so duplicate, every page
@@ -116,8 +116,8 @@ class Warm:
         from clew_agent.datasets.search import find_search
 
         search = find_search(find_places())
-        if not self._data.keep("mnist", search):
-            self._data.keep("digits", search)
+        if not self.data.keep("mnist", search):
+            self.data.keep("digits", search)
         gc.freeze()
 
     def rehearse(self) -> None:
@@ -132,7 +132,7 @@ class Warm:
         """Be the trainer of an attempt; returns its exit code."""
         self._prepare()
         self._reseed()  # an exercise that draws without a seed must not draw in every copy the same
-        return self._train(folder, attempt, exercises, load_data=self._data.load)
+        return self._train(folder, attempt, exercises, load_data=self.data.load)
 
 
 class Nursery:
@@ -141,10 +141,11 @@ class Nursery:
     def __init__(self, channel: socket.socket, warm: Warm) -> None:
         self._channel = channel
         self._warm = warm
-        self._guards: dict[int, tuple[str, operating_system.Forked]] = {}
+        self.guards: dict[int, tuple[str, operating_system.Forked]] = {}
         """By process: the run's folder and the guard."""
-        self._spare: StandbyTrainer | None = None
-        self._lost = 0
+        self.standby: StandbyTrainer | None = None
+        self.lost = 0
+        """How many standby trainers died without a run."""
         self._trained = -math.inf
         """When the last run was begun or seen to train."""
 
@@ -156,56 +157,57 @@ class Nursery:
         poll = select.poll()  # not ``select``: the channel may have any number, after a flood of strangers
         poll.register(self._channel, select.POLLIN)
         while True:
-            events = poll.poll(self._pause())
+            events = poll.poll(self.pause_ms())
             if any(event & ~select.POLLIN for _, event in events):
                 return
             if events:
                 request = receive_start(self._channel)
                 if request is None:
                     return
-                send(self._channel, self._start(request))
-            self._reap()
-            self._keep_spare()
+                send(self._channel, self.start(request))
+            self.reap()
+            self.keep_standby()
 
-    def _pause(self) -> int | None:
+    def pause_ms(self) -> int | None:
         """Milliseconds until there is something to look after, None when there is nothing."""
-        rests = self._lost >= _MOST_LOST if self._spare is None else self._spare.look()
-        return None if rests and not self._guards else _REAP_MS
+        rests = self.lost >= _MOST_LOST if self.standby is None else self.standby.is_ready()
+        return None if rests and not self.guards else _REAP_MS
 
-    def _start(self, request: StartGuard) -> Told:
+    def start(self, request: StartGuard) -> Told:
+        """Give the run to the standby, or to a guard forked for it; returns which process it is, or why none."""
         threads = operating_system.thread_count()
         if threads != _FORKABLE_THREADS:
             return StartRefused(folder=request.folder, reason=f"The nursery has {threads} threads.", last=True)
         try:
-            guard = self._spared(request) or operating_system.fork(lambda: self._guard(request))
+            guard = self._take_standby(request) or operating_system.fork(lambda: self._guard(request))
         except OSError as error:
             return StartRefused(folder=request.folder, reason=f"The system refused a new process: {error}.")
-        self._guards[guard.pid] = request.folder, guard
+        self.guards[guard.pid] = request.folder, guard
         return Started(folder=request.folder, pid=guard.pid)
 
-    def _spared(self, request: StartGuard) -> operating_system.Forked | None:
+    def _take_standby(self, request: StartGuard) -> operating_system.Forked | None:
         """The guard that has waited, which has the run now; None when there is none for this run."""
-        if self._spare is None or not self._spare.take(request):
+        if self.standby is None or not self.standby.take(request):
             return None
-        spare, self._spare = self._spare, None
-        return spare.guard
+        taken, self.standby = self.standby, None
+        return taken.guard
 
-    def _keep_spare(self) -> None:
-        """Have a spare, unless a run trains or the last ones came to nothing."""
+    def keep_standby(self) -> None:
+        """Have a standby, unless a run trains or the last ones came to nothing."""
         now = time.monotonic()
-        if self._guards:
+        if self.guards:
             self._trained = now
-        if self._spare is not None and self._spare.guard.poll() is not None:
-            self._spare.close()
-            self._spare, self._lost = None, self._lost + 1
-        wanted = self._spare is None and self._lost < _MOST_LOST and now - self._trained >= _REST_S
+        if self.standby is not None and self.standby.guard.poll() is not None:
+            self.standby.close()
+            self.standby, self.lost = None, self.lost + 1
+        wanted = self.standby is None and self.lost < _MOST_LOST and now - self._trained >= REST_S
         if wanted and operating_system.thread_count() == _FORKABLE_THREADS:
             try:
-                self._begin_spare()
+                self._begin_standby()
             except OSError:
-                self._lost += 1
+                self.lost += 1
 
-    def _begin_spare(self) -> None:
+    def _begin_standby(self) -> None:
         ours, theirs = pair()
 
         def work() -> int:
@@ -213,7 +215,7 @@ class Nursery:
             return self._wait_for_run(theirs)
 
         try:
-            self._spare = StandbyTrainer(operating_system.fork(work), ours)
+            self.standby = StandbyTrainer(operating_system.fork(work), ours)
         except OSError:
             ours.close()
             raise
@@ -223,8 +225,8 @@ class Nursery:
     def _wait_for_run(self, channel: socket.socket) -> int:
         """Be the guard of a run that nobody has asked for yet, in a copy of this process."""
         self._channel.close()
-        setproctitle("clew-agent guard spare")
-        found = wait_as_guard(channel, self._rehearse, _rest, self._train_spare)
+        setproctitle("clew-agent guard standby")
+        found = wait_as_guard(channel, self._rehearse, _title_standby, self._train_on_standby)
         if found is None:
             return UNUSED
         request, waiting = found
@@ -234,15 +236,15 @@ class Nursery:
         setproctitle("clew-agent trainer rehearses")
         self._warm.rehearse()
 
-    def _train_spare(self, request: StartGuard) -> int:
+    def _train_on_standby(self, request: StartGuard) -> int:
         _take_environment(request)
         return self._be_trainer(RunFolder(Path(request.folder)), request.attempt, _exercises(request))
 
     def _guard(self, request: StartGuard) -> int:
         """Be the guard of a run, in a copy of this process."""
         self._channel.close()
-        if self._spare is not None:
-            self._spare.close()  # it is the nursery's: it must end with that
+        if self.standby is not None:
+            self.standby.close()  # it is the nursery's: it must end with that
         return self._watch(request, lambda: None)
 
     def _watch(self, request: StartGuard, waiting: Callable[[], operating_system.Forked | None]) -> int:
@@ -265,16 +267,17 @@ class Nursery:
         operating_system.print_to(folder.log)
         return self._warm.train(folder, attempt, exercises)
 
-    def _reap(self) -> None:
-        for pid, (folder, guard) in list(self._guards.items()):
+    def reap(self) -> None:
+        """Report each guard that has ended."""
+        for pid, (folder, guard) in list(self.guards.items()):
             code = guard.poll()
             if code is not None:
-                del self._guards[pid]
+                del self.guards[pid]
                 send(self._channel, GuardEnded(folder=folder, pid=pid, exit_code=code))
 
 
-def _rest() -> None:
-    setproctitle("clew-agent trainer spare")
+def _title_standby() -> None:
+    setproctitle("clew-agent trainer standby")
 
 
 def _take_environment(request: StartGuard) -> None:

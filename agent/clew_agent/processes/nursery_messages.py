@@ -1,5 +1,5 @@
-"""What a supervisor and its nursery say to each other, and what nursery, guard and trainer of a spare do: one JSON text
-for each packet of a local socket pair."""
+"""What a supervisor and its nursery say to each other, and what nursery, guard and trainer of a standby do: one JSON
+text for each packet of a local socket pair."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StartGuard(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
     """TensorFlow is imported, which took ``seconds``. ``settled``, told later: the data set has been read as well.
 
-    From a spare's trainer: all that can be done beforehand is done.
+    From a standby's trainer: all that can be done beforehand is done.
     """
 
     seconds: float
@@ -38,7 +38,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
-    """The guard of the run in ``folder`` is process ``pid``; from a spare's trainer: it has taken the run."""
+    """The guard of the run in ``folder`` is process ``pid``; from a standby's trainer: it has taken the run."""
 
     folder: str
     pid: int

@@ -1,9 +1,9 @@
-"""A spare: a guard and its trainer that were begun before anybody asked for their run, and wait for one.
+"""A standby: a guard and its trainer that were begun before anybody asked for their run, and wait for one.
 
 The guard is a copy of the nursery like any other and computes nothing. Its trainer, a copy of the guard, has done
 beforehand what every run does alike (``clew_agent.training.runtime``): TensorFlow's threads run, its compiler is set
 up, the pages that a copy writes to are its own. A run for which that would make a difference to what it computes with
-gets a trainer as if there were no spare. Both end when the nursery does.
+gets a trainer as if there were none. Both end when the nursery does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import read_spec
 
 UNUSED = 0
-"""Exit code of a spare that no run was given to."""
+"""Exit code of a standby that no run was given to."""
 _LATE = {GIVEN, *OWN_ENVIRONMENT}
 """What no library reads after its import: a run's own value of these comes as late in every copy of the nursery."""
 _ANSWER_S = 5.0
@@ -56,7 +56,7 @@ class StandbyTrainer:
         self._channel = channel
         self._ready = False
 
-    def look(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether its trainer has said by now that it has done all that can be done beforehand."""
         if not self._ready:
             with suppress(OSError, msgspec.DecodeError):
@@ -66,7 +66,7 @@ class StandbyTrainer:
 
     def take(self, request: StartGuard) -> bool:
         """Give it the run of ``request``; False when it cannot have it, and someone else must."""
-        if not self.look() or not suits(request) or self.guard.poll() is not None:
+        if not self.is_ready() or not suits(request) or self.guard.poll() is not None:
             return False
         try:
             send(self._channel, request)
@@ -76,12 +76,12 @@ class StandbyTrainer:
         return True
 
     def close(self) -> None:
-        """Close this end. A spare without a run ends with that."""
+        """Close this end. A standby without a run ends with that."""
         self._channel.close()
 
 
 def suits(request: StartGuard) -> bool:
-    """Whether the run's environment is the one that a spare has already computed in."""
+    """Whether the run's environment is the one that a standby has already computed in."""
     return all(os.environ.get(name) == value for name, value in request.environment.items() if name not in _LATE)
 
 
@@ -140,7 +140,7 @@ def wait_as_guard(
     theirs.close()
     request = None
     with suppress(OSError):  # the nursery died with something unread
-        request = receive_start(nursery) if _gets_ready(ours, nursery) else None
+        request = receive_start(nursery) if gets_ready(ours, nursery) else None
     nursery.close()
     if request is None:
         ours.close()
@@ -149,7 +149,7 @@ def wait_as_guard(
     return request, StandbyClient(trainer, ours)
 
 
-def _gets_ready(trainer: socket.socket, nursery: socket.socket) -> bool:
+def gets_ready(trainer: socket.socket, nursery: socket.socket) -> bool:
     """Wait until the trainer says so; False when it dies before, hangs, or the nursery has gone."""
     poll = select.poll()
     poll.register(trainer, select.POLLIN)

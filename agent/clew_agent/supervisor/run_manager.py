@@ -60,7 +60,7 @@ class RunManager:
         self._record_file = record
         self._launcher = launcher
         self._control = control
-        before = _read_record(record)
+        before = read_record(record)
         self._queue = RunQueue(devices, before)
         self._to_kill: dict[str, float] = {}
         self._cancelled: dict[str, RunSpec] = {}
@@ -413,7 +413,8 @@ def _make_folder(path: Path, spec: RunSpec) -> RunFolder:
     return folder
 
 
-def _read_record(path: Path) -> QueueRecord:
+def read_record(path: Path) -> QueueRecord:
+    """The record of the queue; an empty one when it cannot be read."""
     try:
         found: QueueRecord = from_json(path.read_bytes(), QueueRecord)
     except FileNotFoundError:

@@ -101,7 +101,7 @@ class RunRegistry:
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY_S
-            self._look()
+            self.look_for_folders()
         while self._unread and time.monotonic() < now + _ADOPT_FOR_S:
             with suppress(OSError):  # it is found again at the next look
                 self._adopt(self._unread.popleft())
@@ -121,7 +121,8 @@ class RunRegistry:
     def _awake(self) -> list[TrackedRun]:
         return [self.runs[run] for run in self._followed]
 
-    def _look(self) -> None:
+    def look_for_folders(self) -> None:
+        """Drop runs whose folders have gone, and let new folders wait to be adopted."""
         try:
             names = {path.name for path in self.folder.iterdir()}
         except FileNotFoundError:

@@ -32,7 +32,7 @@ _FRESH_S = 60.0
 """A younger file without one belongs to a run that is beginning right now; it got its name when it was complete."""
 _CPU = Path("/proc/cpuinfo")
 _sound: dict[Path, tuple[int, int, int]] = {}
-"""What was read and matched its checksum, and how it was then: a spare trainer has read all before its run begins."""
+"""What was read and matched its checksum, and how it was then: a standby trainer has read all before its run begins."""
 
 
 def environment(places: Places) -> dict[str, str]:
@@ -101,7 +101,7 @@ def vouch(folder: Path) -> None:
     for path in folder.glob("*.pb"):
         if not _checksum_file(path).exists():
             with suppress(OSError):
-                write_private(_checksum_file(path), _checksum(path).encode("ascii"))
+                write_private(_checksum_file(path), checksum(path).encode("ascii"))
 
 
 def _is_sound(path: Path) -> bool:
@@ -109,7 +109,7 @@ def _is_sound(path: Path) -> bool:
     try:
         state = _state(path)
         if _sound.get(path) != state:
-            if _checksum_file(path).read_text(encoding="ascii") != _checksum(path):
+            if _checksum_file(path).read_text(encoding="ascii") != checksum(path):
                 return False
             _sound[path] = state
     except (OSError, UnicodeDecodeError):
@@ -131,7 +131,7 @@ def _age(path: Path) -> float:
         return float("inf")
 
 
-def _checksum(path: Path) -> str:
+def checksum(path: Path) -> str:
     """Ten times as fast as SHA-256, and as good against what a disk or a cut-off writer does to a file."""
     return f"{zlib.crc32(path.read_bytes()):08x}"
 

@@ -109,6 +109,11 @@ class Recorder:
         self._dirty = False
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
 
+    @property
+    def held_up(self) -> bool:
+        """Whether the disk is refusing what was handed over."""
+        return not self._clear.is_set()
+
     def start(self) -> None:
         """Begin to write what is put in."""
         self._reserve.fill()

@@ -105,13 +105,13 @@ class Engine:
         self._clock, self._trained = 0.0, 0
         self._pictures = Pictures(
             exercise.pictures,
-            self._model.pictures,
+            self.model.pictures,
             evaluation=self._evaluation_interval(),
             epoch=steps_per_epoch(self.samples_per_epoch, self.samples_per_step),
             steps=self.steps,
             evaluates=bool(self._evaluators),
         )
-        self._stopping = EarlyStopping(self.plan.patience, self._model.watch)
+        self._stopping = EarlyStopping(self.plan.patience, self.model.watch)
         self._block_steps = block_steps or self._sizer.next
         self._lead = lead
 
@@ -119,13 +119,13 @@ class Engine:
         """Make the model and the step on the devices of ``strategy``."""
         self._strategy, exercise, setup = strategy, self._exercise, self._setup
         with strategy.scope():
-            self._model = exercise.build(setup)
-            self._state = state.named_state(self._model)
-        samples = _training_samples(self._model, setup.data)
+            self.model = exercise.build(setup)
+            self._state = state.named_state(self.model)
+        samples = _training_samples(self.model, setup.data)
         self.samples_per_epoch = size = len(samples.x)
         self.batch_size = min(self.plan.batch_size or size, size)
         step = TrainingStep(
-            model=self._model,
+            model=self.model,
             source=BatchSource(samples, make_order(self.plan.order, size, samples.y, self.batch_size, setup.seed)),
             strategy=strategy,
             metrics=self.per_step,
@@ -136,7 +136,7 @@ class Engine:
             state=tuple(self._state.values()),
         )
         self._prepare(step)
-        self._evaluators = _evaluators(self._model, [spec.name for spec in exercise.metrics if not spec.per_step])
+        self._evaluators = _evaluators(self.model, [spec.name for spec in exercise.metrics if not spec.per_step])
 
     def _prepare(self, step: TrainingStep) -> None:
         self._traced = step
@@ -195,6 +195,10 @@ class Engine:
     def reduced_bytes(self) -> int:
         """Bytes of gradients that each replica gives away in one step; known after ``compile``."""
         return self._strategy.reduced_bytes
+
+    def trace(self) -> Any:
+        """The block of steps as TensorFlow has traced it."""
+        return self._program.trace()
 
     @property
     def traces(self) -> int:

@@ -209,7 +209,7 @@ class ServerEngine(Engine):
         keras.backend.clear_session()  # Keras counts the layers of a process, and names them by that
         self._assemble(cluster)
         self.compile_evaluation()
-        self._pictures.replace(self._model.pictures)
+        self._pictures.replace(self.model.pictures)
         self._begin_with(self._safe)
 
     def _begin_with(self, values: dict[str, npt.NDArray[Any]]) -> None:

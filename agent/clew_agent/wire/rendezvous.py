@@ -134,18 +134,18 @@ def own_address(environment: Mapping[str, str] = os.environ) -> str:
     """
     mine = own_addresses()
     for name in _FROM:
-        for far in _addresses_of(environment.get(name, "")):
-            near = _interface_to(far)
+        for far in addresses_of(environment.get(name, "")):
+            near = interface_to(far)
             if near in mine:
                 return near
-    named = (address for address in _addresses_of(socket.gethostname()) if address in mine)
+    named = (address for address in addresses_of(socket.gethostname()) if address in mine)
     return next(named, next(iter(mine), LOOPBACK))
 
 
 def address_towards(host: str) -> str:
     """The node's address as ``host``, another node of the same job, reaches it."""
     mine = own_addresses()
-    near = (_interface_to(far) for far in _addresses_of(host))
+    near = (interface_to(far) for far in addresses_of(host))
     return next((address for address in near if address in mine), "") or own_address()
 
 
@@ -165,7 +165,7 @@ def _without_loopback(addresses: Iterable[str]) -> list[str]:
     return [one for one in dict.fromkeys(addresses) if not ipaddress.ip_address(one).is_loopback]
 
 
-def _interface_to(far: str) -> str:
+def interface_to(far: str) -> str:
     """The own address with which this node would speak to ``far``; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -176,7 +176,7 @@ def _interface_to(far: str) -> str:
         return address
 
 
-def _addresses_of(name: str) -> tuple[str, ...]:
+def addresses_of(name: str) -> tuple[str, ...]:
     """The IPv4 addresses of a host, without loopback. A name server that does not answer is not waited for longer than
     a few seconds: the resolver's own limit may be half a minute."""
     found: list[str] = []

@@ -39,7 +39,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import (RunSpec, to_toml)
 warm = Warm()
 warm.keep_data()
-((_, kept),) = warm._data._kept.values()
+(kept,) = warm.data.kept
 place = kept.train.x.ctypes.data
 folder = RunFolder(find_places().runs / "9e107d9d-372b-4a25-9b3c-000000000004")
 folder.path.mkdir(parents=True)
@@ -60,7 +60,7 @@ print(json.dumps({
     "tensorflow": "tensorflow" in sys.modules and "keras" in sys.modules,
     "exercises": [name for name in sys.modules if name.startswith("clew_agent.exercises.")],
     "computed": context.context()._initialized,
-    "data": len(warm._data._kept),
+    "data": len(warm.data.kept),
     "cards": beginning.builtin_cards.cache_info().currsize,
     "draws": len(draws),
     "given": {7: "what was kept", 8: "read again"}.get(given, given),
@@ -154,7 +154,7 @@ def test_a_run_that_a_spare_takes_is_the_same_run_and_waiting_costs_little_memor
     tmp_path: Path, serving: Callable[..., tuple[Agent, Viewer]]
 ) -> None:
     server, viewer = serving()
-    waiting = wait_until(lambda: titled(server, "clew-agent trainer spare"), "a spare that is ready")
+    waiting = wait_until(lambda: titled(server, "clew-agent trainer standby"), "a standby that is ready")
     nursery = waiting.parent().parent()  # type: ignore[union-attr]
     assert nursery is not None
     assert waiting.memory_full_info().uss < nursery.memory_info().rss / 3, "it shares what the nursery has"
@@ -170,7 +170,7 @@ def test_a_run_that_a_spare_takes_is_the_same_run_and_waiting_costs_little_memor
     assert agent("run", alone, "--out", tmp_path / "alone").returncode == 0
     assert curve(folder) == curve(tmp_path / "alone")
     assert held_out(folder) == held_out(tmp_path / "alone")
-    another = wait_until(lambda: titled(server, "clew-agent trainer spare"), "the next one")
+    another = wait_until(lambda: titled(server, "clew-agent trainer standby"), "the next one")
     server.kill()
     wait_until(lambda: not psutil.pid_exists(another.pid), "its end, with the nursery's")
 

@@ -201,11 +201,10 @@ def test_a_broken_script_says_where_and_hurts_nothing_else(folder: Path, old: st
 
 
 def test_a_folder_is_followed_file_by_file_and_nothing_is_waited_for(folder: Path) -> None:
-    source = CatalogueSource(folder)
+    source = CatalogueSource(folder, look_every_s=0.0)
 
     def cards() -> dict[str, ExerciseCard]:
         """Looked at now."""
-        source._next_look = 0.0
         source.turn()
         return own_cards(source.get())
 
@@ -242,9 +241,9 @@ def test_own_chapters_and_exercises_are_listed_by_their_order() -> None:
 
 def test_a_file_that_never_ends_is_given_up_and_leaves_no_process(folder: Path) -> None:
     (folder / "sleeps.py").write_text("import time\ntime.sleep(1000)\n")
-    from clew_agent.catalogue.catalogue import _examine
+    from clew_agent.catalogue.catalogue import examine_files
 
-    (card,) = _examine(folder_files(folder), limit=1.0)
+    (card,) = examine_files(folder_files(folder), limit=1.0)
     assert "not imported within 1 s" in complaint(card)
 
 
@@ -253,19 +252,19 @@ def test_what_a_file_forks_does_not_outlive_its_description(folder: Path) -> Non
     fork = "import os, time\nif not os.fork():\n    time.sleep(1000)\n"
     (folder / "raises.py").write_text(fork + "raise RuntimeError\n")
     (folder / "waits.py").write_text(fork + "os.wait()\n")
-    from clew_agent.catalogue.catalogue import _examine
+    from clew_agent.catalogue.catalogue import examine_files
 
     raises, waits = folder_files(folder)
-    assert "RuntimeError" in complaint(_examine((raises,), limit=100.0)[0])
-    assert "not imported within 1 s" in complaint(_examine((waits,), limit=1.0)[0])
+    assert "RuntimeError" in complaint(examine_files((raises,), limit=100.0)[0])
+    assert "not imported within 1 s" in complaint(examine_files((waits,), limit=1.0)[0])
 
 
 def test_one_bad_file_does_not_take_its_neighbours_with_it(folder: Path) -> None:
     (folder / "a_dies.py").write_text("import os\nos.abort()\n")
     (folder / "b_good.py").write_text(GOOD)
-    from clew_agent.catalogue.catalogue import _examine
+    from clew_agent.catalogue.catalogue import examine_files
 
-    dead, good = _examine(folder_files(folder), limit=100.0)
+    dead, good = examine_files(folder_files(folder), limit=100.0)
     assert "SIGABRT" in complaint(dead)
     assert good.id == "mine"
 

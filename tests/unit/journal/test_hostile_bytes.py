@@ -42,7 +42,7 @@ from clew_agent.datasets.formats import format_idx, parse_idx, parse_npy, parse_
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.processes.nursery_messages import Ready, StartGuard, StartRefused, pair, receive_start, receive_told
 from clew_agent.services.services import read_line
-from clew_agent.supervisor.run_manager import _read_record
+from clew_agent.supervisor.run_manager import read_record
 from clew_agent.supervisor.run_queue import QueueRecord
 from clew_agent.wire.server import answer_gate
 from clew_gui.base.settings import LocalSettings, SettingsFile
@@ -139,7 +139,7 @@ def read_settings(path: Path) -> object:
 def read_queue(path: Path) -> object:
     logging.disable(logging.ERROR)  # it says so in the log when it begins empty
     try:
-        return _read_record(path)
+        return read_record(path)
     finally:
         logging.disable(logging.NOTSET)
 

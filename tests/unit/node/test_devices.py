@@ -129,7 +129,7 @@ def test_gpus_that_nothing_here_can_use_are_not_given(tmp_path: Path) -> None:
 def test_tensorflow_for_processors_only_is_known_by_its_package(
     packages: set[str], uses: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(devices_module, "_installed", packages.__contains__)
+    monkeypatch.setattr(devices_module, "is_installed", packages.__contains__)
     assert bool(find_devices(1, {}, driver(tmp_path, "NVIDIA H100")).gpus) is uses
 
 

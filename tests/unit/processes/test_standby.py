@@ -27,7 +27,7 @@ HEAD = """
 import json, os, signal, sys, time
 from clew_agent.processes import nursery
 from clew_agent.node import operating_system as posix
-from clew_agent.processes import standby as spare
+from clew_agent.processes import standby
 from clew_agent.processes.nursery_messages import *
 from pathlib import Path
 
@@ -55,18 +55,17 @@ def watch(folder, attempt, exercises, start):
     return child.returncode
 
 nursery.watch, nursery.exit_code_for = watch, lambda code: code
-spare.fits = lambda request: request.attempt == 1
-spare._ANSWER_S = 50.0
+standby.fits = lambda request: request.attempt == 1
+standby._ANSWER_S, nursery.REST_S = 50.0, 0.0
 ours, theirs = pair()
 it = nursery.Nursery(theirs, Warm())
 def begin(attempt=1, **environment):
-    told = it._start(StartGuard(folder=folder, attempt=attempt, environment=environment))
+    told = it.start(StartGuard(folder=folder, attempt=attempt, environment=environment))
     assert isinstance(told, Started), told
-    until(lambda: it._reap() or not it._guards)
-def have_spare():
-    it._trained = -1e9
-    it._keep_spare()
-    until(lambda: it._spare.look())
+    until(lambda: it.reap() or not it.guards)
+def have_standby():
+    it.keep_standby()
+    until(lambda: it.standby.is_ready())
 def out(**found): print(json.dumps(found))
 """
 
@@ -81,32 +80,32 @@ def found_by(tmp_path: Path, program: str) -> dict[str, object]:
 
 def test_the_run_is_given_to_the_pair_that_waits_and_nothing_is_forked_for_it(tmp_path: Path) -> None:
     program = """
-have_spare()
-guard = it._spare.guard.pid
+have_standby()
+guard = it.standby.guard.pid
 posix.fork = None
 begin()
 out(same_trainer=noted("trained") == noted("rehearsed"), same_guard=noted("watched") == [guard],
-    once=len(noted("trained")), left=it._spare is not None)
+    once=len(noted("trained")), left=it.standby is not None)
 """
     assert found_by(tmp_path, program) == {"same_trainer": True, "same_guard": True, "once": 1, "left": False}
 
 
-def test_before_it_is_ready_the_run_gets_a_pair_of_its_own_and_the_spare_is_kept(tmp_path: Path) -> None:
+def test_before_it_is_ready_the_run_gets_a_pair_of_its_own_and_the_standby_is_kept(tmp_path: Path) -> None:
     program = """
 Warm.rehearse = lambda self: until(lambda: noted("ended")) or note("rehearsed")
 note("begun")
-it._keep_spare()
+it.keep_standby()
 begin()
-until(lambda: it._spare.look())
-out(apart=noted("trained") != noted("rehearsed"), kept=alive(it._spare.guard.pid), once=len(noted("trained")))
+until(lambda: it.standby.is_ready())
+out(apart=noted("trained") != noted("rehearsed"), kept=alive(it.standby.guard.pid), once=len(noted("trained")))
 """
     assert found_by(tmp_path, program) == {"apart": True, "kept": True, "once": 1}
 
 
 def test_a_run_that_does_not_fit_gets_a_trainer_that_has_computed_nothing(tmp_path: Path) -> None:
     program = """
-have_spare()
-guard = it._spare.guard.pid
+have_standby()
+guard = it.standby.guard.pid
 begin(attempt=2)
 out(apart=noted("trained") != noted("rehearsed"), same_guard=noted("watched") == [guard], once=len(noted("trained")),
     gone=not any(map(alive, noted("rehearsed"))))
@@ -117,8 +116,8 @@ out(apart=noted("trained") != noted("rehearsed"), same_guard=noted("watched") ==
 @pytest.mark.parametrize("sign", ["SIGKILL", "SIGSTOP"])
 def test_a_trainer_that_dies_or_hangs_while_it_waits_is_replaced(tmp_path: Path, sign: str) -> None:
     program = f"""
-spare._ANSWER_S = 0.2
-have_spare()
+standby._ANSWER_S = 0.2
+have_standby()
 (waiting,) = noted("rehearsed")
 os.kill(waiting, signal.{sign})
 begin()
@@ -130,32 +129,29 @@ out(once=len(noted("trained")), apart=noted("trained") != [waiting], gone=not al
 def test_a_trainer_that_dies_before_it_is_ready_ends_its_guard_and_is_counted(tmp_path: Path) -> None:
     program = """
 Warm.rehearse = lambda self: os.kill(os.getpid(), signal.SIGKILL)
-it._trained = -1e9
-it._keep_spare()
-looks = it._pause() is not None
-until(lambda: it._spare.guard.poll() is not None)
-it._trained = -1e9
+it.keep_standby()
+looks = it.pause_ms() is not None
+until(lambda: it.standby.guard.poll() is not None)
 Warm.rehearse = lambda self: note("rehearsed")
-it._keep_spare()
-until(lambda: it._spare.look())
-out(looks=looks, lost=it._lost, rests=it._pause() is None)
+it.keep_standby()
+until(lambda: it.standby.is_ready())
+out(looks=looks, lost=it.lost, rests=it.pause_ms() is None)
 """
     assert found_by(tmp_path, program) == {"looks": True, "lost": 1, "rests": True}
 
 
-@pytest.mark.parametrize("end", ["it._spare.close()  # as when this process ends", "pass"])
+@pytest.mark.parametrize("end", ["it.standby.close()  # as when this process ends", "pass"])
 def test_a_trainer_that_hangs_before_it_is_ready_ends_with_the_nursery_and_after_a_minute(
     tmp_path: Path, end: str
 ) -> None:
     program = f"""
-spare._PREPARE_MS = 600_000 if "close" in {end!r} else 300
+standby._PREPARE_MS = 600_000 if "close" in {end!r} else 300
 Warm.rehearse = lambda self: note("hangs") or time.sleep(600)
-it._trained = -1e9
-it._keep_spare()
+it.keep_standby()
 until(lambda: noted("hangs"))
 {end}
-until(lambda: it._spare.guard.poll() is not None)
-out(code=it._spare.guard.returncode, gone=not any(map(alive, noted("hangs"))))
+until(lambda: it.standby.guard.poll() is not None)
+out(code=it.standby.guard.returncode, gone=not any(map(alive, noted("hangs"))))
 """
     assert found_by(tmp_path, program) == {"code": 0, "gone": True}
 
@@ -165,20 +161,19 @@ def test_a_run_that_comes_before_the_guard_has_heard_that_its_trainer_is_ready_i
     with to_trainer, trainer, to_nursery, nursery:
         send(trainer, Ready(seconds=0.0, settled=True))
         send(nursery, StartGuard(folder="run", attempt=1))
-        assert standby._gets_ready(to_trainer, to_nursery)
+        assert standby.gets_ready(to_trainer, to_nursery)
 
 
 def test_when_the_guard_that_waits_is_killed_the_run_begins_as_if_there_were_none(tmp_path: Path) -> None:
     program = """
-have_spare()
-dead = it._spare.guard.pid
+have_standby()
+dead = it.standby.guard.pid
 (waiting,) = noted("rehearsed")
 os.kill(dead, signal.SIGKILL)
 until(lambda: not alive(waiting))
 begin()
-it._trained = -1e9
-it._keep_spare()
-out(once=len(noted("trained")), apart=noted("watched") != [dead], lost=it._lost, another=it._spare is not None)
+it.keep_standby()
+out(once=len(noted("trained")), apart=noted("watched") != [dead], lost=it.lost, another=it.standby is not None)
 """
     assert found_by(tmp_path, program) == {"once": 1, "apart": True, "lost": 1, "another": True}
 
@@ -186,11 +181,11 @@ out(once=len(noted("trained")), apart=noted("watched") != [dead], lost=it._lost,
 def test_after_three_that_came_to_nothing_no_other_is_begun(tmp_path: Path) -> None:
     program = """
 for _ in range(5):
-    it._keep_spare()
-    if it._spare is not None:
-        os.kill(it._spare.guard.pid, signal.SIGKILL)
-        until(lambda: it._spare.guard.poll() is not None)
-out(lost=it._lost, left=it._spare is not None, rests=it._pause() is None)
+    it.keep_standby()
+    if it.standby is not None:
+        os.kill(it.standby.guard.pid, signal.SIGKILL)
+        until(lambda: it.standby.guard.poll() is not None)
+out(lost=it.lost, left=it.standby is not None, rests=it.pause_ms() is None)
 """
     assert found_by(tmp_path, program) == {"lost": 3, "left": False, "rests": True}
 
@@ -198,15 +193,15 @@ out(lost=it._lost, left=it._spare is not None, rests=it._pause() is None)
 def test_both_end_with_the_nursery_though_a_run_that_it_began_goes_on(tmp_path: Path) -> None:
     """A copy of the nursery that kept its end of the channel would keep them waiting for ever."""
     program = """
-have_spare()
-guard, (waiting,) = it._spare.guard.pid, noted("rehearsed")
+have_standby()
+guard, (waiting,) = it.standby.guard.pid, noted("rehearsed")
 Warm.train = lambda *_: note("trained") or time.sleep(600)
-it._start(StartGuard(folder=folder, attempt=1, environment={"TF_ANYTHING": "1"}))
+it.start(StartGuard(folder=folder, attempt=1, environment={"TF_ANYTHING": "1"}))
 until(lambda: noted("trained"))
-(other,) = it._guards
-it._spare.close()  # as when this process ends
-until(lambda: it._spare.guard.poll() is not None and not alive(waiting))
-found = {"code": it._spare.guard.returncode, "goes_on": alive(other)}
+(other,) = it.guards
+it.standby.close()  # as when this process ends
+until(lambda: it.standby.guard.poll() is not None and not alive(waiting))
+found = {"code": it.standby.guard.returncode, "goes_on": alive(other)}
 for pid in (other, *noted("trained")):
     os.kill(pid, signal.SIGKILL)
 out(**found)
@@ -217,21 +212,22 @@ out(**found)
 def test_none_is_begun_while_a_run_trains_nor_with_a_second_thread(tmp_path: Path) -> None:
     program = """
 import threading
-it._start(StartGuard(folder=folder, attempt=1))
-it._keep_spare()
-while_training = it._spare is not None
-until(lambda: it._reap() or not it._guards)
-it._keep_spare()
-right_after = it._spare is not None
-it._trained = -1e9
+nursery.REST_S = 60.0
+it.start(StartGuard(folder=folder, attempt=1))
+it.keep_standby()
+while_training = it.standby is not None
+until(lambda: it.reap() or not it.guards)
+it.keep_standby()
+right_after = it.standby is not None
+nursery.REST_S = 0.0
 end = threading.Event()
 thread = threading.Thread(target=end.wait); thread.start()
-it._keep_spare()
-with_threads = it._spare is not None
+it.keep_standby()
+with_threads = it.standby is not None
 end.set(); thread.join()
 until(lambda: posix.thread_count() == 1)  # the system's thread ends a moment after Python's
-it._keep_spare()
-out(found=[while_training, right_after, with_threads, it._spare is not None])
+it.keep_standby()
+out(found=[while_training, right_after, with_threads, it.standby is not None])
 """
     assert found_by(tmp_path, program) == {"found": [False, False, False, True]}
 
@@ -239,7 +235,7 @@ out(found=[while_training, right_after, with_threads, it._spare is not None])
 def test_the_runs_own_environment_reaches_both(tmp_path: Path) -> None:
     program = f"""
 Warm.train = lambda *_: note("trained-" + os.environ["{GIVEN}"])
-have_spare()
+have_standby()
 begin({GIVEN}="CPU")
 out(once=len(noted("trained-CPU")), same=noted("trained-CPU") == noted("rehearsed"))
 """

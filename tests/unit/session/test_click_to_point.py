@@ -138,13 +138,13 @@ def test_the_agent_looks_more_often_while_a_first_point_is_waited_for(tmp_path: 
 
 def test_a_run_reads_one_exercise_file_and_makes_no_card_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    mentions = exercise_files._mentions
+    mentions = exercise_files.mentions
 
     def noted(file: exercise_files.ExerciseFile, exercise: str) -> bool:
         read.append(file.path.name)
         return mentions(file, exercise)
 
-    monkeypatch.setattr(exercise_files, "_mentions", noted)
+    monkeypatch.setattr(exercise_files, "mentions", noted)
     card = quick_card("softmax", None)
     assert card is not None
     assert read == ["softmax.py"]
@@ -159,13 +159,13 @@ def test_a_compiled_program_that_was_found_sound_is_read_again_only_when_it_was_
     program, read = tmp_path / "one.pb", list[str]()
     program.write_bytes(b"compiled")
     compile_cache.vouch(tmp_path)
-    checksum = compile_cache._checksum
+    checksum = compile_cache.checksum
 
     def noted(path: Path) -> str:
         read.append(path.name)
         return checksum(path)
 
-    monkeypatch.setattr(compile_cache, "_checksum", noted)
+    monkeypatch.setattr(compile_cache, "checksum", noted)
     compile_cache.vet(tmp_path)
     compile_cache.vet(tmp_path)
     assert read == ["one.pb"]

@@ -190,7 +190,7 @@ def test_a_run_is_followed_as_it_grows_and_dropped_when_its_folder_goes(tmp_path
     for path in [*folder.path.iterdir()]:
         path.unlink()
     folder.path.rmdir()
-    registry._look()
+    registry.look_for_folders()
     assert registry.runs == {}
     with pytest.raises(ProblemError):
         registry.get(folder.path.name)
@@ -220,7 +220,7 @@ def test_runs_that_have_ended_rest_until_somebody_goes_on_with_one(
             describe(folders[3], 2, host=operating_system.host_name(), boot=operating_system.boot_id(), pid=os.getpid())
         )
     for _ in range(3):
-        registry._look()
+        registry.look_for_folders()
     assert {*seen} == {folder.path.name for folder in folders}
     assert [run.run for run in registry.live()] == [folders[3].path.name]
 

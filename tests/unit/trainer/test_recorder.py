@@ -97,7 +97,7 @@ def test_a_full_disk_holds_up_training_and_nothing_is_lost(disk: Disk) -> None:
     disk.full = blocked.is_set
     recorder.put(Log(text="held up"))
     waiter = threading.Thread(target=recorder.wait_for_disk, args=(lambda: False,))
-    wait_until(lambda: not recorder._clear.is_set())
+    wait_until(lambda: recorder.held_up)
     waiter.start()
     time.sleep(0.3)
     assert waiter.is_alive(), "no step is trained while the disk refuses"
@@ -158,7 +158,7 @@ def test_whoever_stops_the_run_does_not_wait_for_the_disk(disk: Disk) -> None:
     recorder = start(disk, patience=3600)
     disk.full = lambda: True
     recorder.put(Log(text="never written"))
-    wait_until(lambda: not recorder._clear.is_set())
+    wait_until(lambda: recorder.held_up)
     with pytest.raises(ProblemError):
         recorder.wait_for_disk(lambda: True)
     recorder.close().close()
@@ -171,7 +171,7 @@ def test_what_is_left_at_a_stop_goes_into_the_room_of_the_reserve(disk: Disk) ->
     disk.full = lambda: reserve.stat().st_size > 20_000  # a part of the reserve is kept for the last words
     for number in range(3):
         recorder.put(Log(text=str(number)))
-    wait_until(lambda: not recorder._clear.is_set())
+    wait_until(lambda: recorder.held_up)
     recorder.wait_for_disk(lambda: True)
     recorder.flush()
     assert 0 < reserve.stat().st_size < 20_000
@@ -203,7 +203,7 @@ def test_what_could_not_be_recorded_is_told_by_its_first_step(disk: Disk) -> Non
     disk.full = lambda: True
     for part in split(TrainedBlock(40, 10, (np.zeros(10, np.float32),), seconds=1.0), clock=1.0, limit=1 << 20):
         recorder.put(part)
-    wait_until(lambda: not recorder._clear.is_set())
+    wait_until(lambda: recorder.held_up)
     with pytest.raises(ProblemError, match="Nothing from step 40 on is recorded"):
         recorder.wait_for_disk(lambda: True)
     recorder.close().close()

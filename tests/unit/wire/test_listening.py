@@ -90,8 +90,8 @@ def test_the_published_address_is_one_of_this_node() -> None:
 
 def test_the_interface_towards_the_login_node_counts_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "own_addresses", lambda: ("10.9.0.7", "10.77.1.11"))
-    monkeypatch.setattr(listening, "_addresses_of", lambda name: {"login": ("10.77.1.1",)}.get(name, ()))
-    monkeypatch.setattr(listening, "_interface_to", lambda far: "10.77.1.11" if far == "10.77.1.1" else "")
+    monkeypatch.setattr(listening, "addresses_of", lambda name: {"login": ("10.77.1.1",)}.get(name, ()))
+    monkeypatch.setattr(listening, "interface_to", lambda far: "10.77.1.11" if far == "10.77.1.1" else "")
     assert own_address({"SLURM_SUBMIT_HOST": "login"}) == "10.77.1.11"
     assert own_address({"PBS_O_HOST": "login"}) == "10.77.1.11"
     assert own_address({"SLURM_SUBMIT_HOST": "elsewhere"}) == "10.9.0.7", "the first interface is better than none"
@@ -100,7 +100,7 @@ def test_the_interface_towards_the_login_node_counts_most(monkeypatch: pytest.Mo
 def test_else_what_the_nodes_name_stands_for_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "own_addresses", lambda: ("172.17.0.1", "10.77.1.11"))
     here = {socket.gethostname(): ("10.77.1.11",)}
-    monkeypatch.setattr(listening, "_addresses_of", lambda name: here.get(name, ()))
+    monkeypatch.setattr(listening, "addresses_of", lambda name: here.get(name, ()))
     assert own_address({}) == "10.77.1.11"
 
 
@@ -112,4 +112,4 @@ def test_a_node_with_nothing_but_loopback_has_that(monkeypatch: pytest.MonkeyPat
 def test_nothing_is_sent_to_find_the_way() -> None:
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as listener:
         listener.bind((LOOPBACK, 0))
-        assert listening._interface_to(LOOPBACK) == LOOPBACK
+        assert listening.interface_to(LOOPBACK) == LOOPBACK
