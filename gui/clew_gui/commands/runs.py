@@ -62,7 +62,7 @@ def runs(shell: CommandContext, argv: Sequence[str]) -> int:
         shell.say_json([{"number": run.number} | _as_json(run.folder, known, jobs, run.note) for run in shown])
         return OK
     console = shell.console()
-    console.print(_table([look_at(run, known, jobs) for run in shown], _names(options.columns), console.width))
+    console.print(runs_table([look_at(run, known, jobs) for run in shown], _names(options.columns), console.width))
     if len(shown) < len(chosen):
         shell.say(f"{len(chosen) - len(shown)} older runs are not shown; --all shows them.")
     if len(chosen) < len(kept):
@@ -152,7 +152,7 @@ _WIDE = 110
 """From this width on there is room for the id, the steps, the time, and the name of what the result is."""
 
 
-def _table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Table:
+def runs_table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Table:
     """One line for each run. What cannot be cut is the number, the state and the result."""
     wide = width >= _WIDE
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -62,7 +62,7 @@ def ask_there(
     asked = msgspec.json.encode({**question, "mark": mark}) + b"\n"
     words = ("sh", "-c", _START, "sh", _READ, str(len(shell)))
     done = _behind_noise(line.run(words, stdin=shell + source + asked + payload, timeout=timeout), mark)
-    answer = _answer(done.out, mark)
+    answer = read_answer(done.out, mark)
     if answer is None:
         raise _silent(line, done, timeout)
     if answer.get("refused") in ("module", "python") and "detail" in answer:
@@ -104,7 +104,8 @@ def _behind_noise(done: Output, mark: str) -> Output:
     return msgspec.structs.replace(done, out=rest) if begun else done
 
 
-def _answer(out: str, mark: str) -> dict[str, Any] | None:
+def read_answer(out: str, mark: str) -> dict[str, Any] | None:
+    """What comes after the last ``mark`` in what a shell printed; None when it is no JSON object."""
     _, found, rest = out.rpartition(mark)
     if not found:
         return None

@@ -47,7 +47,7 @@ def travel(ward: Diagnosis) -> Iterator[Finding]:
         return
     first = ward.hops[0]
     before: list[Finding] = []
-    for step, look in (("name", _look_up), ("port", _knock)):
+    for step, look in (("name", check_name), ("port", check_port)):
         begun = time.monotonic()
         told = look(first)
         before.append(_finding(ward, step, _STEPS[step], first, told, time.monotonic() - begun))
@@ -72,7 +72,7 @@ def _consent(ward: Diagnosis) -> CheckResult | None:
 # --- Name and port of the first hop, before anything is said there ---------------------------------------------------
 
 
-def _look_up(hop: Hop) -> CheckResult:
+def check_name(hop: Hop) -> CheckResult:
     """Whether this computer knows the name. The system's own look-up has no time limit, so it gets a thread."""
     if hop.proxy_command:
         return untried("The way there is a ProxyCommand, which looks it up by itself.")
@@ -104,7 +104,7 @@ def _addresses_of(hop: Hop) -> list[str] | None:
     return found[0] if found else None
 
 
-def _knock(hop: Hop) -> CheckResult:
+def check_port(hop: Hop) -> CheckResult:
     """Whether an SSH server greets there. A server that is merely slow, or busy, is left to the login."""
     if hop.proxy_command:
         return untried("The way there is a ProxyCommand, which connects by itself.")

@@ -45,7 +45,9 @@ _POLL_S = 1.0
 _LONGEST_POLL_S = 5.0
 
 
-class _Answer(NodeAnswer, frozen=True, kw_only=True):
+class JobAnswer(NodeAnswer, frozen=True, kw_only=True):
+    """``whole``: there is no more to come."""
+
     whole: bool = False
 
 
@@ -109,7 +111,7 @@ def _started(ward: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | None:
     pause = _POLL_S
     state: JobState | None = None
     while time.monotonic() < deadline and not ward.stop.is_set():
-        if _answer(ward, spec) is not None:
+        if read_answer(ward, spec) is not None:
             return JobState(id=ref.id, phase=Phase.RUNNING)
         dialect = scheduler_of(ward.site.scheduler)
         state = dialect.states([ref], ward.line.run(dialect.status([ref]))).get(ref.id)
@@ -162,13 +164,13 @@ def _heard(ward: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
     """Wait for the job's answer; call it when it says its port."""
     begun, ended, said = time.monotonic(), _Ended(ward, ref), False
     deadline = begun + ANSWER_S
-    found: _Answer | None = None
+    found: JobAnswer | None = None
     called = False
     while time.monotonic() < deadline and not ward.stop.is_set():
-        found = _answer(ward, spec) or found
+        found = read_answer(ward, spec) or found
         if found is not None and not called:
             called = True
-            ward.node = _called(ward, found)
+            ward.node = call_node(ward, found)
         if found is not None and found.whole and ward.node is not None:
             ward.node = msgspec.structs.replace(
                 ward.node, tensorflow=found.tensorflow, devices=found.devices, trouble=found.trouble
@@ -202,16 +204,17 @@ def _silent(ward: Diagnosis, spec: JobSpec) -> str:
     return f"The doctor's job was started, but gave no answer.{said}"
 
 
-def _answer(ward: Diagnosis, spec: JobSpec) -> _Answer | None:
+def read_answer(ward: Diagnosis, spec: JobSpec) -> JobAnswer | None:
+    """What the job has written by now; None when that is nothing, or cannot be read."""
     done = ward.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
     try:
-        found: _Answer = from_json(done.out, _Answer)
+        found: JobAnswer = from_json(done.out, JobAnswer)
     except msgspec.DecodeError:
         return None
     return found
 
 
-def _called(ward: Diagnosis, found: _Answer) -> NodeAnswer:
+def call_node(ward: Diagnosis, found: JobAnswer) -> NodeAnswer:
     """Connect to the node's port through the login node, as the tunnel does."""
     known = msgspec.structs.asdict(found) | {"ahead": found.clock - time.time()}
     del known["whole"]

@@ -77,7 +77,7 @@ class JobManagers:
     def submit(self, order: JobOrder) -> None:
         """Note the job and begin to send it. Raises ``ProblemError`` when the site is not known or the disk refuses."""
         title = self.title(order.site)
-        self._of(order.site).take(order, title)
+        self.manager_of(order.site).take(order, title)
 
     def follow(self, job: str, asked: bool = True) -> None:
         """Watch a job of the book. Not ``asked``: another program sent it, and no person is asked anything for it."""
@@ -94,7 +94,7 @@ class JobManagers:
         for job in jobs:
             by_site.setdefault(self.book.order(job).site, []).append(job)
         threads = [
-            threading.Thread(target=self._of(site).ask_now, args=(mine, seconds), name="clew-ask", daemon=True)
+            threading.Thread(target=self.manager_of(site).ask_now, args=(mine, seconds), name="clew-ask", daemon=True)
             for site, mine in by_site.items()
         ]
         for thread in threads:
@@ -110,7 +110,7 @@ class JobManagers:
 
     def log_in(self, site: str) -> None:
         """A person wants to be logged in on a site, and answers what is asked."""
-        self._of(site).log_in()
+        self.manager_of(site).log_in()
 
     def cancel(self, job: str) -> None:
         """End the job, or take it out of the queue."""
@@ -127,7 +127,7 @@ class JobManagers:
     def preview(self, order: JobOrder) -> str:
         """The job's script, exactly as it would be sent. Waits. Raises ``ProblemError``."""
         self.title(order.site)
-        return self._of(order.site).preview(order)
+        return self.manager_of(order.site).preview(order)
 
     def close(self) -> None:
         """Hang up everywhere at the same time; jobs go on."""
@@ -143,11 +143,12 @@ class JobManagers:
 
     def _of_job(self, job: str) -> JobManager:
         try:
-            return self._of(self.book.order(job).site)
+            return self.manager_of(self.book.order(job).site)
         except KeyError:
             raise problem("job.unknown", f"There is no job {job}.", "`clew jobs` lists them.", job) from None
 
-    def _of(self, site: str) -> JobManager:
+    def manager_of(self, site: str) -> JobManager:
+        """The manager of this site, made when it is first asked for."""
         with self._making:
             if site not in self._desks:
                 self._desks[site] = self._make(site, self.book, lambda news: self.listen(news))

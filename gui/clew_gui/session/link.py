@@ -173,14 +173,15 @@ class Link:
 
     def _guarded_turn(self) -> None:
         try:
-            self._turn()
+            self.turn()
         except Exception as error:  # noqa: BLE001  # the thread's border: a link that fails is made anew, the window lives on
             _log.exception("The connection failed; Clew makes a new one.")
-            self._tell(Problem("link.internal", f"The connection failed: {error}.", "Clew makes a new one by itself."))
+            self.tell(Problem("link.internal", f"The connection failed: {error}.", "Clew makes a new one by itself."))
             self._disconnect()
             self._fail(LinkState.OFFLINE, "failed")
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
+        """Connect, send, receive or read files, whatever is next; waits a moment at most."""
         self._run_errands()
         busy = self._fetcher.replay()
         if self._talk is None:
@@ -251,7 +252,7 @@ class Link:
             if _as_problem(error).code == "link.key_pending":
                 self._enter(LinkState.CONNECTING, "bringing this window's key to the agent")
                 return
-            self._tell(_as_problem(error))
+            self.tell(_as_problem(error))
             self._starting_until = 0.0
             self._fail(LinkState.OFFLINE, _as_problem(error).text.splitlines()[0])
             return
@@ -277,7 +278,7 @@ class Link:
             return self._files.turn(files)
         except ProblemError as error:
             self._files_not_before = time.monotonic() + _PAUSES_S[-1]
-            self._tell(error.problems[0])
+            self.tell(error.problems[0])
             return False
 
     def _start(self, now: float) -> None:
@@ -299,7 +300,7 @@ class Link:
         if self._state is not LinkState.REFUSED:
             self._enter(LinkState.CONNECTING, "connecting")
         self._files.pause()
-        parts = Parts(self._fetcher, self.commands, self._inbox, self._target, self._is_mine, self._tell)
+        parts = Parts(self._fetcher, self.commands, self._inbox, self._target, self._is_mine, self.tell)
         channel = Channel(self._context, address.address, address.port, address.public_key, self._keys)
         self._talk = Conversation(channel, address, parts, self._catalogue, self.job)
 
@@ -366,7 +367,7 @@ class Link:
             self._state, self._state_text = state, text
             self._inbox.put(LinkStatus(state, since or time.time(), text, self._datasets, self.job))
 
-    def _tell(self, problem: Problem) -> None:
+    def tell(self, problem: Problem) -> None:
         """A trouble that lasts is told once, until the agent has been heard again; another version once for all."""
         if problem.code in _ONCE:
             if problem.text not in self._told_once:

@@ -80,15 +80,17 @@ class Session:
         self._record = run_record(places)
         self._inbox = Inbox()
         self._runs = RunTable(places, self._record, desks.book if desks is not None else None, target.name)
-        self._jobs = SiteJobs(places, self._runs, self._inbox, desks, _GRACE_S if only is None else 0.0, only is None)
-        self._jobs.reopen(only)
+        self.site_jobs = SiteJobs(
+            places, self._runs, self._inbox, desks, _GRACE_S if only is None else 0.0, only is None
+        )
+        self.site_jobs.reopen(only)
         self._has_link = only is None
-        others = self._record.forgotten | self._jobs.owned()
+        others = self._record.forgotten | self.site_jobs.owned()
         fetcher = Fetcher(places.mirrors, self._inbox)
-        self._link = self._jobs.here = Link(target, fetcher, self._inbox, frozenset(others), catalogue)
-        self._intake = Intake(self._inbox, self._runs, self._jobs, catalogue)
+        self.local_link = self.site_jobs.here = Link(target, fetcher, self._inbox, frozenset(others), catalogue)
+        self._intake = Intake(self._inbox, self._runs, self.site_jobs, catalogue)
         self.runs: dict[str, RunModel] = self._runs.models
-        self.jobs: dict[str, JobModel] = self._jobs.models
+        self.jobs: dict[str, JobModel] = self.site_jobs.models
 
     @property
     def link(self) -> LinkStatus:
@@ -98,8 +100,8 @@ class Session:
     def start(self) -> None:
         """Begin to look for the agent, to read the mirrors, and to follow the jobs that are not over."""
         if self._has_link:
-            self._link.start()
-        self._jobs.start()
+            self.local_link.start()
+        self.site_jobs.start()
 
     def call_on_news(self, bell: Callable[[], None]) -> None:
         """Call ``bell``, from any thread, when there is something for ``tick`` again."""
@@ -108,14 +110,14 @@ class Session:
     def tick(self, budget: float = 0.008) -> Changes:
         """Take in what arrived, for about ``budget`` seconds; the rest waits for the next tick."""
         changes = self._intake.tick(budget)
-        self._jobs.let_go_of_idle(time.monotonic())
+        self.site_jobs.let_go_of_idle(time.monotonic())
         return changes
 
     def close(self) -> None:
         """End the links. Agents, jobs and all runs go on."""
-        self._link.leave()
-        self._jobs.close()
-        self._link.close()
+        self.local_link.leave()
+        self.site_jobs.close()
+        self.local_link.close()
 
     # --- Starting -----------------------------------------------------------------------------------------------------
 
@@ -145,7 +147,7 @@ class Session:
     def _start_here(self, spec: RunSpec) -> None:
         self._runs.add(spec, lasting=False)
         self._intake.started.add(spec.run)
-        self._link.ask(StartRun(spec=spec))
+        self.local_link.ask(StartRun(spec=spec))
 
     def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:
         """Ask for several runs at a place on a site and return their ids: one job begins them in this order, each as
@@ -200,8 +202,8 @@ class Session:
                 text = "A file of this computer can go only with the run's own job, not to a held node."
                 raise problem("job.data", text, "Run it on the site itself, or name data that are there.", "data")
             for spec in specs if place.job else ():
-                held = self._jobs.give(place.job, spec)
-            job = place.job or self._jobs.submit(place, *specs)
+                held = self.site_jobs.give(place.job, spec)
+            job = place.job or self.site_jobs.submit(place, *specs)
         except BaseException:
             for spec in specs:
                 if spec.run in self.runs:
@@ -211,10 +213,10 @@ class Session:
         models, again = [], [self.runs[spec.run] for spec in specs if spec.run in self.runs]
         for spec in specs:
             if spec.run not in self.runs:
-                self._link.release(spec.run)
+                self.local_link.release(spec.run)
                 models.append(self._runs.add(spec, lasting=False))
         if held is None:
-            self._jobs.take_over(job, again)
+            self.site_jobs.take_over(job, again)
             return
         for model in models:
             model.link = job
@@ -223,8 +225,8 @@ class Session:
 
     def hold(self, place: Place) -> str:
         """Take an allocation and keep it, without a run yet; the job's UUID. Raises ``ProblemError``."""
-        job = self._jobs.submit(msgspec.structs.replace(place, hold=True, job=""))
-        self._jobs.follow(job)
+        job = self.site_jobs.submit(msgspec.structs.replace(place, hold=True, job=""))
+        self.site_jobs.follow(job)
         return job
 
     def try_here(self, run: str) -> str:
@@ -254,13 +256,13 @@ class Session:
             if job.order.hold or len(job.runs) > 1:
                 hint = "Cancel the job; then none of its runs begins."
                 raise problem("job.shared", f"The job of run {model.number} waits for more than this run.", hint)
-            self._jobs.end(job.id)
+            self.site_jobs.end(job.id)
         else:
             self._ask(run, Stop(run=run, now=now))
 
     def cancel(self, job: str) -> None:
         """End a job with all its runs, take it out of the queue, or let go of an allocation that was held."""
-        self._jobs.end(job)
+        self.site_jobs.end(job)
 
     def set_live(self, run: str, name: str, value: float) -> None:
         """Change a live hyperparameter from the next block on."""
@@ -291,12 +293,12 @@ class Session:
         model, given = self.runs[self._known(run)], changes or {}
         if model.job is not None and model.job.over:
             change = (lambda spec: self._spread_again(spec, given)) if given else None
-            self._jobs.continue_in_next(model, allocation, change)
+            self.site_jobs.continue_in_next(model, allocation, change)
             return
         strategy, devices, nodes = str(given.get("strategy", "")), given.get("devices", 0), given.get("nodes", 0)
         self._ask(run, ContinueRun(run=run, strategy=strategy, devices=int(devices), nodes=int(nodes)))
         if model.job is not None:
-            self._jobs.continued(model)
+            self.site_jobs.continued(model)
 
     def _spread_again(self, spec: RunSpec, changes: Mapping[str, str | int]) -> RunSpec:
         card = find_card(self._intake.catalogue.exercises, spec.exercise)
@@ -324,7 +326,7 @@ class Session:
         Raises ``ProblemError`` for an unknown run and when the disk refuses.
         """
         self._known(run)
-        link = self._jobs.link(self.runs[run].link) or self._link
+        link = self.site_jobs.link(self.runs[run].link) or self.local_link
         try:
             self._record.forget(run, time.time())
         except OSError as error:
@@ -334,15 +336,15 @@ class Session:
 
     def renew_agent(self) -> None:
         """End this computer's agent and start another with the present settings; runs go on."""
-        self._link.renew()
+        self.local_link.renew()
 
     def reload_exercises(self) -> None:
         """Have this computer's agent read the files of its folder again."""
-        self._link.ask(GetCatalogue(fresh=True))
+        self.local_link.ask(GetCatalogue(fresh=True))
 
     def _ask(self, run: str, command: Command) -> None:
         model = self.runs[self._known(run)]
-        link = self._jobs.link(model.link) if model.link else self._link
+        link = self.site_jobs.link(model.link) if model.link else self.local_link
         if link is None or (model.elsewhere and not model.link):
             text = f"Run {model.number} can take no more requests: its job is over."
             raise problem("job.over", text, "Continue sends a further job for it.", run)

@@ -37,7 +37,8 @@ class ReconnectingConnection:
     ) -> None:
         self._dial = dial
         self._every = every
-        self._patience = patience
+        self.patience = patience
+        """How long a link may be silent, in seconds; None: as is right for it."""
         self._connection: Connection | None = None
         self._dialling = threading.Lock()
         self._wake = threading.Event()
@@ -108,8 +109,8 @@ class ReconnectingConnection:
                 connection.close()
 
     def _patience_for(self, connection: Connection) -> float:
-        if self._patience is not None:
-            return self._patience
+        if self.patience is not None:
+            return self.patience
         return PATIENCE_WITH_CODE_S if connection.asks_codes else PATIENCE_S
 
     @property

@@ -31,7 +31,8 @@ OpenStream = Callable[[], Stream]
 
 
 class Tunnel:
-    """Listens from the moment it is made until ``close``. ``problem`` is why the last connection could not be made."""
+    """Listens from the moment it is made until ``close``. ``address`` and ``port`` are where.
+    ``problem`` is why the last connection could not be made."""
 
     def __init__(self, open_stream: OpenStream) -> None:
         self.problem: Problem | None = None
@@ -41,7 +42,7 @@ class Tunnel:
         self._ended = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         self._listener.settimeout(_TURN_S)
-        self.port = int(self._listener.getsockname()[1])
+        self.address, self.port = self._listener.getsockname()
         self._thread = threading.Thread(target=self._accept, name=f"tunnel {self.port}", daemon=True)
         self._thread.start()
 

@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.settings import local_settings
-from clew_gui.session.conversation import Conversation, OutgoingCommands, Parts
-from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Cards, Inbox
 from clew_gui.targets.interpreter import judge
 from clew_gui.targets.local_agent import agent_command
-from clew_gui.targets.target import LocalTarget
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.dialogs import SettingsDialog
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue
-from clew_shared.wire.messages import CatalogueReply, GetCatalogue, Hello, Shutdown, Status, Welcome
 from tests.gui import fakes
-
-
-class Wire:
-    """Keeps what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[object] = []
-
-    def send(self, request: object) -> bytes:
-        self.sent.append(request)
-        return str(len(self.sent)).encode()
-
-    def close(self) -> None:
-        self.sent.append("closed")
 
 
 def settings_of(program: Program) -> AgentSettings:
@@ -119,30 +99,6 @@ def test_a_folder_of_the_settings_must_exist(places: Places) -> None:
     file.path.write_text('exercises = "/nowhere"\n')
     with pytest.raises(ProblemError, match="There is no folder /nowhere"):
         agent_command(places)
-
-
-def test_the_agents_own_exercises_are_asked_for_and_told_when_they_are_others(places: Places) -> None:
-    inbox = Inbox()
-    target = LocalTarget(places, ["/bin/false"])
-    parts = Parts(
-        Fetcher(places.mirrors, inbox), OutgoingCommands(), inbox, target, lambda _run: True, lambda _problem: None
-    )
-    wire: Any = Wire()
-    address: Any = None
-    talk = Conversation(wire, address, parts, Catalogue())
-    talk._greeted(Welcome(protocol=(1, 0), agent="a", host="h", version="1", clock=0.0, catalogue_hash=""))
-    assert wire.sent == [Hello(client="clew"), GetCatalogue()]
-    other = Catalogue(version="own")
-    talk._take(b"2", CatalogueReply(catalogue=Catalogue(), generation=1))
-    for number, generation in enumerate((1, 2, 2)):  # as the long poll tells
-        talk._take_status(Status(version=number, runs=(), catalogue=generation))
-    assert wire.sent[2:] == [GetCatalogue()], "asked again when they have changed"
-    talk._take(b"3", CatalogueReply(catalogue=other, generation=2))
-    talk.send(renew=True)
-    talk.send()
-    assert [type(request) for request in wire.sent].count(Shutdown) == 1
-    arrived = iter(inbox.take, None)
-    assert [found.catalogue for found in arrived if isinstance(found, Cards)] == [other]
 
 
 def test_other_exercises_fill_the_lab_and_leave_the_form_alone(softmax: Program) -> None:

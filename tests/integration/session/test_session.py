@@ -347,7 +347,7 @@ def test_an_older_agent_is_told_of_once_serves_and_says_what_it_does_not_know(
     window = new_window()
     window.until(lambda: bool(window.problems))
     asked: Any = Teleport()
-    window.session._link.ask(asked)
+    window.session.local_link.ask(asked)
     window.until(lambda: len(window.problems) > 1)
     said, refused = window.problems
     assert (said.code, "older than this one, Clew 99.0 (protocol 1.99)" in said.text) == ("link.version", True)

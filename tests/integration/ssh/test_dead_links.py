@@ -170,7 +170,7 @@ def test_a_dead_link_is_found_and_dialled_anew(steady: ReconnectingConnection, c
 def test_a_short_silence_is_borne(steady: ReconnectingConnection, cable: Network) -> None:
     patient = ReconnectingConnection(steady.connected, every=0.1, patience=30.0)
     patient.run("true")
-    steady._patience = 30.0
+    steady.patience = 30.0
     cable.freeze()
     until(lambda: patient.silent_s > 0.5, "time stands still")
     cable.thaw()
@@ -182,7 +182,7 @@ def test_a_short_silence_is_borne(steady: ReconnectingConnection, cable: Network
 def test_after_sleep_a_link_that_does_not_answer_is_given_up_at_once(
     steady: ReconnectingConnection, cable: Network
 ) -> None:
-    steady._patience = 3600.0
+    steady.patience = 3600.0
     steady.run("true")
     cable.freeze()
     steady.wake()

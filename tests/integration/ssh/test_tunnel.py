@@ -74,7 +74,7 @@ def test_many_streams_at_once(connection: Connection, echo: int) -> None:
 
 def test_only_this_computer_reaches_it(connection: Connection, echo: int) -> None:
     with tunnel_to(connection, echo) as tunnel:
-        assert tunnel._listener.getsockname()[0] == "127.0.0.1"
+        assert tunnel.address == "127.0.0.1"
 
 
 def test_a_reader_that_does_not_read_stops_the_sender(connection: Connection) -> None:

@@ -153,7 +153,7 @@ def test_a_local_agent_is_renewed_also_if_the_link_is_just_busy(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = command.run()
-    link = command.session._jobs.link(job)
+    link = command.session.site_jobs.link(job)
     assert link is not None
     asked, honest = threading.Event(), Conversation.send
 

@@ -530,7 +530,7 @@ def test_runs_are_filtered_and_fit_eighty_columns(rates: list[Path], capsys: pyt
     assert [(run["number"], run["note"]) for run in listed] == [(2, "again")]
     seen = [look.look_at(run, load_builtin(), KeptJobs(find_places())) for run in kept_runs(find_places())]
     console = Console(width=80, file=io.StringIO(), record=True)
-    console.print(look._table(seen, (), 80))
+    console.print(look.runs_table(seen, (), 80))
     lines = console.export_text().splitlines()
     assert len(lines) == 4
     assert [line.split()[3:6] for line in lines[1:]] == [

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from clew_gui.commands.context import CommandContext, Parser
-from clew_gui.commands.jobs.fetch import _folders, _runs_of_job
+from clew_gui.commands.jobs.fetch import find_folders, runs_of_job
 from clew_gui.commands.jobs.job_ids import find_job, named_job
 from clew_gui.commands.jobs.jobs import job_word
 from clew_gui.commands.run.arguments import parse_run
@@ -216,11 +216,13 @@ def test_the_runs_of_a_job_are_brought_by_its_id_there(places: Places) -> None:
     sent_jobs(places)
     other = "4711aaaa-0000-4000-8000-000000000003"
     line: Any = Lister(RUN, other)
-    mine = _runs_of_job(places, "lab", "4711.server")
+    mine = runs_of_job(places, "lab", "4711.server")
     assert mine == (RUN,)
-    assert _runs_of_job(places, "other", "4711") == ()
-    assert [path.rpartition("/")[2] for path in _folders(line, "4711.server", mine)] == [RUN]
-    assert [path.rpartition("/")[2] for path in _folders(line, "4711", mine)] == [other], "a run's own id goes first"
+    assert runs_of_job(places, "other", "4711") == ()
+    assert [path.rpartition("/")[2] for path in find_folders(line, "4711.server", mine)] == [RUN]
+    assert [path.rpartition("/")[2] for path in find_folders(line, "4711", mine)] == [other], (
+        "a run's own id goes first"
+    )
 
 
 def test_jobs_that_nobody_sent_are_a_sentence(places: Places) -> None:

@@ -376,8 +376,8 @@ def test_a_failed_login_is_told_of_the_right_hop(
 
     monkeypatch.setattr("clew_gui.doctor.login.way_to", lambda *_: WAY)
     monkeypatch.setattr("clew_gui.doctor.login.dial", fail)
-    monkeypatch.setattr("clew_gui.doctor.login._look_up", lambda _: fine("Known."))
-    monkeypatch.setattr("clew_gui.doctor.login._knock", lambda _: fine("Answers."))
+    monkeypatch.setattr("clew_gui.doctor.login.check_name", lambda _: fine("Known."))
+    monkeypatch.setattr("clew_gui.doctor.login.check_port", lambda _: fine("Answers."))
     told_of = list(examine("mine", Site(host="login"), Places(tmp_path, tmp_path / "run"), NobodyToAsk()))
     bad = [(one.where, one.check) for one in told_of if one.verdict is Verdict.BAD]
     assert bad == [(where, step)]

@@ -456,7 +456,7 @@ def test_that_a_node_lets_nobody_in_is_said_only_where_it_was_tried(
     with clinic.ward(case, 0) as ward:
         monkeypatch.setattr(Here, "hop", lambda _self, hop, _timeout: refuse(ward, hop))
         ward.hops = (Hop(host="login", user="me"),)
-        ward.node = node_job._called(ward, node_job._Answer(host="node1"))
+        ward.node = node_job.call_node(ward, node_job.JobAnswer(host="node1"))
         found = _examined(ward, case)
     assert (found.verdict, found.text) == LOGINS[refuse]
 

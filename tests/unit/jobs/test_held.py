@@ -23,7 +23,7 @@ import pytest
 
 from clew_gui.commands.context import CommandContext
 from clew_gui.commands.jobs.local_terminal import join
-from clew_gui.commands.jobs.node_shell import _split, chosen_job, first_node, shell
+from clew_gui.commands.jobs.node_shell import chosen_job, first_node, shell, split_words
 from clew_gui.commands.jobs.open import open as open_command
 from clew_gui.jobs.held import held_jobs, held_line, job_for, live_job, seconds_held
 from clew_gui.jobs.job import JobNews, JobOrder, Stage
@@ -166,9 +166,9 @@ def test_the_first_of_several_nodes(told: str, node: str) -> None:
 
 
 def test_a_command_stands_behind_two_dashes() -> None:
-    assert _split(["--site", "a"]) == (["--site", "a"], ())
-    assert _split(["--site", "a", "--", "ls", "-l"]) == (["--site", "a"], ("ls", "-l"))
-    assert _split(["--", "cd x && ls"]) == ([], ("bash", "-lc", "cd x && ls"))
+    assert split_words(["--site", "a"]) == (["--site", "a"], ())
+    assert split_words(["--site", "a", "--", "ls", "-l"]) == (["--site", "a"], ("ls", "-l"))
+    assert split_words(["--", "cd x && ls"]) == ([], ("bash", "-lc", "cd x && ls"))
 
 
 # --- The terminal here ------------------------------------------------------------------------------------------------

@@ -48,14 +48,14 @@ from clew_agent.wire.server import answer_gate
 from clew_gui.base.settings import LocalSettings, SettingsFile
 from clew_gui.deploy.bundle import packed
 from clew_gui.deploy.install_there import unpack
-from clew_gui.deploy.there import _answer as read_remark
+from clew_gui.deploy.there import read_answer as read_remark
 from clew_gui.doctor.context import Diagnosis
-from clew_gui.doctor.node_job import _answer as read_node
+from clew_gui.doctor.node_job import read_answer as read_node
 from clew_gui.session.run_record import RunLine, RunRecord
 from clew_gui.sites.consent import Consents, OwnWords
 from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.connection import Hop
-from clew_gui.ssh.openssh.askpass_bridge import _read_question, prompt_of
+from clew_gui.ssh.openssh.askpass_bridge import prompt_of, read_question
 from clew_gui.targets.interpreter import judge
 from clew_gui.views.window.window_state import FileMemory, WindowState
 from clew_shared import catalogue, spec, study
@@ -223,8 +223,8 @@ def read_archive(data: bytes) -> object:
         return sorted(path.name for path in folder.rglob("*"))
 
 
-def read_question(data: bytes) -> object:
-    return prompt_of(_read_question(data).text, Hop(host="login"))
+def prompt_in(data: bytes) -> object:
+    return prompt_of(read_question(data).text, Hop(host="login"))
 
 
 def _archive(*names: str) -> bytes:
@@ -299,7 +299,7 @@ READERS = {
     "doctor's job": Reader(read_doctors_job, (b'{"host": "node17", "clock": 1.5, "whole": true}',)),
     "site's answer": Reader(read_there, (b'{"python": [3, 12], "have": {}}\n',)),
     "question of ssh": Reader(
-        read_question,
+        prompt_in,
         (
             msgspec.json.encode({"text": "(a@b) Password: "}),
             msgspec.json.encode({"text": "ED25519 key fingerprint is SHA256:abc. Continue connecting?", "hint": ""}),

@@ -34,6 +34,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import Fetch, Refused, RunStatus, StartRun
 from tests.unit.runs import RUN, points
+from tests.unit.session.fake_channel import FakeChannel
 
 CARDS = Catalogue(exercises=(ExerciseCard(id="toy", title="Toy"),))
 SPEC = RunSpec(exercise="toy", run=RUN)
@@ -44,22 +45,11 @@ def places(tmp_path: Path) -> Places:
     return Places(home=tmp_path / "home", private=tmp_path / "private")
 
 
-class Wire:
-    """Keeps what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[object] = []
-
-    def send(self, request: object) -> bytes:
-        self.sent.append(request)
-        return str(len(self.sent)).encode()
-
-
 def test_the_first_fetch_goes_right_behind_the_start_and_waits_at_the_agent(places: Places) -> None:
     inbox, commands = Inbox(), OutgoingCommands()
     target = LocalTarget(places, ["/bin/false"])
     parts = Parts(Fetcher(places.mirrors, inbox), commands, inbox, target, lambda _run: True, lambda _problem: None)
-    wire: Any = Wire()
+    wire: Any = FakeChannel()
     address: Any = None
     talk = Conversation(wire, address, parts, None)
     commands.put(StartRun(spec=SPEC))
@@ -82,7 +72,7 @@ def test_a_start_that_was_refused_is_not_fetched_until_the_agent_lists_it(tmp_pa
 def test_the_agent_is_asked_before_the_disk_is_waited_for(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(places, CARDS, LocalTarget(places, ["/bin/false"]))
     asked_before: list[bool] = []
-    monkeypatch.setattr(os, "fsync", lambda _handle: asked_before.append(bool(session._link.commands._new)))
+    monkeypatch.setattr(os, "fsync", lambda _handle: asked_before.append(bool(session.local_link.commands.waiting)))
     session.start_run(SPEC)
     session.close()
     assert asked_before == [True]
@@ -102,10 +92,10 @@ def test_a_click_ends_the_pause_between_two_attempts_to_connect(places: Places) 
     )
     link = Link(target, Fetcher(places.mirrors, inbox), inbox, frozenset())
     link._not_before = float("inf")
-    link._turn()
+    link.turn()
     assert looks == []
     link.ask(StartRun(spec=SPEC))
-    link._turn()
+    link.turn()
     link.close()
     assert looks == [1]
 

@@ -87,7 +87,7 @@ def test_all_sites_are_closed_at_the_same_time(tmp_path: Path) -> None:
     make: Any = lambda *_: Desk()  # noqa: E731
     desks = JobManagers(book, make, str)
     for site in ("one", "two"):
-        desks._of(site)
+        desks.manager_of(site)
     desks.close()
     assert not together.broken
 
@@ -101,7 +101,7 @@ def test_a_name_service_that_never_answers_holds_no_program(monkeypatch: pytest.
 
     monkeypatch.setattr(socket, "getaddrinfo", asleep)
     monkeypatch.setattr(login, "_NAME_S", 0.01)
-    told = login._look_up(Hop(host="somewhere", user="me", name="somewhere"))
+    told = login.check_name(Hop(host="somewhere", user="me", name="somewhere"))
     assert (told.verdict, told.code) == (Verdict.BAD, "ssh.name")
     waiting = [thread for thread in threading.enumerate() if thread.name == "look up somewhere"]
     assert [thread.daemon for thread in waiting] == [True]  # at the end of a program only others are waited for

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from clew_shared import __version__
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.wire.messages import PROTOCOL_VERSION, AnyReply, GetStatus, Hello, Refused, Status, Welcome
+from tests.unit.session.fake_channel import FakeChannel
 
 Version = tuple[int, int]
 
@@ -70,17 +73,6 @@ def test_of_the_same_version_nothing_is_said_and_another_major_one_only_watches(
 # --- A link -----------------------------------------------------------------------------------------------------------
 
 
-class Wire:
-    """Keeps what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[object] = []
-
-    def send(self, request: object) -> bytes:
-        self.sent.append(request)
-        return str(len(self.sent)).encode()
-
-
 @pytest.fixture
 def inbox() -> Inbox:
     return Inbox()
@@ -91,14 +83,8 @@ def parts(tmp_path: Path, inbox: Inbox) -> Iterator[Parts]:
     places = Places(home=tmp_path / "home", private=tmp_path / "private")
     target, fetcher = LocalTarget(places, ["/bin/false"]), Fetcher(places.mirrors, inbox)
     link = Link(target, fetcher, inbox)
-    yield Parts(fetcher, OutgoingCommands(), inbox, target, lambda _run: True, link._tell)
+    yield Parts(fetcher, OutgoingCommands(), inbox, target, lambda _run: True, link.tell)
     link.close()
-
-
-def answer(talk: Conversation, reply: AnyReply) -> None:
-    """Answer the question for the states, if one is open."""
-    if talk._status is not None and talk._status[0]:
-        talk._take(talk._status[0], reply)
 
 
 def told(inbox: Inbox) -> list[str]:
@@ -108,31 +94,44 @@ def told(inbox: Inbox) -> list[str]:
 def test_it_is_said_once_however_often_the_agent_greets(
     parts: Parts, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wire: Any = Wire()
-    talk = Conversation(wire, Any, parts, None)  # type: ignore[arg-type]  # its address is not asked for
+    channel: Any = FakeChannel()
+    talk = Conversation(channel, Any, parts, None)  # type: ignore[arg-type]  # its address is not asked for
+
+    def greeted(reply: Welcome) -> None:
+        """And the connection is cut and made again."""
+        channel.answer(Hello, reply)
+        channel.connections += 1
+        talk.receive()
+
     for _ in range(3):
-        talk._take(talk._hello, welcome((1, 0), "0.0.1"))
-        talk._ask_again()
+        greeted(welcome((1, 0), "0.0.1"))
     assert told(inbox) == [CODES[1]]
-    talk._take(talk._hello, welcome((1, 1), "0.0.2"))
+    greeted(welcome((1, 1), "0.0.2"))
     assert told(inbox) == [CODES[1]], "that is another one"
     monkeypatch.setattr(conversation, "other_version", partial(other_version, protocol=(9, 0)))
     for _ in range(2):
-        talk._take(talk._hello, welcome())
+        greeted(welcome())
     assert told(inbox) == [CODES[0]]
 
 
-def test_states_that_cannot_be_read_are_told_once_and_not_asked_for_at_every_turn(parts: Parts, inbox: Inbox) -> None:
-    wire: Any = Wire()
-    talk = Conversation(wire, Any, parts, None)  # type: ignore[arg-type]  # its address is not asked for
-    unread = Refused(problem=Problem("channel.reply", "The agent's reply cannot be read."))
-    for _ in range(3):
+def test_states_that_cannot_be_read_are_told_once_and_not_asked_for_at_every_turn(
+    parts: Parts, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(conversation, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
+    channel: Any = FakeChannel()
+    talk = Conversation(channel, Any, parts, None)  # type: ignore[arg-type]  # its address is not asked for
+
+    def turn(reply: AnyReply) -> None:
         talk.send()
-        answer(talk, unread)
-    assert [type(request) for request in wire.sent] == [Hello, GetStatus]
+        channel.answer(GetStatus, reply)
+        talk.receive()
+
+    for _ in range(3):
+        turn(Refused(problem=Problem("channel.reply", "The agent's reply cannot be read.")))
+    assert [type(request) for request in channel.sent] == [Hello, GetStatus]
     assert told(inbox) == ["channel.reply"]
-    talk._status = None  # the pause is over
+    now += 60.0  # the pause is over
+    turn(Status(version=1, runs=()))
     talk.send()
-    answer(talk, Status(version=1, runs=()))
-    talk.send()
-    assert [type(request) for request in wire.sent] == [Hello, GetStatus, GetStatus, GetStatus]
+    assert [type(request) for request in channel.sent] == [Hello, GetStatus, GetStatus, GetStatus]

@@ -70,7 +70,7 @@ def fetch_runs(shell: CommandContext, line: SiteConnection, word: str, as_json: 
     found: list[Mirror] = []
     problems: list[Problem] = []
     word = _numbered(shell.places, record, line, word)
-    for path in _folders(line, word, _runs_of_job(shell.places, line.name, word)):
+    for path in find_folders(line, word, runs_of_job(shell.places, line.name, word)):
         try:
             there = _look(line, path)
             if not _is_from_here(shell, record, there.spec.run, asked_for=bool(word)):
@@ -109,14 +109,14 @@ def _numbered(places: Places, record: RunRecord, line: SiteConnection, word: str
     return there.get(word, word)
 
 
-def _runs_of_job(places: Places, site: str, word: str) -> tuple[str, ...]:
+def runs_of_job(places: Places, site: str, word: str) -> tuple[str, ...]:
     """The runs of the one job of this computer that the site's scheduler calls ``word``, if there is one."""
     book = job_book(places)
     called = called_there(book, word, site)
     return book.runs(called[0]) if len(called) == 1 else ()
 
 
-def _folders(line: SiteConnection, word: str, of_job: Sequence[str]) -> Iterator[str]:
+def find_folders(line: SiteConnection, word: str, of_job: Sequence[str]) -> Iterator[str]:
     """Paths of run folders over there, as ``word`` names them: where no run's id begins so, those ``of_job``."""
     runs = str(PurePosixPath(line.layout().run("x")).parent)
     if re.fullmatch("[0-9a-f-]*", word) is None and not of_job:

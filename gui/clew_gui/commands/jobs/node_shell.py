@@ -29,7 +29,7 @@ on one of its own that ends with the terminal. After -- comes a command to run t
 
 def shell(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew shell --site NAME [--job JOB | --fresh] [-- COMMAND]``: returns the exit status over there."""
-    words, command = _split(list(argv))
+    words, command = split_words(list(argv))
     parser = Parser("clew shell", _ABOUT, usage="clew shell --site NAME [options] [-- COMMAND …]")
     parser.add_argument("--site", metavar="NAME", required=True, help="which site; `clew site list` shows them")
     parser.add_argument("--job", metavar="JOB", default="", help=f"which job there, of several: {JOB_HELP}")
@@ -71,7 +71,7 @@ def chosen_job(shell: CommandContext, book: JobBook, site: str, word: str) -> st
     return job
 
 
-def _split(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
+def split_words(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
     """Our own words, and the command behind ``--``: one word of it is a line for the shell."""
     if "--" not in argv:
         return argv, ()

@@ -54,7 +54,7 @@ class _Question(msgspec.Struct, frozen=True):
     hint: str = ""
 
 
-def _read_question(data: bytes) -> _Question:
+def read_question(data: bytes) -> _Question:
     """Raises ``ValueError``, ``msgspec.MsgspecError`` or ``RecursionError``. ``ssh`` may pass on what is no UTF-8."""
     return msgspec.convert(json.loads(data), _Question)
 
@@ -132,7 +132,7 @@ class AskpassBridge:
             asked = b""
             while data := sock.recv(65536):
                 asked += data
-            answer = self._timed(partial(self._answer, _read_question(asked)))
+            answer = self._timed(partial(self._answer, read_question(asked)))
             if self.over.is_set():
                 self._ended.wait()  # no bound: the one who started ssh ends it and closes this
                 return
