@@ -62,7 +62,7 @@ def show(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) 
     for run in runs:
         feed.bring(run, 10_000)
     feed.show(runs, runs[0].id, "", {run.id: run.index for run in runs})
-    qtbot.waitUntil(lambda: not panel.measured._timer.isActive(), timeout=5000)
+    qtbot.waitUntil(lambda: panel.measured.settled, timeout=5000)
     return panel.measured
 
 
@@ -73,7 +73,7 @@ def at(view: MeasuredView, size: float, plot: int = 0) -> QPoint:
 
 def read(view: MeasuredView) -> tuple[int, float] | None:
     """Plot and size that are read out."""
-    return view._read
+    return view.reading
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])

@@ -109,7 +109,7 @@ def show(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) 
     for run in runs:
         feed.bring(run, 10_000)
     feed.show(runs, runs[0].id, "", {})
-    qtbot.waitUntil(lambda: not panel.pictures.canvas._timer.isActive(), timeout=5000)
+    qtbot.waitUntil(lambda: panel.pictures.canvas.settled, timeout=5000)
     return panel.pictures
 
 
@@ -173,8 +173,7 @@ def test_the_selected_run_is_shown_and_a_later_attempt_takes_pictures_back(
     view = show(feed, panel, qtbot, second, first)
     assert steps_shown(view) == {700}
     feed.show([first, second], first.id, "", {})
-    view.canvas._advance()
-    assert steps_shown(view) == {100}
+    qtbot.waitUntil(lambda: steps_shown(view) == {100}, timeout=5000)
     first.history.figures.pop("norms")
     show(feed, panel, qtbot, first)
     assert [one.figure is None for one in view.canvas.taken] == [False] * 5 + [True]

@@ -63,7 +63,7 @@ def panel(empty: ConvergencePlots, qtbot: QtBot) -> ConvergencePlots:
         empty.set_scale(run, 100, 55_000)
     empty.set_runs(RUNS)
     empty.canvas.flush()
-    qtbot.waitUntil(lambda: not empty.canvas._timer.isActive(), timeout=5000)
+    qtbot.waitUntil(lambda: empty.canvas.settled, timeout=5000)
     return empty
 
 
@@ -103,35 +103,35 @@ def test_new_points_are_drawn_by_themselves_and_many_of_them_in_one_frame(
     before = panel.canvas.scene
     for first in range(1000, 1500, 50):
         give(panel, "2", first, 50)
-    drawn = panel.canvas._artist
+    drawn = panel.canvas.drawn
     assert drawn is not None
     assert drawn.scene is before
-    qtbot.waitUntil(lambda: panel.canvas._artist is not drawn, timeout=5000)
+    qtbot.waitUntil(lambda: panel.canvas.drawn is not drawn, timeout=5000)
     curve = panel.canvas.scene.plots[0].headline("2")
     assert curve is not None
     assert curve.end is not None
     assert curve.end[0] == pytest.approx(1499, abs=4)
-    assert not panel.canvas._timer.isActive()
+    assert panel.canvas.settled
 
 
 def test_nothing_is_drawn_while_hidden(panel: ConvergencePlots, qtbot: QtBot) -> None:
     panel.hide()
-    drawn = panel.canvas._artist
+    drawn = panel.canvas.drawn
     give(panel, "2", 1000, 100)
-    assert not panel.canvas._timer.isActive()
+    assert panel.canvas.settled
     qtbot.wait(80)
-    assert panel.canvas._artist is drawn
+    assert panel.canvas.drawn is drawn
     panel.show()
-    qtbot.waitUntil(lambda: panel.canvas._artist is not drawn, timeout=5000)
+    qtbot.waitUntil(lambda: panel.canvas.drawn is not drawn, timeout=5000)
 
 
 def test_points_of_a_run_that_is_not_shown_draw_nothing(panel: ConvergencePlots) -> None:
     give(panel, "other", 0, 100)
-    assert not panel.canvas._timer.isActive()
+    assert panel.canvas.settled
 
 
 def test_the_crosshair_reads_all_runs_and_draws_no_curve(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    drawn = panel.canvas._artist
+    drawn = panel.canvas.drawn
     QTest.mouseMove(panel.canvas.ground.viewport(), over(panel, 700))
     readout = panel.canvas.readout
     assert readout is not None
@@ -140,7 +140,7 @@ def test_the_crosshair_reads_all_runs_and_draws_no_curve(panel: ConvergencePlots
     assert [row.run.run_id for row in readout.rows] == ["1", "2"]
     assert readout.rows[0].values[1].endswith(" %")
     with_box = panel.grab().toImage()
-    assert panel.canvas._artist is drawn
+    assert panel.canvas.drawn is drawn
     QTest.mouseMove(panel.canvas.ground.viewport(), QPoint(5, 5))
     assert panel.canvas.readout is None
     assert panel.grab().toImage() != with_box
@@ -209,7 +209,7 @@ def test_a_zoom_ends_when_the_unit_changes_and_cannot_leave_the_data(panel: Conv
 
 def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePlots, qtbot: QtBot) -> None:
     gutter = panel.canvas.artist.gutters[0]
-    label, height = next((label, y) for label, y in gutter._placed if label.run.run_id == "1")
+    label, height = next((label, y) for label, y in gutter.placed if label.run.run_id == "1")
     at = QPoint(round(gutter.rect.left()) + 40, round(height))
     assert label.value.startswith("0.")
     with qtbot.waitSignal(panel.run_hovered) as hovered:
@@ -418,7 +418,7 @@ def test_the_read_out_keeps_off_the_curves_also_away_from_its_line(empty: Conver
         empty.append(str(number), "test_accuracy", np.arange(1000, 2000, 20), np.full(50, 0.1 + 0.1 * number))
     empty.set_runs([RunStyle(str(number), f"{number}  SGD", number) for number in range(8)])
     artist = empty.canvas.artist
-    box = ReadBox()._place(artist, artist.frames[0].column(1900), 200, 60)
+    box = ReadBox().place(artist, artist.frames[0].column(1900), 200, 60)
     assert box is not None
     covered = box.covers(np.concatenate([artist.points_of(0), artist.points_of(1)]))
     assert covered == 0, "at the left, where no run has begun"

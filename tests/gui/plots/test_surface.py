@@ -75,7 +75,7 @@ def surface(panel: ConvergencePlots, qtbot: QtBot) -> SurfaceView:
 
 
 def settle(surface: SurfaceView, qtbot: QtBot) -> None:
-    qtbot.waitUntil(lambda: not surface._timer.isActive() and not surface._fine.isActive(), timeout=5000)
+    qtbot.waitUntil(lambda: surface.settled, timeout=5000)
 
 
 def pixel(surface: SurfaceView, x: float, y: float) -> QPoint:
@@ -105,10 +105,10 @@ def test_points_that_arrive_lengthen_the_path_and_leave_the_map_alone(
     assert surface.maps_made == made
     grown = surface.grab().toImage()
     assert grown != before
-    walk = surface._paths.walk("2")
+    walk = surface.paths.walk("2")
     assert walk is not None
     assert walk.trail.taken == 150
-    surface._paths.set_metrics(("W", "b"))  # now all of it is drawn at once
+    surface.paths.set_metrics(("W", "b"))  # now all of it is drawn at once
     surface.touch()
     settle(surface, qtbot)
     again = surface.grab().toImage()
@@ -127,23 +127,23 @@ def differing(one: QImage, other: QImage) -> float:
 def test_a_later_attempt_takes_the_path_back(panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot) -> None:
     panel.truncate("1", None, 20)
     settle(surface, qtbot)
-    walk = surface._paths.walk("1")
+    walk = surface.paths.walk("1")
     assert walk is not None
     assert walk.trail.taken == 20
     panel.drop_run("1")
     surface.touch()
     settle(surface, qtbot)
-    assert surface._paths.walk("1") is None
+    assert surface.paths.walk("1") is None
 
 
 def test_nothing_is_drawn_while_it_cannot_be_seen(panel: ConvergencePlots, surface: SurfaceView) -> None:
     panel.show_page("curves")
     give(panel, "2", 0.02, 50, 10)
-    assert not surface._timer.isActive()
+    assert surface.settled
     pages = [panel.page]
     panel.show_page("both")
     assert [*pages, panel.page] == ["curves", "both"]
-    walk = surface._paths.walk("2")
+    walk = surface.paths.walk("2")
     assert walk is not None
     assert walk.trail.taken == 60
 
@@ -222,7 +222,7 @@ def test_arrow_keys_walk_along_the_selected_path_and_say_where(surface: SurfaceV
     QTest.keyClick(surface, Qt.Key.Key_Left)
     assert "Step 9, " in surface.accessibleDescription()
     QTest.keyClick(surface, Qt.Key.Key_Escape)
-    assert surface._walked is None
+    assert surface.walked is None
 
 
 def test_the_picture_in_words_and_what_leaves_it(panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot) -> None:
@@ -254,8 +254,8 @@ def test_before_any_value_it_says_what_will_come(panel: ConvergencePlots) -> Non
 
 def test_a_line_of_the_list_selects_its_run(surface: SurfaceView, qtbot: QtBot) -> None:
     surface.grab()
-    assert surface._art is not None
-    box = next(box for box, run in surface._art._rows if run == "1")
+    assert surface.drawn is not None
+    box = next(box for box, run in surface.drawn.rows if run == "1")
     with qtbot.waitSignal(surface.run_clicked) as told:
         QTest.mouseClick(surface, Qt.MouseButton.LeftButton, pos=box.center().toPoint())
     assert told.args == ["1"]

@@ -234,7 +234,7 @@ def test_a_measurement_has_the_page_of_its_measured_plots(open_window: Opener, q
     assert controls.smoothing.isHidden()
     assert controls.pages.isHidden()
     controls.log.click()
-    assert not plots.measured._log
+    assert not plots.measured.log
     program.desk.open_exercise("linear-regression")
     qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
     assert (plots.page, controls.units.isHidden()) == ("curves", False)

@@ -215,7 +215,7 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
 
 def taken(surface: SurfaceView, run: str) -> int:
     """How many points the path of a run has."""
-    walk = surface._paths.walk(run)
+    walk = surface.paths.walk(run)
     return walk.trail.taken if walk is not None else 0
 
 

@@ -144,6 +144,11 @@ class PlotCanvas(DrawnWidget):
         return self._artist or FramePainter(self._scene(self._stack()), self._stack(), self._theme)
 
     @property
+    def drawn(self) -> FramePainter | None:
+        """The picture as it was drawn last; None before the first one."""
+        return self._artist
+
+    @property
     def scene(self) -> Scene:
         """What the picture shows, up to date."""
         return self.artist.scene

@@ -70,7 +70,8 @@ class Gutter:
 
     def __init__(self, rect: QRectF) -> None:
         self.rect = rect
-        self._placed: list[tuple[Label, float]] = []
+        self.placed: list[tuple[Label, float]] = []
+        """The labels, and at which height each is."""
         self._cells: list[tuple[Label, QRectF]] = []
         self._omitted = 0
         self._row = ROW
@@ -95,7 +96,7 @@ class Gutter:
         room = int((self.rect.height() - 35 - len(labels) * ROW) // KEY_ROW)
         head = 29 + KEY_ROW * min(lines, max(room, 0))
         heights = spread([label.at for label in kept], self._row, min(self.rect.top() + head, bottom), bottom)
-        self._placed = list(zip(kept, heights, strict=True))
+        self.placed = list(zip(kept, heights, strict=True))
 
     def _place_in_columns(self, labels: Sequence[Label], fit: int) -> bool:
         """Put ``fit`` labels below each other in each of several columns, the highest curve's first; False where there
@@ -125,7 +126,7 @@ class Gutter:
                 return label.run.run_id
         if not self.rect.contains(point) or point.x() < self.rect.left() + _LEADER:
             return ""
-        return next((label.run.run_id for label, y in self._placed if abs(point.y() - y) <= self._row / 2), "")
+        return next((label.run.run_id for label, y in self.placed if abs(point.y() - y) <= self._row / 2), "")
 
     def paint(self, painter: QPainter, theme: Theme, title: str, key: str) -> None:
         """Draw title, key line, leaders and labels."""
@@ -135,9 +136,9 @@ class Gutter:
         painter.setPen(QColor(theme.text))
         metrics = QFontMetricsF(painter.font())
         painter.drawText(head, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, title, head.width()))
-        first = min((y for _, y in self._placed), default=r.bottom())
+        first = min((y for _, y in self.placed), default=r.bottom())
         self._paint_key(painter, theme, key.splitlines() if not self._cells else (), head, first - ROW / 2)
-        for label, y in self._placed:
+        for label, y in self.placed:
             self._label(painter, theme, label, y)
         for label, cell in self._cells:
             self._cell(painter, theme, label, cell)

@@ -57,7 +57,7 @@ class ReadBox:
         head = strong.horizontalAdvance(readout.heading) + 10
         width = 10 + max(18 + names, head) + values + 10
         lines = len(readout.rows) + 1 + (1 if readout.omitted else 0)
-        spot = self._place(artist, column, width, 10 + _ROW * lines)
+        spot = self.place(artist, column, width, 10 + _ROW * lines)
         if spot is None:
             return
         theme = artist.theme
@@ -108,7 +108,8 @@ class ReadBox:
         painter.setPen(QColor(ink))
         painter.drawText(box, align | Qt.AlignmentFlag.AlignVCenter, text)
 
-    def _place(self, artist: FramePainter, column: float, width: float, height: float) -> Box | None:
+    def place(self, artist: FramePainter, column: float, width: float, height: float) -> Box | None:
+        """Where a box of this size covers least beside the column."""
         area = artist.stack.area
         beside = (column + _AWAY, column - _AWAY - width)
         candidates = _boxes(artist, beside, width, height)

@@ -34,6 +34,11 @@ class DrawnWidget(QWidget):
         """Draw what is new."""
         raise NotImplementedError
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing waits for the next frame."""
+        return not self._timer.isActive()
+
     def set_runs(self, runs: Sequence[RunStyle]) -> None:
         """Show these runs."""
         if tuple(runs) != self._runs:

@@ -24,8 +24,10 @@ class MeasuredView(DrawnWidget):
         super().__init__("Measurements", theme, parent)
         self._specs: tuple[SeriesPlot, ...] = ()
         self._series: dict[str, dict[str, Measured]] = {}
-        self._log = True
-        self._read: tuple[int, float] | None = None
+        self.log = True
+        """Whether axes that the card makes logarithmic are so now."""
+        self.reading: tuple[int, float] | None = None
+        """What is read out: the plot's number and the size."""
         self._ring = False
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -48,7 +50,7 @@ class MeasuredView(DrawnWidget):
 
     def set_log(self, on: bool) -> None:
         """Logarithmic axes where the card asks for them."""
-        self._log = on
+        self.log = on
         self._redraw()
 
     def reset_zoom(self) -> None:
@@ -67,7 +69,7 @@ class MeasuredView(DrawnWidget):
             for style in self._runs
             if self._series.get(style.run_id)
         ]
-        return MeasuredArt(runs, room.width(), room.height(), self._theme, self._log)
+        return MeasuredArt(runs, room.width(), room.height(), self._theme, self.log)
 
     def extracts(self) -> tuple[SeriesExtract, ...]:
         """All points of the shown runs."""
@@ -84,8 +86,12 @@ class MeasuredView(DrawnWidget):
         painter = QPainter(self)
         art = self.art()
         art.paint(painter)
-        if self._read is not None and self._read[0] < len(art.frames) and self._read[1] in art.places(self._read[0]):
-            art.read_out(painter, *self._read)
+        if (
+            self.reading is not None
+            and self.reading[0] < len(art.frames)
+            and self.reading[1] in art.places(self.reading[0])
+        ):
+            art.read_out(painter, *self.reading)
         if self._ring:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
             painter.setPen(QPen(QColor(self._theme.accent), 2))
@@ -109,21 +115,21 @@ class MeasuredView(DrawnWidget):
     def walk(self, by: int) -> None:
         """Read out the next size to the right, or to the left; the first or the last one at first."""
         art = self.art()
-        number = self._read[0] if self._read is not None else 0
+        number = self.reading[0] if self.reading is not None else 0
         places = art.places(number) if art.frames else []
         if not places:
             return
-        if self._read is None or self._read[1] not in places:
+        if self.reading is None or self.reading[1] not in places:
             place = places[0] if by > 0 else places[-1]
         else:
-            place = places[min(max(places.index(self._read[1]) + by, 0), len(places) - 1)]
+            place = places[min(max(places.index(self.reading[1]) + by, 0), len(places) - 1)]
         self._show((number, place))
         heading, rows = art.reading(number, place)
         self._describe(". ".join([heading, *(f"{stroke.name} {value}" for stroke, value in rows)]))
 
     def _show(self, read: tuple[int, float] | None) -> None:
-        if read != self._read:
-            self._read = read
+        if read != self.reading:
+            self.reading = read
             self.update()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -138,7 +144,7 @@ class MeasuredView(DrawnWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and right read out the sizes one by one."""
         steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
-        if event.key() == Qt.Key.Key_Escape and self._read is not None:
+        if event.key() == Qt.Key.Key_Escape and self.reading is not None:
             self._show(None)
         elif Qt.Key(event.key()) in steps:
             self.walk(steps[Qt.Key(event.key())])
@@ -153,6 +159,6 @@ class MeasuredView(DrawnWidget):
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Take the ring and the read-out away."""
-        self._ring, self._read = False, None
+        self._ring, self.reading = False, None
         super().focusOutEvent(event)
         self.update()

@@ -140,7 +140,8 @@ class SurfaceArt:
 
     def __init__(self, heights: Heights, chart: Chart, paper: Sheet, theme: Theme) -> None:
         self.heights, self.chart, self.paper, self.theme = heights, chart, paper, theme
-        self._rows: list[tuple[QRectF, str]] = []
+        self.rows: list[tuple[QRectF, str]] = []
+        """Where each run is in the list beside the map."""
 
     @property
     def rect(self) -> QRectF:
@@ -150,7 +151,7 @@ class SurfaceArt:
 
     def run_at(self, point: QPointF) -> str:
         """The run whose line in the list is at this pixel."""
-        return next((run for box, run in self._rows if box.contains(point)), "")
+        return next((run for box, run in self.rows if box.contains(point)), "")
 
     # ------------------------------------------------------------ marks
     def marks(self, painter: QPainter, start: tuple[float, float] | None, heads: Sequence[PathHead]) -> None:
@@ -274,7 +275,7 @@ class SurfaceArt:
         self._colours(painter, QRectF(left, self.rect.bottom() - _SCALE + 14, wide, _SCALE - 14), label)
 
     def _run(self, painter: QPainter, box: QRectF, run: RunStyle, head: PathHead | None) -> None:
-        self._rows.append((box, run.run_id))
+        self.rows.append((box, run.run_id))
         swatch(painter, QRectF(box.left(), box.top(), 16, box.height()), self.theme, run.index)
         metrics = QFontMetricsF(font("captionStrong" if run.selected else "caption"))
         value = "–" if head is None or head.loss is None else value_text(head.loss)

@@ -34,12 +34,15 @@ class SurfaceCanvas(DrawnWidget):
         self._heights: Heights | None = None
         self._labels: dict[str, str] = {}
         self._zoom: tuple[Span, Span] | None = None
-        self._paths = Paths(store)
+        self.paths = Paths(store)
+        """What is drawn of each run's path."""
         self._ground = QPixmap()
         self._ground_key: tuple[object, ...] = ()
-        self._art: SurfaceArt | None = None
+        self.drawn: SurfaceArt | None = None
+        """The picture as it was drawn last."""
         self._hover: QPointF | None = None
-        self._walked: int | None = None
+        self.walked: int | None = None
+        """The point of the selected run's path that the arrow keys have reached."""
         self._coarse = self._ring = False
         self._listed = True
         self.maps_made = 0
@@ -54,12 +57,17 @@ class SurfaceCanvas(DrawnWidget):
         """The surface that is shown."""
         return self._heights.spec if self._heights is not None else None
 
+    @property
+    def settled(self) -> bool:
+        """Whether neither a frame nor a finer map is on its way."""
+        return super().settled and not self._fine.isActive()
+
     def set_surface(self, spec: SurfaceSpec | None, metrics: Sequence[MetricSpec] = ()) -> None:
         """Show this surface; ``metrics`` tell the labels of its axes."""
         self._heights = Heights(spec) if spec is not None else None
         self._labels = {metric.name: metric.label for metric in metrics}
-        self._paths.set_metrics(spec.metrics if spec is not None else ("", ""))
-        self._zoom = self._walked = None
+        self.paths.set_metrics(spec.metrics if spec is not None else ("", ""))
+        self._zoom = self.walked = None
         self._ground_key = ()
         self.setAccessibleName(spec.title if spec is not None else "Loss surface")
         self._redraw()
@@ -98,7 +106,7 @@ class SurfaceCanvas(DrawnWidget):
             self.update()
             return
         self._show_ground(chart)
-        self._paths.show(chart, self._runs, self._theme, self.size(), self.devicePixelRatioF())
+        self.paths.show(chart, self._runs, self._theme, self.size(), self.devicePixelRatioF())
         self._describe(self.summary())
         self.update()
 
@@ -107,7 +115,7 @@ class SurfaceCanvas(DrawnWidget):
         """What the picture says; None without a surface."""
         if self._heights is None:
             return None
-        return SurfaceReader(self._heights, self._labels, self._runs, self._store, self._paths)
+        return SurfaceReader(self._heights, self._labels, self._runs, self._store, self.paths)
 
     def note(self) -> str:
         """A sentence about paths that leave the whole map; empty when none does, or while it is zoomed."""
@@ -137,8 +145,8 @@ class SurfaceCanvas(DrawnWidget):
         if chart is not None and self._heights is not None:
             if not self._ground_key:
                 self._advance()
-            self._art = SurfaceArt(self._heights, chart, self._sheet(), self._theme)
-            self._paint_screen(painter, self._art)
+            self.drawn = SurfaceArt(self._heights, chart, self._sheet(), self._theme)
+            self._paint_screen(painter, self.drawn)
         if self._ring:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
             painter.setPen(QPen(QColor(self._theme.accent), 2))
@@ -150,8 +158,8 @@ class SurfaceCanvas(DrawnWidget):
         painter.drawPixmap(art.rect, self._ground, self._ground.rect().toRectF())
         painter.save()
         painter.setClipRect(art.rect)
-        painter.drawPixmap(0, 0, self._paths.halos)
-        painter.drawPixmap(0, 0, self._paths.lines)
+        painter.drawPixmap(0, 0, self.paths.halos)
+        painter.drawPixmap(0, 0, self.paths.lines)
         painter.restore()
         self._paint_words(painter, art)
         found = self._reading(art.chart)
@@ -163,8 +171,8 @@ class SurfaceCanvas(DrawnWidget):
         reader, selected = self.reader, next((run for run in self._runs if run.selected), None)
         if reader is None:
             return None
-        if self._walked is not None and selected is not None:
-            return reader.read_run(selected, self._walked, chart)
+        if self.walked is not None and selected is not None:
+            return reader.read_run(selected, self.walked, chart)
         return reader.read(self._hover, chart) if self._hover is not None else None
 
     def _paint_words(self, painter: QPainter, art: SurfaceArt) -> None:
@@ -194,7 +202,7 @@ class SurfaceCanvas(DrawnWidget):
         painter.drawImage(art.rect, map_image(self._heights, chart, self._theme, scale))
         painter.save()
         painter.setClipRect(art.rect)
-        self._paths.paint(painter, chart, self._runs, self._theme)
+        self.paths.paint(painter, chart, self._runs, self._theme)
         painter.restore()
         self._paint_words(painter, art)
 

@@ -113,7 +113,7 @@ class SurfaceView(SurfaceCanvas):
 
     def _advance(self) -> None:
         """The bar is there as soon as there is a path."""
-        last = self._paths.last_step(self._runs)
+        last = self.paths.last_step(self._runs)
         self.replay.show_last(last)
         if self.replay.isHidden() != (last <= 0):
             self.replay.setVisible(last > 0)
@@ -121,7 +121,7 @@ class SurfaceView(SurfaceCanvas):
 
     def _replay(self, step: float) -> None:
         """Draw all paths up to this step; infinite: as far as they go."""
-        self._paths.until = None if math.isinf(step) else step
+        self.paths.until = None if math.isinf(step) else step
         self._redraw()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -166,7 +166,7 @@ class SurfaceView(SurfaceCanvas):
         chart = self.chart
         if event.button() is not Qt.MouseButton.LeftButton or chart is None:
             super().mousePressEvent(event)
-        elif self._art is not None and (run := self._art.run_at(event.position())):
+        elif self.drawn is not None and (run := self.drawn.run_at(event.position())):
             self.run_clicked.emit(run)
         elif _inside(chart, event.position()):
             self._pressed = (event.position(), chart)
@@ -175,13 +175,13 @@ class SurfaceView(SurfaceCanvas):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Move the map, or read it out."""
-        self._walked = None
+        self.walked = None
         if self._pressed is not None:
             start, chart = self._pressed
             self.look_at(chart.moved(event.position().x() - start.x(), event.position().y() - start.y()))
             return
         self._hover = event.position()
-        over = self._art is not None and bool(self._art.run_at(event.position()))
+        over = self.drawn is not None and bool(self.drawn.run_at(event.position()))
         self.setCursor(Qt.CursorShape.PointingHandCursor) if over else self.unsetCursor()
         self.update()
 
@@ -217,8 +217,8 @@ class SurfaceView(SurfaceCanvas):
             Qt.Key.Key_Home: self.reset_zoom,
         }
         action = actions.get(Qt.Key(event.key()))
-        if event.key() == Qt.Key.Key_Escape and self._walked is not None:
-            self._walked = None
+        if event.key() == Qt.Key.Key_Escape and self.walked is not None:
+            self.walked = None
             self.update()
         elif action is not None and self._heights is not None:
             action()
@@ -228,13 +228,13 @@ class SurfaceView(SurfaceCanvas):
     def walk(self, by: float) -> None:
         """Read out the selected run ``by`` steps farther along its path; it begins at the start."""
         run = next((run for run in self._runs if run.selected), None)
-        walk, chart = self._paths.walk(run.run_id) if run is not None else None, self.chart
+        walk, chart = self.paths.walk(run.run_id) if run is not None else None, self.chart
         if run is None or walk is None or chart is None or not walk.trail.taken:
             return
-        at = 0 if self._walked is None else self._walked + round(by)
-        self._walked = min(max(at, 0), walk.trail.taken - 1)
+        at = 0 if self.walked is None else self.walked + round(by)
+        self.walked = min(max(at, 0), walk.trail.taken - 1)
         reader = self.reader
-        found = reader.read_run(run, self._walked, chart) if reader is not None else None
+        found = reader.read_run(run, self.walked, chart) if reader is not None else None
         if found is not None:
             self._describe(". ".join(found.lines))
         self.update()
@@ -247,7 +247,7 @@ class SurfaceView(SurfaceCanvas):
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Take the ring and the walk away."""
-        self._ring, self._walked = False, None
+        self._ring, self.walked = False, None
         super().focusOutEvent(event)
         self.update()
 
