@@ -83,7 +83,7 @@ class Program(QObject):
         self._loader = Loader(self, ASIDE, HERE)
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
         self._loader.complete.connect(self._make_rest)
-        self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
+        self._loader.failed.connect(self.loading_failed, Qt.ConnectionType.QueuedConnection)
         self._recall()
         self._unpainted = QTimer(self)
         self._unpainted.setSingleShot(True)
@@ -174,7 +174,8 @@ class Program(QObject):
             self.ready.emit()
             self.settled.emit()
 
-    def _not_loaded(self, text: str) -> None:
+    def loading_failed(self, text: str) -> None:
+        """Say in the window that a part of it could not be imported; ``text`` is the traceback."""
         _LOG.error("parts of the window could not be loaded:\n%s", text)
         hint = "Install Clew again: pip install 'clew[gui]'."
         found = Problem("window.load", f"The plots could not be loaded: {text.splitlines()[-1]}", hint)

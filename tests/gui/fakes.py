@@ -11,6 +11,8 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QWidget
 
 from clew_gui.jobs.job import JobNews, JobOrder, Stage
 from clew_gui.schedulers.allocation import Allocation
@@ -464,3 +466,10 @@ def example_session(now: float = 0.0) -> FakeSession:
             live.feed(Live(name="learning_rate", value=0.005, step=live.history.fold.step))
     session.add("softmax", optimizer="nadam", learning_rate=0.001).queue = 1
     return session
+
+
+def end_note(bar: QWidget) -> None:
+    """Let the time of the message bar's note be over."""
+    timer = bar.findChild(QTimer, "message lapse")
+    assert isinstance(timer, QTimer)
+    timer.timeout.emit()

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -89,7 +90,9 @@ def test_a_python_that_does_not_answer_is_given_up_and_ended(softmax: Program, t
     part = settings_of(softmax)
     part.interpreter.setText(str(slow))
     part.use.click()
-    part._silent()
+    limit = part.findChild(QTimer, "interpreter check")
+    assert isinstance(limit, QTimer)
+    limit.timeout.emit()
     assert "did not answer" in part.said.text()
 
 

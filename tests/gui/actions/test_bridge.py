@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QTimer
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -27,7 +27,9 @@ def session() -> fakes.FakeSession:
 def bridge(qtbot: QtBot, session: fakes.FakeSession) -> Iterator[Bridge]:
     """A bridge whose timer never comes round."""
     result = Bridge(session)
-    result._timer.setInterval(NEVER_MS)
+    timer = result.findChild(QTimer, "bridge")
+    assert isinstance(timer, QTimer)
+    timer.setInterval(NEVER_MS)
     result.start()
     yield result
     result.stop()

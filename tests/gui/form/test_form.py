@@ -197,7 +197,7 @@ def test_a_file_of_one_s_own_is_the_data_of_all_exercises(panel: NextRun, tmp_pa
     panel.use_file("/nowhere/my.npz")
     assert panel.run.toolTip() == "There is no file or folder /nowhere/my.npz."
     assert not panel.run.isEnabled()
-    assert panel._sets.choose.isVisible()
+    assert panel.data_choice.choose.isVisible()
     mine = tmp_path / "my.npz"
     mine.touch()
     panel.use_file(str(mine))

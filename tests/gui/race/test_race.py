@@ -91,7 +91,7 @@ def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None
     form.race.click()
     dialog = opened(program)
     assert dialog.study().base.data == "digits"
-    assert dialog._samples.text() == "= 25,000 images"
+    assert dialog.samples.text() == "= 25,000 images"
     dialog.reject()
 
 
@@ -159,7 +159,7 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     assert card is not None
     assert strip.isVisible()
     runs = list(session.runs.values())
-    assert [entry.place for entry in strip._entries] == [0] * 6
+    assert [entry.place for entry in strip.entries] == [0] * 6
     assert program.desk.scope.run() is runs[0]
     assert program.window.bottom.table.current() == runs[0].id
     train(runs[2], card.metrics, 23.0, 0.1, 0.0009)
@@ -167,19 +167,19 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     runs[0].end()
     train(runs[5], card.metrics, 23.0, 0.0005)
     session.tell(states=frozenset(run.id for run in runs), points=frozenset((runs[0].id, runs[2].id, runs[5].id)))
-    qtbot.waitUntil(lambda: strip._entries[0].place == 1, timeout=5000)
+    qtbot.waitUntil(lambda: strip.entries[0].place == 1, timeout=5000)
     program.shell.races.tell()
-    assert [entry.words for entry in strip._entries[:4]] == [
+    assert [entry.words for entry in strip.entries[:4]] == [
         "1 Adam 0.2, step 1",
         "2 Nesterov 0.01, step 2",
         "3 SGD 0.01, best loss 4",
         "Momentum 0.01, queued",
     ]
     assert program.desk.scope.run() is runs[5], "the run at work is on the card"
-    strip._chips[1].click()
+    strip.chips[1].click()
     assert program.desk.scope.run() is runs[2]
     assert strip.accessibleName().startswith("Optimizer race: 1 Adam 0.2, step 1; 2 Nesterov 0.01, step 2")
-    strip._close.click()
+    strip.close_button.click()
     assert not strip.isVisible()
 
 

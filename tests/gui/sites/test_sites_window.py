@@ -403,8 +403,8 @@ def test_sites_are_reached_from_the_list_of_places(open_window: Opener, cave: Pl
     where.choose("site:cave")
     assert program.window.top.site.accessibleName() == "The Cave, no job"
     program.window.messages.show_problems((Problem("ssh.auth", "The Cave refused your key.", "Choose another one."),))
-    assert program.window.messages._strip.help.accessibleName() == "Edit site…"
-    program.window.messages._strip.help.click()
+    assert program.window.messages.line.help.accessibleName() == "Edit site…"
+    program.window.messages.line.help.click()
     edited = next(found for found in program.window.findChildren(SitesDialog) if found.isVisible())
     assert edited.draft().name == "cave"
     edited.close_button.click()

@@ -121,7 +121,7 @@ def test_devices_that_share_cores_are_said_to_do_so(program: Program, session: F
     for run in add_study(session, 1, 2):
         train(run, 1.0, cores=2)
     view = shown(program, session, qtbot, "Two devices share two cores here: no speed-up is to be expected.")
-    assert view._note.property("role") == "warnNote"
+    assert view.note.property("role") == "warnNote"
     assert view.table.texts()[0][0] == "Devices"
 
 
@@ -195,7 +195,7 @@ def test_a_point_says_its_value_and_plots_make_room(program: Program, session: F
     assert "" in spots
     view.setMinimumWidth(0)
     view.resize(500, 700)
-    assert view._box.direction() is QBoxLayout.Direction.TopToBottom
+    assert view.box.direction() is QBoxLayout.Direction.TopToBottom
     qtbot.waitUntil(lambda: view.table.isColumnHidden(6), timeout=5000)
     assert not view.table.isColumnHidden(3)
 

@@ -134,7 +134,7 @@ def load(*names):
     print(*sorted(classes() - before), "|")
 
 [load(*names) for names in app.ASIDE]
-for _ in loader._make_classes():
+for _ in loader.make_classes():
     pass
 load("pyqtgraph.Qt.QtCore", *app.HERE)
 """
@@ -307,7 +307,7 @@ def test_parts_that_cannot_be_loaded_are_told(
 ) -> None:
     program = open_window()
     expect_logs("could not be loaded")
-    program._not_loaded("Traceback\nImportError: No module named 'numpy'")
+    program.loading_failed("Traceback\nImportError: No module named 'numpy'")
     assert "No module named 'numpy'" in program.window.messages.problems()[0].text
     assert not program.window.next_run.run.isEnabled()
 

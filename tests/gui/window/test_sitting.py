@@ -195,11 +195,11 @@ def test_messages_move_nothing_and_stay_until_they_are_read(
     bar = window.messages
     assert bar.isVisible()
     assert window.rect().contains(QRect(bar.mapTo(window, QPoint()), bar.size()))
-    assert bar._strip.text.height() >= bar._strip.text.heightForWidth(bar._strip.text.width()), "all can be read"
-    bar._timer.timeout.emit()
+    assert bar.line.text.height() >= bar.line.text.heightForWidth(bar.line.text.width()), "all can be read"
+    fakes.end_note(bar)
     assert bar.isVisible()
     bar.show_note("Written.")
-    bar._timer.timeout.emit()
+    fakes.end_note(bar)
     assert "Loss became NaN" in bar.accessibleName()
     bar.dismiss()
     assert not bar.isVisible()
@@ -221,7 +221,7 @@ def test_a_message_belongs_to_its_run(open_window: Opener) -> None:
     assert not messages.isVisible()
     program.desk.open_exercise("softmax")
     assert "Loss became NaN" in messages.accessibleName()
-    messages._strip.help.click()
+    messages.line.help.click()
     assert program.desk.scope.run() is run
     assert program.window.bottom.shows_log()
     assert messages.problems() == ()
@@ -286,11 +286,11 @@ def test_a_file_that_is_no_data_set_is_found_out_before_a_run(softmax: Program, 
     form.use_file(str(theme))
     assert not form.run.isEnabled(), "it is being looked into"
     qtbot.waitUntil(lambda: "is not a data set that Clew can read" in form.run.toolTip(), timeout=30_000)
-    assert form._sets.choose.isVisible()
-    assert "mnist.pkl.gz" in form._sets.said.text()
+    assert form.data_choice.choose.isVisible()
+    assert "mnist.pkl.gz" in form.data_choice.said.text()
     form.use_data("digits")
     assert form.run.isEnabled()
-    assert not form._sets.choose.isVisible()
+    assert not form.data_choice.choose.isVisible()
 
 
 def both() -> Catalogue:
@@ -359,9 +359,9 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     softmax.desk.open_exercise("own")
     assert not window.next_run.run.isEnabled()
     assert window.next_run.run.toolTip() == text
-    assert window.run_view.hello._title.text() == "This exercise cannot run yet."
-    assert not window.run_view.hello._guide.isVisible()
-    window.run_view.hello._code.click()
+    assert window.run_view.hello.title.text() == "This exercise cannot run yet."
+    assert not window.run_view.hello.guide.isVisible()
+    window.run_view.hello.code.click()
     (dialog,) = window.findChildren(CodeDialog)
     QApplication.processEvents()
     code = dialog.text
@@ -369,7 +369,7 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     assert 0 < code.cursorRect().top() < code.viewport().height()
     assert code.viewport().geometry().left() > code.fontMetrics().horizontalAdvance("119"), "room for the numbers"
     assert len(code.extraSelections()) == 1
-    window.messages._strip.help.click()
+    window.messages.line.help.click()
     assert session.asked == [("reload",)]
     reading = Problem("exercise.reading", "own.py is being read.", "This takes some seconds.", "own.py")
     folder_has(fakes.card(id="own", title="own.py", guide="", source=source, problem=reading))

@@ -266,23 +266,23 @@ def test_while_earlier_runs_are_read_nobody_says_that_nothing_has_run(open_windo
     session.link.state = "OFFLINE"  # as before anybody has looked
     program = open_window(session, exercise="linear-regression")
     window = program.window
-    assert window.run_view.hello._title.text() == "Loading earlier runs…"
-    assert window.bottom._empty.text() == "Loading earlier runs…"
-    assert window.lab._done.text() == "Loading…"
+    assert window.run_view.hello.title.text() == "Loading earlier runs…"
+    assert window.bottom.empty.text() == "Loading earlier runs…"
+    assert window.lab.done.text() == "Loading…"
     assert window.top.site.text().strip() == "This computer, starting"
     session.link.state = "LIVE"
     session.tell(link=True)
     tick(program)
-    assert window.run_view.hello._title.text() == "Nothing has run yet. Start with this one."
-    assert window.bottom._empty.text().startswith("Your runs will be listed here")
-    assert window.lab._done.text() == "0 of 4"
+    assert window.run_view.hello.title.text() == "Nothing has run yet. Start with this one."
+    assert window.bottom.empty.text().startswith("Your runs will be listed here")
+    assert window.lab.done.text() == "0 of 4"
 
 
 def test_a_first_start_reads_nothing(open_window: Opener) -> None:
     session = fakes.FakeSession()
     session.link.state = "CONNECTING"
     program = open_window(session, exercise="linear-regression")
-    assert "Nothing has run" in program.window.run_view.hello._title.text()
+    assert "Nothing has run" in program.window.run_view.hello.title.text()
 
 
 def test_what_cannot_be_done_says_why(busy: Program) -> None:
@@ -518,7 +518,7 @@ def test_a_note_covers_a_problem_only_for_a_while(softmax: Program, monkeypatch:
     bar.show_problems((Problem("a", "First."), Problem("b", "Second.")))
     bar.show_note("Written: plot.png")
     assert bar.accessibleName() == "Message: Written: plot.png"
-    bar._timer.timeout.emit()
+    fakes.end_note(bar)
     assert bar.accessibleName() == "Message: Second."
     bar.show_note("Written: again.png")
     bar.dismiss()
@@ -534,10 +534,10 @@ def test_a_note_stays_while_somebody_points_at_it(busy: Program, monkeypatch: py
     pointed = True
     monkeypatch.setattr(bar, "underMouse", lambda: pointed)
     bar.show_note("Taken out.", undo=lambda: None)
-    bar._timer.timeout.emit()
+    fakes.end_note(bar)
     assert bar.isVisible()
     pointed = False
-    bar._timer.timeout.emit()
+    fakes.end_note(bar)
     assert not bar.isVisible()
 
 
@@ -554,13 +554,13 @@ def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -
     form.data.activated.emit(0)
     assert not form.run.isEnabled()
     assert form.run.toolTip() == "MNIST was not found on this computer."
-    assert form._sets.choose.isVisible()
+    assert form.data_choice.choose.isVisible()
     session.link = fakes.FakeLink(datasets=("mnist", "digits"))
     session.tell(link=True)
     tick(softmax)
     assert form.data.itemText(0) == "MNIST"
     assert form.run.isEnabled()
-    assert not form._sets.choose.isVisible()
+    assert not form.data_choice.choose.isVisible()
 
 
 def test_a_run_that_fails_for_want_of_its_data_says_so_with_the_button_that_helps(softmax: Program) -> None:
@@ -582,7 +582,7 @@ def test_a_run_that_fails_for_want_of_its_data_says_so_with_the_button_that_help
     assert not messages.isVisible(), "it belongs to a run of another exercise"
     softmax.desk.open_exercise("softmax")
     assert messages.isVisible()
-    messages._strip.help.click()
+    messages.line.help.click()
     (dialog,) = softmax.window.findChildren(QFileDialog)
     dialog.reject()
     assert not messages.isVisible()

@@ -85,9 +85,9 @@ class NextRun(QWidget):
         self.preset.activated.connect(
             lambda _index: self._instead(lambda: self._use_preset(str(self.preset.currentData())))
         )
-        self._sets = DataChoice(self, look)
-        self.data, self.own_file, self.there = self._sets.combo, self._sets.own_file, self._sets.there
-        self._sets.changed.connect(self._changed)
+        self.data_choice = DataChoice(self, look)
+        self.data, self.own_file, self.there = self.data_choice.combo, self.data_choice.own_file, self.data_choice.there
+        self.data_choice.changed.connect(self._changed)
         self.where = WhereBox(look)
         self.where.changed.connect(self._place_changed)
         self.seed = NumberEdit(SEED)
@@ -135,11 +135,11 @@ class NextRun(QWidget):
         )
         self._seed_row = self._grid_of((("Seed", self.seed, self.seed_reset),))
         for field, text in ((self.data, "Data set"), (self.own_file, "In folder"), (self.there, "Path there")):
-            self._sets.name(field, self._names[text])
+            self.data_choice.name(field, self._names[text])
         self.seed_error = label("", "caption", "bad", wrap=True)
         self.seed_error.setContentsMargins(16, 0, 16, 0)
         self.seed_error.hide()
-        data = (self._low, self._sets.said)
+        data = (self._low, self.data_choice.said)
         seed = (self._seed_row, self.seed_error)
         for widget in (self._top, self.where, *data, self.form, self.spread, *seed):
             self._inner_box.addWidget(widget)
@@ -148,7 +148,7 @@ class NextRun(QWidget):
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
         more = row(self.race, self.sweep, None, self.code, gap=0)
         drawn = row(self.predict, self.unpredict, None, self.range, gap=0)
-        choose = self._sets.choose
+        choose = self.data_choice.choose
         self._foot = foot = column(
             self.cost, self.cost2, choose, 4, self.run, more, drawn, gap=3, margins=(16, 12, 16, 8)
         )
@@ -221,26 +221,26 @@ class NextRun(QWidget):
                 self.preset.addItem(preset.title, preset.name)
                 self.preset.setItemData(self.preset.count() - 1, preset.help, Qt.ItemDataRole.ToolTipRole)
         self.preset.addItem("Custom", OWN)
-        self._sets.set_card(card)
+        self.data_choice.set_card(card)
 
     def _place_changed(self) -> None:
         """Another place: what is known of this computer's data and speed says nothing there."""
         chosen = self.where.choice()
         self.run.set_words("Run on this computer" if chosen.key == HERE else f"Run on {chosen.short}")
-        self._sets.set_elsewhere(chosen.key != HERE)
+        self.data_choice.set_elsewhere(chosen.key != HERE)
         self._changed()
 
     def data_found(self, names: tuple[str, ...], looking: bool = False) -> None:
         """Say which data sets are on this computer; empty while that is not known, and ``looking`` if it will be."""
-        self._sets.found(names, looking)
+        self.data_choice.found(names, looking)
 
     def check_data_with(self, check: Check) -> None:
         """Look into files of one's own with this before a run may use them."""
-        self._sets.start_check(check)
+        self.data_choice.start_check(check)
 
     def choose_data(self) -> None:
         """Let a person choose the file of a data set."""
-        self._sets.ask_file()
+        self.data_choice.ask_file()
 
     def spec(self) -> RunSpec:
         """What would run, without a run id; wrong fields stand at their default."""
@@ -250,7 +250,7 @@ class NextRun(QWidget):
             exercise=card.id if card is not None else "",
             preset=self._preset_name(),
             seed=seed if isinstance(seed, int) else 1,
-            data=self._sets.value(),
+            data=self.data_choice.value(),
             source_hash=card.source_hash if card is not None else "",
             params=self.form.values(),
             **(spread_fields(card, self.spread.values()) if card is not None else {}),
@@ -263,7 +263,7 @@ class NextRun(QWidget):
     def place(self, specs: Sequence[RunSpec] = ()) -> Place | None:
         """Where it would run, with as many nodes and GPUs as it spreads over, or as any of ``specs`` does; None for
         this computer."""
-        place = self.where.place(self._sets.staged())
+        place = self.where.place(self.data_choice.staged())
         if place is None or place.job:
             return place
         allocation = place.allocation
@@ -304,19 +304,19 @@ class NextRun(QWidget):
     def recall(self, drafts: Mapping[str, RunSpec], data: str, folder: str) -> None:
         """What the form said in the window before; before any exercise is opened."""
         self._drafts.update(drafts)
-        self._sets.choice, self._sets.folder = data, folder
+        self.data_choice.choice, self.data_choice.folder = data, folder
 
     def data_left(self) -> tuple[str, str]:
         """The lab's data, and the folder where a file was chosen last."""
-        return self._sets.choice, self._sets.folder
+        return self.data_choice.choice, self.data_choice.folder
 
     def show_spec(self, spec: RunSpec, with_data: bool = False) -> None:
         """Show the values of a run, to start it again or to change one thing."""
         self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
         self.spread.set_values(spread_values(spec))
         self.seed.set_value(spec.seed)
-        if with_data and spec.data and spec.data != self._sets.value():
-            self._sets.use(spec.data)
+        if with_data and spec.data and spec.data != self.data_choice.value():
+            self.data_choice.use(spec.data)
         self._changed()
 
     def _use_preset(self, key: str) -> None:
@@ -336,11 +336,11 @@ class NextRun(QWidget):
 
     def use_file(self, path: str) -> None:
         """Take a file of one's own as data."""
-        self._sets.use(path)
+        self.data_choice.use(path)
 
     def use_data(self, name: str) -> None:
         """Choose a data set by name."""
-        self._sets.use(name)
+        self.data_choice.use(name)
 
     # --- Checking -----------------------------------------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ class NextRun(QWidget):
         """What keeps this from running, field by field."""
         _, found = convert(SEED, self.seed.raw())
         wrong = self.form.problems() + (() if found is None else (found,))
-        return wrong + self.spread.problems() + self._sets.problems() + self.where.problems()
+        return wrong + self.spread.problems() + self.data_choice.problems() + self.where.problems()
 
     def refuse(self, reason: str) -> None:
         """Nothing can run now, for this reason; empty when it can."""

@@ -308,7 +308,7 @@ class LabPanel(QWidget):
         self._look = look
         self.tree = ExerciseTree(look)
         self.tree.opened.connect(self.opened)
-        self._done = label("", "caption", "3")
+        self.done = label("", "caption", "3")
         self._bar = ProgressBar("Exercises with all goals reached")
         self._bar.setProperty("role", "ok")
         self.search = SearchEdit()
@@ -330,7 +330,7 @@ class LabPanel(QWidget):
         self.search.returnPressed.connect(self.tree.open_first)
         fold = IconButton(look, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
         fold.clicked.connect(self.fold_asked)
-        title = row(label("Deep learning lab", "strong"), None, self._done, fold, gap=4)
+        title = row(label("Deep learning lab", "strong"), None, self.done, fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
         column(head, self.none, self.tree, gap=0, parent=self).setStretchFactor(self.tree, 1)
 
@@ -350,7 +350,7 @@ class LabPanel(QWidget):
         self.tree.show_progress(progress)
         total = len(self.tree.exercise_ids())
         done = sum(found.tick == "done" for found in progress.values())
-        self._done.setText("Loading…" if loading else f"{done} of {total}")
+        self.done.setText("Loading…" if loading else f"{done} of {total}")
         self._bar.show_share(done, total)
 
     def retheme(self) -> None:

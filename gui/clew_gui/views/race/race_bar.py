@@ -57,30 +57,30 @@ class RaceBar(QFrame):
         self.setProperty("role", "card")
         self._look = look
         self._low = self._done = False
-        self._entries: tuple[RaceEntry, ...] = ()
+        self.entries: tuple[RaceEntry, ...] = ()
         self._sentence = ""
         self.title = label("", "strong")
         self.sentence = Elided("", "body", "2")
-        self._close = IconButton(look, "cross", "Hide the race", "Hide the places; the runs stay", size=14)
-        self._close.clicked.connect(self.closed)
-        self._chips: list[Button] = []
+        self.close_button = IconButton(look, "cross", "Hide the race", "Hide the places; the runs stay", size=14)
+        self.close_button.clicked.connect(self.closed)
+        self.chips: list[Button] = []
         self._area = QWidget()
         self._grid = QGridLayout(self._area)
         self._grid.setContentsMargins(0, 0, 6, 2)
         self._grid.setHorizontalSpacing(_GAP)
         self._grid.setVerticalSpacing(4)
-        head = row(self.title, self.sentence, self._close, gap=10)
+        head = row(self.title, self.sentence, self.close_button, gap=10)
         column(head, self._area, gap=4, margins=(14, 5, 8, 6), parent=self)
         self.hide()
 
     def show_places(self, title: str, sentence: str, entries: Sequence[RaceEntry], done: bool = False) -> None:
         """Show these places, the leader first; once the race is ``done`` as a podium. Cheap when nothing changed."""
-        known = (self.title.text(), self._sentence, self._entries, self._done)
+        known = (self.title.text(), self._sentence, self.entries, self._done)
         if (title, sentence, tuple(entries), done) == known:
             return
         self._done = done
         self.title.setText(title)
-        self._sentence, self._entries = sentence, tuple(entries)
+        self._sentence, self.entries = sentence, tuple(entries)
         self._fill()
 
     def make_room(self, low: bool) -> None:
@@ -90,27 +90,27 @@ class RaceBar(QFrame):
             self._fill()
 
     def _fill(self) -> None:
-        places = "; ".join(entry.words for entry in self._entries)
-        short = {entry.short for entry in self._entries}
-        line = "; ".join(entry.short for entry in self._entries) if len(short) == len(self._entries) else places
+        places = "; ".join(entry.words for entry in self.entries)
+        short = {entry.short for entry in self.entries}
+        line = "; ".join(entry.short for entry in self.entries) if len(short) == len(self.entries) else places
         self.sentence.set_text(line if self._low else self._sentence)
         self._area.setVisible(not self._low)
         self.setAccessibleName(f"{self.title.text()}: {places}")
-        while len(self._chips) < len(self._entries):
+        while len(self.chips) < len(self.entries):
             self._add_chip()
-        for number, chip in enumerate(self._chips):
-            chip.setVisible(number < len(self._entries))
-            if number < len(self._entries):
-                self._show(chip, self._entries[number])
+        for number, chip in enumerate(self.chips):
+            chip.setVisible(number < len(self.entries))
+            if number < len(self.entries):
+                self._show(chip, self.entries[number])
         self._arrange()
 
     def _add_chip(self) -> None:
         chip = Button(self._look, "", "chip")
         chip.setIconSize(_SWATCH)
         chip.setMinimumWidth(60)
-        number = len(self._chips)
-        chip.clicked.connect(lambda: self.chosen.emit(self._entries[number].run))
-        self._chips.append(chip)
+        number = len(self.chips)
+        chip.clicked.connect(lambda: self.chosen.emit(self.entries[number].run))
+        self.chips.append(chip)
 
     def _show(self, chip: Button, entry: RaceEntry) -> None:
         result = entry.result.removeprefix("best ")  # the sentence says that it is the best
@@ -133,38 +133,38 @@ class RaceBar(QFrame):
         return QIcon(picture)
 
     def _arrange(self) -> None:
-        used = self._chips[: len(self._entries)]
+        used = self.chips[: len(self.entries)]
         if self._stands(used):
             self._arrange_podium(used)
             return
-        for chip, entry in zip(used, self._entries, strict=True):
+        for chip, entry in zip(used, self.entries, strict=True):
             chip.setMinimumHeight(0)
             self._show(chip, entry)
         wide = max((chip.sizeHint().width() + _GAP for chip in used), default=0)
         across = max((self.width() - _EDGES) // max(wide, _CHIP), 1)
-        for number, chip in enumerate(self._chips):
+        for number, chip in enumerate(self.chips):
             self._grid.addWidget(chip, number // across, number % across)
         for place in range(self._grid.columnCount()):
             self._grid.setColumnStretch(place, 1 if place < across else 0)
 
     def _stands(self, used: Sequence[Button]) -> bool:
         """Whether there is a podium: the race is over, three have a place, and there is room."""
-        placed = sum(entry.place > 0 for entry in self._entries)
+        placed = sum(entry.place > 0 for entry in self.entries)
         return self._done and placed >= 3 and len(used) >= 3 and (self.width() - _EDGES) // 3 >= _PODIUM_CHIP
 
     def _arrange_podium(self, used: Sequence[Button]) -> None:
         """The first three beside each other, the winner highest; the others below them."""
         for column_, (number, high) in enumerate(_PODIUM):
-            entry = self._entries[number]
+            entry = self.entries[number]
             used[number].set_words(f"{entry.place}  {entry.name}\n{entry.result}")
             used[number].setAccessibleName(entry.words)
             used[number].setMinimumHeight(high)
             self._grid.addWidget(used[number], 0, column_, Qt.AlignmentFlag.AlignBottom)
         room = (self.width() - _EDGES) // 3 - _CHIP_FRAME
         for number, chip in enumerate(used[3:]):
-            words = self._entries[3 + number].short.replace(", best ", ", ")
+            words = self.entries[3 + number].short.replace(", best ", ", ")
             chip.set_words(chip.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, room))
-            chip.setAccessibleName(self._entries[3 + number].words)
+            chip.setAccessibleName(self.entries[3 + number].words)
             chip.setMinimumHeight(0)
             self._grid.addWidget(chip, 1 + number // 3, number % 3)
         for place in range(max(self._grid.columnCount(), 3)):
@@ -177,7 +177,7 @@ class RaceBar(QFrame):
 
     def retheme(self) -> None:
         """Tint the swatches again."""
-        for chip, entry in zip(self._chips, self._entries, strict=False):
+        for chip, entry in zip(self.chips, self.entries, strict=False):
             chip.setIcon(self._swatch(entry.index))
 
     def minimumSizeHint(self) -> QSize:

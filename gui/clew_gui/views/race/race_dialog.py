@@ -100,10 +100,10 @@ class RaceDialog(Dialog):
         self.steps.setAccessibleName("Steps for each lane")
         self.steps.set_value(self._race.steps)
         self.steps.edited.connect(self._edited)
-        self._samples = label("", "body", "2")
+        self.samples = label("", "body", "2")
         name = label("Steps for each lane", "strong")
         name.setBuddy(self.steps)
-        line = row(name, self.steps, self._samples, gap=10)
+        line = row(name, self.steps, self.samples, gap=10)
         line.setStretch(1, 1)
         line.setStretch(2, 1)
         self.add(line)
@@ -141,7 +141,7 @@ class RaceDialog(Dialog):
         self.go.set_words(f"Start {len(study.lanes)} runs" if len(study.lanes) > 1 else "Start the run")
         size = self._base.params.get(BATCH_SIZE, _default(self._specs, BATCH_SIZE))
         images = isinstance(size, int) and not isinstance(size, bool) and bool(self._card.datasets)
-        self._samples.setText(f"= {words.count(study.steps * int(size or 0))} images" if images else "")
+        self.samples.setText(f"= {words.count(study.steps * int(size or 0))} images" if images else "")
         self.say_wrong(self.error, [problem.text for problem in problems])
 
     def _start(self) -> None:

@@ -82,11 +82,11 @@ class BottomPanel(QWidget):
         self.fold.clicked.connect(self.fold_asked)
         buttons = (self._choose, self._export, self._more, self.fold)
         head = row(self.tabs, self._count, 4, self.filter, None, *buttons, gap=8, margins=(16, 3, 10, 0))
-        self._empty = label(_EMPTY, "body", "2", wrap=True)
-        self._empty.setContentsMargins(16, 10, 16, 10)
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.empty = label(_EMPTY, "body", "2", wrap=True)
+        self.empty.setContentsMargins(16, 10, 16, 10)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.pages = QStackedWidget()
-        self.pages.addWidget(self._empty)
+        self.pages.addWidget(self.empty)
         column(head, self.pages, gap=0, parent=self).setStretchFactor(self.pages, 1)
         self.tabs.currentChanged.connect(self._show_page)
 
@@ -196,7 +196,7 @@ class BottomPanel(QWidget):
             self.pages.setCurrentWidget(self.details)
             self.details_shown.emit()
         else:
-            self.pages.setCurrentWidget(self._empty if self.bare() else self.table)
+            self.pages.setCurrentWidget(self.empty if self.bare() else self.table)
 
     def show_count(self, of: int = 0) -> None:
         """How many runs there are, after rows came or went; ``of`` so many when a filter leaves some out."""
@@ -217,7 +217,7 @@ class BottomPanel(QWidget):
 
     def show_loading(self, loading: bool) -> None:
         """Earlier runs are being read, or no longer: until then nobody knows that there are none."""
-        self._empty.setText("Loading earlier runs…" if loading else _EMPTY)
+        self.empty.setText("Loading earlier runs…" if loading else _EMPTY)
 
     def bare(self) -> bool:
         """Whether there is nothing but the sentence about what will be here."""

@@ -46,17 +46,17 @@ class EmptyRunView(QWidget):
 
     def __init__(self, look: Appearance) -> None:
         super().__init__()
-        self._title = label("Nothing has run yet. Start with this one.", "title", wrap=True)
+        self.title = label("Nothing has run yet. Start with this one.", "title", wrap=True)
         self._text = label("", "body", "2", wrap=True)
-        self._guide = Button(look, "Read the guide first", "", "script", "Open the guide (Ctrl+1)")
-        self._guide.clicked.connect(self.guide_asked)
-        self._code = Button(look, "Show the file", "", "code", "Show the file at the line of the error (Ctrl+U)")
-        self._code.clicked.connect(self.code_asked)
-        self._code.hide()
+        self.guide = Button(look, "Read the guide first", "", "script", "Open the guide (Ctrl+1)")
+        self.guide.clicked.connect(self.guide_asked)
+        self.code = Button(look, "Show the file", "", "code", "Show the file at the line of the error (Ctrl+U)")
+        self.code.clicked.connect(self.code_asked)
+        self.code.hide()
         self._press = label("or press <b>Run</b> at the right, Ctrl+Enter", "body", "2")
         self._press.setTextFormat(Qt.TextFormat.RichText)
-        buttons = row(self._guide, self._code, 8, self._press, None, gap=6)
-        card = frame("card", column(self._title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))
+        buttons = row(self.guide, self.code, 8, self._press, None, gap=6)
+        card = frame("card", column(self.title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))
         self._high, self._broken = True, False
         self._steps = QWidget()
         box = row(gap=12, parent=self._steps)
@@ -72,19 +72,19 @@ class EmptyRunView(QWidget):
         nothing = "Nothing has run yet. Start with this one." if first else "No run of this exercise yet."
         wrong = card.problem
         if wrong is not None:
-            self._title.setText("This exercise cannot run yet.")
+            self.title.setText("This exercise cannot run yet.")
             again = "Clew reads it again as soon as it is saved." if card.source else ""
             self._text.setText(" ".join(filter(None, (wrong.text, wrong.hint, again))))
         else:
-            self._title.setText("Loading earlier runs…" if more else nothing)
+            self.title.setText("Loading earlier runs…" if more else nothing)
             self._text.setText(unbroken(card.summary or card.subtitle))
         self._broken = wrong is not None
         self._steps.setVisible(not self._broken and self._high)
         self._press.setVisible(wrong is None)
-        self._guide.setVisible(bool(card.guide))
-        self._code.setVisible(wrong is not None and bool(card.source))
+        self.guide.setVisible(bool(card.guide))
+        self.code.setVisible(wrong is not None and bool(card.source))
         reading = reading_minutes(card.guide)
-        self._guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
+        self.guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
 
     def make_room(self, height: int) -> None:
         """The three steps go when the plots need the place."""

@@ -127,22 +127,22 @@ class SpeedupView(QWidget):
         self._glyph = Glyph(self._look, "info", "accent", 18)
         said = row(self._glyph, column(self.sentence, self.detail, gap=3), gap=12, margins=(16, 10, 16, 11))
         said.setStretch(1, 1)
-        self._note = frame("note", said)
-        self._note.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        return self._note
+        self.note = frame("note", said)
+        self.note.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        return self.note
 
     def _plots(self) -> QWidget:
         self.canvases = (ScalingCanvas(self._look, names=True), ScalingCanvas(self._look, names=False))
         self._heads = (label("", "subtitle"), label("", "subtitle"))
         self._captions = (Elided("", "caption", "2"), Elided("", "caption", "2"))
         self._pair = QWidget()
-        self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._pair)
-        self._box.setContentsMargins(0, 0, 0, 0)
-        self._box.setSpacing(10)
+        self.box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._pair)
+        self.box.setContentsMargins(0, 0, 0, 0)
+        self.box.setSpacing(10)
         for head, caption, canvas, share in zip(self._heads, self._captions, self.canvases, (5, 4), strict=True):
             inside = column(row(head, caption, gap=8), canvas, gap=4, margins=(14, 10, 12, 8))
             inside.setStretchFactor(canvas, 1)
-            self._box.addWidget(frame("card", inside), share)
+            self.box.addWidget(frame("card", inside), share)
         return self._pair
 
     def _table_card(self) -> QFrame:
@@ -160,7 +160,7 @@ class SpeedupView(QWidget):
 
     def show_scene(self, scene: SpeedupScene, progress: str, when: str) -> None:
         """Show what a study measured: how far it is, and when it was done."""
-        set_role(self._note, "warnNote" if scene.conclusion.shared else "note")
+        set_role(self.note, "warnNote" if scene.conclusion.shared else "note")
         self._glyph.set_glyph("info", "warn" if scene.conclusion.shared else "accent")
         self.sentence.setText(scene.conclusion.sentence)
         self.detail.setText(scene.conclusion.detail)
@@ -187,7 +187,7 @@ class SpeedupView(QWidget):
         """Plots above each other where they would be too narrow."""
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
-        self._box.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
+        self.box.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
         self._name.setVisible(not narrow and self.width() >= _NAMED)
         lay_out_now(self._bar_box, self)
 

@@ -77,7 +77,7 @@ class Loader(QObject):
         super().__init__(parent)
         self._aside, self._here = aside, here
         self._thread = threading.Thread(target=self._work, name="clew-imports", daemon=True)
-        self._steps: Iterator[None] = _make_classes()
+        self._steps: Iterator[None] = make_classes()
         self._aside_is_there = False
         self._ended = False
         self._aside_done.connect(self._import_here, Qt.ConnectionType.QueuedConnection)
@@ -127,7 +127,7 @@ class Loader(QObject):
             self._thread.join(_THREAD_END_S)
 
 
-def _make_classes() -> Iterator[None]:
+def make_classes() -> Iterator[None]:
     """Every class that Qt has, made by being asked for."""
     for name in _QT:
         module = importlib.import_module(name)

@@ -35,7 +35,7 @@ class _Message(msgspec.Struct, frozen=True):
     exercise: str = ""
 
 
-class _Strip(QFrame):
+class _MessageLine(QFrame):
     """What a message is shown with: shape, sentence, hint, what can be done with it."""
 
     def __init__(self, look: Appearance) -> None:
@@ -68,7 +68,7 @@ class MessageBar(QWidget):
         self._undo: Callable[[], None] | None = None
         self._lapse: Callable[[], None] | None = None
         self._look = look
-        self._made: _Strip | None = None
+        self._made: _MessageLine | None = None
         self._over: QWidget | None = None
         self._place = column(parent=self)
         self.remedy: Callable[[Problem, str], Remedy | None] = lambda _problem, _run: None
@@ -79,10 +79,10 @@ class MessageBar(QWidget):
         self.hide()
 
     @property
-    def _strip(self) -> _Strip:
+    def line(self) -> _MessageLine:
         """Made for the first message: mostly there is none."""
         if self._made is None:
-            self._made = _Strip(self._look)
+            self._made = _MessageLine(self._look)
             self._made.help.clicked.connect(self._help)
             self._made.undo.clicked.connect(self.undo)
             self._made.copy.clicked.connect(self.copy)
@@ -162,22 +162,22 @@ class MessageBar(QWidget):
         now, more = here[-1], len(here) - 1
         remedy = self.remedy(now.problem, now.run)
         self._dress("badNote", "s_failed", "bad", now.problem.text, now.problem.hint)
-        self._strip.count.setText(f"{more} more" if more else "")
-        self._strip.help.setVisible(remedy is not None)
+        self.line.count.setText(f"{more} more" if more else "")
+        self.line.help.setVisible(remedy is not None)
         if remedy is not None:
-            self._strip.help.set_words(remedy.text)
-        self._strip.undo.hide()
-        self._strip.copy.show()
+            self.line.help.set_words(remedy.text)
+        self.line.undo.hide()
+        self.line.copy.show()
         self.show()
         self._put()
 
     def _dress(self, role: str, glyph: str, tone: str, text: str, hint: str) -> None:
-        set_property(self._strip, role)
-        self._strip.glyph.set_glyph(glyph, tone)
-        self._strip.text.setText(text)
-        self._strip.hint.setText(hint)
-        self._strip.hint.setVisible(bool(hint))
-        self._strip.count.setText("")
+        set_property(self.line, role)
+        self.line.glyph.set_glyph(glyph, tone)
+        self.line.text.setText(text)
+        self.line.hint.setText(hint)
+        self.line.hint.setVisible(bool(hint))
+        self.line.count.setText("")
         self.setAccessibleName(f"Message: {text} {hint}".strip())
 
     def _help(self) -> None:
@@ -213,9 +213,9 @@ class MessageBar(QWidget):
         self.lapse()
         self._undo, self._lapse, self._noted = undo, lapse, True
         self._dress("note", "info", "accent", text, hint)
-        self._strip.undo.setVisible(undo is not None)
-        self._strip.help.hide()
-        self._strip.copy.hide()
+        self.line.undo.setVisible(undo is not None)
+        self.line.help.hide()
+        self.line.copy.hide()
         self.show()
         self._put()
         self._timer.start(NOTE_MS)
