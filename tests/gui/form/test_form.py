@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -17,6 +18,7 @@ from clew_gui.views.theme.parts import Appearance, Button, column
 from clew_gui.views.theme.theme import LIGHT, font
 from clew_gui.views.window.message_bar import MessageBar
 from clew_shared.base.problem import Problem
+from clew_shared.cards import Preset
 from clew_shared.catalogue import load_builtin
 from clew_shared.params import describe
 from tests.gui import fakes
@@ -275,3 +277,17 @@ def test_groups_fold_and_open_for_what_is_unusual(qtbot: QtBot) -> None:
     assert form.values()["optimizer"] == "sgd", "a folded field keeps its value"
     form.set_values({"optimizer": "adam"})
     assert form.row("optimizer").editor.widget().isVisible(), "a changed value is never out of sight"
+
+
+def test_defaults_that_are_on_no_slide_are_not_said_to_be(panel: NextRun) -> None:
+    card = fakes.card()
+    own = msgspec.structs.replace(card, id="my-own", presets=())
+    panel.set_card(own)
+    assert (panel.preset.itemText(0), panel.slides.accessibleName()) == ("Default values", "Default values")
+    edit(panel.form, "learning_rate").setText("0.25")
+    assert "slides" not in panel.form.row("learning_rate").reset.toolTip().lower()
+    plain = Preset(name="simple", title="Simple RNN")
+    panel.set_card(msgspec.structs.replace(card, id="rnn", presets=(plain,)))
+    assert panel.preset.itemText(0) == "Simple RNN"
+    panel.set_card(card)
+    assert (panel.preset.itemText(0), panel.slides.accessibleName()) == ("Slides' values", "Slides' values")

@@ -27,7 +27,7 @@ class Usual(NamedTuple):
     back: str
 
 
-SLIDES = Usual("On the slides", "Back to the slides' value")
+ON_SLIDES = Usual("On the slides", "Back to the slides' value")
 SEVERAL = "form.several"
 """The code of the problem that a field has several values: none can be run, all can be swept."""
 
@@ -61,7 +61,7 @@ class FormRow:
     button that sweeps several values. ``sweep`` is what that does."""
 
     def __init__(
-        self, look: Appearance, spec: ParamSpec, usual: Usual = SLIDES, sweep: Callable[[], None] = lambda: None
+        self, look: Appearance, spec: ParamSpec, usual: Usual = ON_SLIDES, sweep: Callable[[], None] = lambda: None
     ) -> None:
         self.spec = spec
         self.usual = usual
@@ -222,7 +222,9 @@ class ParamForm(QWidget):
     sweep_asked = Signal()
     """Several values in a field are to be swept."""
 
-    def __init__(self, look: Appearance, specs: Sequence[ParamSpec], usual: Usual = SLIDES, heads: bool = True) -> None:
+    def __init__(
+        self, look: Appearance, specs: Sequence[ParamSpec], usual: Usual = ON_SLIDES, heads: bool = True
+    ) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)

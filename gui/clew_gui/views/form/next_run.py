@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWi
 from clew_gui.schedulers.allocation import for_run
 from clew_gui.views.form.data_choice import Check, DataChoice
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
-from clew_gui.views.form.form import LABEL_WIDTH, SEVERAL, ParamForm, Usual, keep_column
+from clew_gui.views.form.form import LABEL_WIDTH, ON_SLIDES, SEVERAL, ParamForm, Usual, keep_column
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
 from clew_gui.views.form.where_box import HERE, WhereBox
 from clew_gui.views.presentation.words import preset_values
@@ -31,6 +31,8 @@ AGAIN_S = 0.5
 """So soon after a click the same values are not run again."""
 OWN = "own"
 SLIDES = "slides"
+"""The key of every field's default, whatever it is called."""
+_SLIDES, _DEFAULTS = "Slides' values", "Default values"
 USUAL = Usual("As a rule", "Back to the usual value")
 SEED = ParamSpec(
     name="seed",
@@ -78,7 +80,7 @@ class NextRun(QWidget):
 
     def _make_controls(self) -> None:
         look = self._look
-        self.slides = Button(look, "Slides' values", "quiet", "reset", "Reset every field to the value on the slides")
+        self.slides = Button(look, _SLIDES, "quiet", "reset", "Reset every field to the value on the slides")
         self.slides.clicked.connect(lambda: self._instead(lambda: self._use_preset(SLIDES)))
         self.preset = combo([], "Preset")
         self.preset.setToolTip("Named sets of values for this exercise")
@@ -199,7 +201,8 @@ class NextRun(QWidget):
         """Each exercise keeps its form once it was made."""
         old = self.form
         if card.id not in self._forms:
-            self._forms[card.id] = ParamForm(self._look, card.params)
+            usual = ON_SLIDES if _defaults_title(card) == _SLIDES else USUAL
+            self._forms[card.id] = ParamForm(self._look, card.params, usual)
             self._forms[card.id].changed.connect(self._changed)
             self._forms[card.id].sweep_asked.connect(self.sweep_asked)
             self._inner_box.insertWidget(self._inner_box.indexOf(old), self._forms[card.id])
@@ -215,7 +218,12 @@ class NextRun(QWidget):
 
     def _fill_choices(self, card: ExerciseCard) -> None:
         self.preset.clear()
-        self.preset.addItem("Slides' values", SLIDES)
+        title = _defaults_title(card)
+        self.preset.addItem(title, SLIDES)
+        if title == _SLIDES:
+            self.slides.set_words(_SLIDES, "Reset every field to the value on the slides")
+        else:
+            self.slides.set_words(_DEFAULTS, "Reset every field to its default")
         for preset in card.presets:
             if preset.values or preset.seed is not None:
                 self.preset.addItem(preset.title, preset.name)
@@ -433,6 +441,12 @@ class NextRun(QWidget):
         self.cost2.setText(reason or self._cost2)
         wrong = any(one.code != SEVERAL for one in self.problems())
         set_role(self.cost2, "bad" if wrong else "2", "tone")
+
+
+def _defaults_title(card: ExerciseCard) -> str:
+    """What the defaults are called: as the preset that changes nothing, where there is one."""
+    plain = (preset.title for preset in card.presets if not preset.values and preset.seed is None)
+    return next(plain, _DEFAULTS)
 
 
 def _why_not(problems: tuple[Problem, ...]) -> str:
