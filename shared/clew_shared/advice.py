@@ -122,6 +122,8 @@ def _plateau(history: History) -> Iterator[Advice]:
     found = _quarters(history)
     if found is None or found.first <= 0:
         return
+    if any(_rate(history)):
+        return
     *_, third, last = found.means
     flat = max(abs(third - last), found.error) < _FLAT * found.first
     if not flat or last < _HIGH * found.first or last > found.first * (1 + _FLAT):

@@ -115,6 +115,11 @@ def test_the_recorded_demonstrations_get_no_advice() -> None:
     assert [advise(read_run(folder)) for folder in folders] == [()] * len(folders)
 
 
+def test_a_loss_that_creeps_is_no_plateau_as_well() -> None:
+    (found,) = advise(run({"loss": 2.3 - AT / 100_000}))
+    assert found.kind == "rate-small"
+
+
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_history_gets_no_advice(name: str) -> None:
     assert advise(HEALTHY[name]) == ()
