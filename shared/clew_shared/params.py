@@ -162,7 +162,10 @@ def format_value(value: Value) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{value:.12g}" if isinstance(value, float) and float(f"{value:.12g}") == value else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    text = f"{value:.12g}" if float(f"{value:.12g}") == value else str(value)
+    return text.replace("e-0", "e-").replace("e+", "e")
 
 
 def _unknown(name: str, known: Mapping[str, ParamSpec]) -> Problem:

@@ -230,7 +230,18 @@ def test_no_value_makes_it_stumble_and_what_it_takes_it_takes_again(kind: Kind, 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.1, "0.1"), (1e-4, "0.0001"), (1e-5, "1e-05"), (500, "500"), (1.0, "1"), (True, "true"), (None, ""), ("a", "a")],
+    [
+        (0.1, "0.1"),
+        (1e-4, "0.0001"),
+        (1e-5, "1e-5"),
+        (2.5e-07, "2.5e-7"),
+        (1e16, "1e16"),
+        (500, "500"),
+        (1.0, "1"),
+        (True, "true"),
+        (None, ""),
+        ("a", "a"),
+    ],
 )
 def test_numbers_read_as_a_person_would_write_them(value: Value, text: str) -> None:
     assert format_value(value) == text
