@@ -283,6 +283,14 @@ def test_they_leave_as_picture_drawing_and_table(
     assert [run.id, "100", "norms", "1", "second", "", "", "0.1"] in lines
 
 
+def test_logarithmic_axes_are_offered_where_a_plot_asks_for_one(qtbot: QtBot) -> None:
+    controls = PlotControls(Appearance(LIGHT))
+    qtbot.addWidget(controls)
+    for log in (True, False):
+        controls.offer_pages(surface=False, measured=False, log=log)
+        assert controls.log.isHidden() is not log
+
+
 def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:
     controls = PlotControls(Appearance(LIGHT))
     qtbot.addWidget(controls)

@@ -19,6 +19,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.ticks import Span
 from clew_gui.views.plots.curves.frame_painter import captions, empty_sentence
+from clew_gui.views.plots.curves.gutter import joined
 from clew_gui.views.plots.curves.readbox import ReadBox
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT
@@ -205,6 +206,11 @@ def test_a_zoom_ends_when_the_unit_changes_and_cannot_leave_the_data(panel: Conv
     assert panel.view.zoom is None
     panel.canvas.zoom_by(2.0)
     assert panel.view.zoom is None
+
+
+def test_a_key_in_one_line_says_once_what_all_its_parts_end_with() -> None:
+    assert joined(["points: Test accuracy", "thin: Training accuracy"]) == "points: Test, thin: Training accuracy"
+    assert joined(["line: W", "thin: b"]) == "line: W, thin: b"
 
 
 def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePlots, qtbot: QtBot) -> None:

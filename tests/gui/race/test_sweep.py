@@ -94,7 +94,7 @@ def test_what_is_left_of_a_sweep_is_continued_or_cancelled(program: Program, ses
     session.tell(states=frozenset(session.runs))
     program.desk.select(runs[0].id)
     program.desk.curves_changed.emit()
-    assert bar.sentence.whole() == "1 of 6 runs finished, 1 ended early, 4 not started"
+    assert bar.sentence.whole() == "1 of 6 runs finished, 1 stopped or failed, 4 not started"
     assert not bar.end.isVisibleTo(bar)
     bar.go_on.click()
     name, again, missing, place = next(one for one in session.asked if one[0] == "continue_study")

@@ -47,6 +47,34 @@ def test_a_long_reason_unfolds_in_full_and_can_be_copied(open_window: Opener) ->
     assert QGuiApplication.clipboard().text() == f"{WHY}\nTake a smaller rate."
 
 
+def test_a_short_reason_is_said_at_once(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    run.begin(500)
+    run.train(20)
+    run.end(RunState.FAILED, "The file weights.npy is missing.")
+    card = open_window(session).window.run_view.card
+    assert card.reason.isVisible()
+    assert card.reason.text.text() == "The file weights.npy is missing."
+    assert card.title.text() == "Run 1"
+
+
+def test_a_name_has_room_before_the_sentence_and_in_the_table(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    run.spec = msgspec.structs.replace(run.spec, name="adam 0.1, seed 1")
+    run.begin(500)
+    run.train(20)
+    run.end(RunState.STOPPED, "on request, and with a sentence that is longer than the card is wide")
+    window = open_window(session, size=(1280, 800)).window
+    card = window.run_view.card
+    assert card.title.text() == "Run 1, adam 0.1, seed 1"
+    assert card.sentence.text().endswith("…")
+    narrow = window.bottom.table.columnWidth(0)
+    window.resize(1920, 1080)
+    assert window.bottom.table.columnWidth(0) > narrow
+
+
 def test_another_run_begins_folded_and_one_without_trouble_has_no_reason(open_window: Opener) -> None:
     program = failed(open_window)
     assert isinstance(program.session, fakes.FakeSession)

@@ -278,7 +278,8 @@ class WindowActions(QObject):
         feed.set_card(scope.card)
         controls = self._window.run_view.controls
         card = scope.card
-        controls.offer_pages(bool(card.surfaces), card.kind == "measurement", bool(card.pictures))
+        log = any(plot.log for plot in card.plots) or any(one.log_x or one.log_y for one in card.measured)
+        controls.offer_pages(bool(card.surfaces), card.kind == "measurement", bool(card.pictures), log)
         wanted = set(scope.shown())
         selected = scope.run()
         runs = [run for run in scope.runs() if run.id in wanted]

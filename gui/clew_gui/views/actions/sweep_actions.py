@@ -235,10 +235,15 @@ class SweepActions(QObject):
 
 
 def sweep_words(far: Progress, runs: Sequence[RunLike]) -> str:
-    """``3 of 9 runs finished, 1 running, 2 waiting, 1 failed, 2 not started``."""
+    """``3 of 9 runs finished, 1 running, 2 waiting, 1 stopped or failed, 2 not started``."""
     waiting = sum(one.state is RunState.QUEUED for one in runs)
     going = len(far.under_way) - waiting
     failed = len(far.ended)
     parts = [f"{len(far.finished)} of {far.total} runs finished"]
-    counted = ((going, "under way"), (waiting, "waiting"), (failed, "ended early"), (len(far.missing), "not started"))
+    counted = (
+        (going, "under way"),
+        (waiting, "waiting"),
+        (failed, "stopped or failed"),
+        (len(far.missing), "not started"),
+    )
     return words.join([*parts, *(f"{number} {text}" for number, text in counted if number)])

@@ -35,7 +35,7 @@ class SweepBar(QFrame):
         self.order.setMenu(menu)
         self.end = Button(look, "Cancel the sweep", "danger", "stop", "Stop its runs; it can be continued later")
         self.end.clicked.connect(self.cancelled)
-        self.go_on = Button(look, "Continue", "", "play", "Do what is left of this sweep; nothing runs twice")
+        self.go_on = Button(look, "Continue sweep", "", "play", "Do what is left of this sweep; nothing runs twice")
         self.go_on.clicked.connect(self.continued)
         close = IconButton(look, "cross", "Hide the sweep", "Hide this line; the runs stay", size=14)
         close.clicked.connect(self.closed)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel
+from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy
 
 from clew_gui.base.state_words import STATE_WORDS, rate
 from clew_gui.views.presentation import words
@@ -80,6 +80,8 @@ class ReasonBox(QFrame):
 
 
 NARROW = 640
+_SHORT = 200
+"""Characters of a reason that takes at most three lines of a narrow card."""
 _STOP = "Stop after this block and keep a checkpoint (Ctrl+.); to stop at once: Ctrl+Shift+."
 _LEAVE = "This run will not begin (Ctrl+Shift+X)"
 
@@ -107,7 +109,8 @@ class RunCard(QFrame):
         self._last: RunLike | None = None
         self._queued = False
         self.pill = Pill(look)
-        self.title = label("", "subtitle")
+        self.title = Elided("", "subtitle")
+        self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.sentence = Elided("", "body", "2")
         self._data_name = label("", "caption", "2")
         self.data = frame("sunken", row(Glyph(look, "data", "text3", 12), self._data_name, gap=5, margins=(7, 2, 8, 2)))
@@ -131,6 +134,7 @@ class RunCard(QFrame):
         self.take.clicked.connect(lambda: self.rate_taken.emit(self._rate))
         finding = row(self.found, self.take, gap=8)
         first = row(self.pill, self.title, self.data, self.sentence, *waiting, *buttons, gap=8)
+        first.setStretchFactor(self.title, 0)  # the sentence is shortened before the name
         last = row(self.progress, self.speed, self.forecast, self.limit, gap=8)
         self.show_finding("", None)
         shown = (first, self.reason, self.bar, last, finding, self._hint)
@@ -180,7 +184,7 @@ class RunCard(QFrame):
             self.pill.set_state(told.state, told.word)
         else:
             self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
-        _text(self.title, words.join([f"Run {run.number}", words.name_of(run)]))
+        self.title.set_text(words.join([f"Run {run.number}", words.name_of(run)]))
         self._last = run
         self._show_data(words.run_data(run, card))
         self._show_reason(run)
@@ -212,12 +216,13 @@ class RunCard(QFrame):
             self.sentence.set_text(self._sentence(self._last))
 
     def _show_reason(self, run: RunLike) -> None:
-        """A run that failed before its first step has nothing else to show: why is said at once."""
+        """Why it failed is said at once; a long reason only where the run failed before its first step and has nothing
+        else to show."""
         text, hint = reason_of(run)
         known = (run.id, bool(text))
         if known != self._known:
             self._known = known
-            self.why.setChecked(bool(text) and not run.history.fold.step)
+            self.why.setChecked(bool(text) and (len(text) <= _SHORT or not run.history.fold.step))
         self.why.setVisible(bool(text))
         self.reason.show_reason(text, hint)
         self.reason.setVisible(bool(text) and self.why.isChecked())
@@ -319,7 +324,7 @@ class RunCard(QFrame):
         super().resizeEvent(event)
         self.here.set_words("Try it here" if self.width() < NARROW + 120 else "Try it here meanwhile")
         self.rate.set_words("Rate…" if self.width() < NARROW + 120 else "Learning rate…")
-        self.reuse.set_words("Reuse" if self.width() < NARROW else "Use these settings")
+        self.reuse.set_words("Reuse" if self.width() < NARROW + 120 else "Use these settings")
         lay_out_now(self)
 
 

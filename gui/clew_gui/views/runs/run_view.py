@@ -111,6 +111,7 @@ class PlotControls(QWidget):
         self._page, self._wish = "curves", ""
         self._zoomed = False
         self._surface = self._measured = self._pictures = False
+        self._log = True
         self.pages = Segments(PAGES, "curves", "Plots")
         self.pages.setToolTip("Curves over the steps, the paths of the weights over the loss surface, or pictures")
         self.pages.chosen.connect(self._page_chosen)
@@ -190,7 +191,7 @@ class PlotControls(QWidget):
         self.reset.setVisible(curves and self._zoomed)
         self.reset.set_words("Reset zoom" if room >= WIDE else "Reset")
         self.smoothing.setVisible(curves and (room >= NARROW or not self._zoomed))
-        self.log.setVisible(self._page not in ("surface", "pictures"))
+        self.log.setVisible(self._log and self._page not in ("surface", "pictures"))
         for key, needed in (("epoch", 540), ("images", NARROW)):
             self.units.button(key).setVisible(room >= needed or self.units.current() == key)
         self._smooth_word.setVisible(curves and room >= NARROW + 60 + (110 if self._zoomed else 0))
@@ -203,9 +204,10 @@ class PlotControls(QWidget):
             self._zoomed = zoomed
             self._make_room()
 
-    def offer_pages(self, surface: bool, measured: bool, pictures: bool = False) -> None:
-        """Whether the exercise has a surface or pictures to show, or only what it measures."""
-        self._surface, self._measured, self._pictures = surface, measured, pictures
+    def offer_pages(self, surface: bool, measured: bool, pictures: bool = False, log: bool = True) -> None:
+        """Whether the exercise has a surface or pictures to show, or only what it measures; ``log``: whether any of its
+        plots asks for a logarithmic axis."""
+        self._surface, self._measured, self._pictures, self._log = surface, measured, pictures, log
         self.pages.setVisible((surface and not measured) or pictures)
         self.pages.button("curves").setText("Measured" if measured else "Curves")
         self.pages.button("surface").setVisible(surface and not measured)

@@ -101,6 +101,12 @@ class RunsTable(QTableView):
     def _width_of(self, chars: int) -> int:
         return round(QFontMetricsF(font()).horizontalAdvance("0") * chars) + 2 * _PAD - 6
 
+    def _widest_name(self) -> int:
+        """What the first column needs for its names, at most 30 characters of them."""
+        rows = (self._runs.row_at(place) for place in range(self._runs.rowCount()))
+        names = max((len(row.name) for row in rows if row is not None), default=0)
+        return self._width_of(11 + min(names, 30)) if names else 0
+
     def select(self, run: str) -> None:
         """Put the cursor on a run."""
         place = self._runs.place(run)
@@ -129,6 +135,8 @@ class RunsTable(QTableView):
         for key in _FIRST_TO_GO:
             if sum(keep.values()) > room and not self._by_hand.get(key):
                 keep.pop(key, None)
+        keep["run"] += max(0, min(self._widest_name() - keep["run"], round(room - sum(keep.values()))))
+        self.setColumnWidth(0, keep["run"])
         for number, column in enumerate(self._runs.columns):
             if column.chars:
                 self.setColumnHidden(number, column.key not in keep)

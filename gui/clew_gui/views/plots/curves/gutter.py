@@ -150,14 +150,14 @@ class Gutter:
             painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, f"and {self._omitted} more")
 
     def _paint_key(self, painter: QPainter, theme: Theme, lines: Sequence[str], head: QRectF, until: float) -> None:
-        """Each line below the last, or all in one where there is no room for more."""
+        """Each line below the last; where there is no room for more, all in one, without the word that all end with."""
         room = int((until - head.bottom() - 13 + KEY_ROW) // KEY_ROW)
         if not lines or room < 1:
             return
         painter.setFont(font("caption"))
         painter.setPen(QColor(theme.text3))
         metrics = QFontMetricsF(painter.font())
-        for number, text in enumerate(lines if len(lines) <= room else [", ".join(lines)], 1):
+        for number, text in enumerate(lines if len(lines) <= room else [joined(lines)], 1):
             line = head.translated(0, KEY_ROW * number).adjusted(_LEADER - 4, 0, 4, 0)
             painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, text, line.width()))
 
@@ -190,6 +190,14 @@ class Gutter:
         painter.setPen(QColor(theme.text if label.strong else theme.text2))
         room = box.width() - metrics.horizontalAdvance(label.value) - 8
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, label.run.label, room))
+
+
+def joined(lines: Sequence[str]) -> str:
+    """``points: Test, thin: Training accuracy``: the word that all lines end with, which is the title, is said once."""
+    *first, last = lines
+    if len({line.rpartition(" ")[2] for line in lines}) == 1:
+        first = [line.rpartition(" ")[0] for line in first]
+    return ", ".join([*first, last])
 
 
 def _elided(metrics: QFontMetricsF, text: str, width: float) -> str:
