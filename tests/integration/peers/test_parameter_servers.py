@@ -41,6 +41,8 @@ pytestmark = pytest.mark.timeout(240)
 LOSSES = [("worker", signal.SIGKILL), ("worker", signal.SIGSTOP), ("ps", signal.SIGKILL)]
 SETTINGS: dict[str, Any] = {"evaluate_every": 1_000_000, "batch_size": 50, "learning_rate": 0.1}
 STEPS = 60
+MOVED = 2 * 4 * (784 * 10 + 10)
+"""Bytes of the digits' softmax: its weights to the worker, and as much back."""
 
 
 @pytest.fixture(scope="module")
@@ -97,17 +99,61 @@ def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(single: lis
     np.testing.assert_allclose(losses[0][:10], single[:10], rtol=1e-5)
 
 
-def test_the_sum_of_a_workers_local_steps_is_one_update(single: list[float], tmp_path: Path) -> None:
-    """One worker's updates of three local steps each go the way of one device's single steps."""
-    spec = servers_spec(tmp_path / "spec", "local", STEPS // 3, workers=1, local_steps=3, updates_per_call=2)
-    folder = tmp_path / "run"
+def test_one_local_step_is_an_update_as_without_them(single: list[float], tmp_path: Path) -> None:
+    losses, moved = [], []
+    variants: dict[str, dict[str, Any]] = {"without": {}, "one": {"local_steps": 1}}
+    for name, options in variants.items():
+        spec, folder = servers_spec(tmp_path / name, name, STEPS, workers=1, **options), tmp_path / name / "run"
+        with running("run", spec, "--out", folder) as process:
+            assert end(process)[0] == 0
+        losses.append(read_run(folder).column("loss").values)
+        moved.append({one.moved for one in events(folder) if isinstance(one, Updates)})
+    np.testing.assert_array_equal(losses[0], losses[1])
+    np.testing.assert_allclose(losses[0], single, rtol=1e-5)
+    assert moved == [{MOVED}] * 2
+
+
+def test_the_sum_of_local_steps_is_one_update_also_when_a_worker_is_killed(single: list[float], tmp_path: Path) -> None:
+    """With a bound of 0 batches go one after the other: updates of three local steps go the way of single steps."""
+    updates, losses = 600, []
+    for name, killed in (("whole", False), ("hurt", True)):
+        options: dict[str, Any] = {"mode": "bounded", "staleness": 0, "workers": 2, "local_steps": 3}
+        spec, folder = servers_spec(tmp_path / name, name, updates, **options), tmp_path / name / "run"
+        with running("run", spec, "--out", folder) as process:
+            if killed:
+                workers = peers(wait_for(folder, trained(20)))
+                os.kill(next(one.pid for one in workers if (one.role, one.index) == ("worker", 0)), signal.SIGKILL)
+            assert end(process)[0] == 0
+        found = events(folder)
+        assert_each_step_once(found, updates)
+        assert {(peer.role, peer.index) for peer in peers(found, "lost")} == ({("worker", 0)} if killed else set())
+        assert [one.batch_size for one in found if isinstance(one, Schema)] == [3 * SETTINGS["batch_size"]]
+        assert {one.moved for one in found if isinstance(one, Updates)} == {MOVED}, "once, however many steps"
+        assert verify_run(folder).findings == ()
+        losses.append(read_run(folder).column("loss").values)
+    np.testing.assert_array_equal(losses[0], losses[1])
+    np.testing.assert_allclose(losses[0][: STEPS // 3], np.reshape(single, (-1, 3)).mean(1), rtol=1e-5)
+
+
+def test_staleness_counts_updates_and_not_the_local_steps_in_them(tmp_path: Path) -> None:
+    spec, folder = servers_spec(tmp_path / "spec", "stale", 300, local_steps=4), tmp_path / "run"
     with running("run", spec, "--out", folder) as process:
+        client = Remote("stale")
+        try:
+            wait_for(folder, trained(20))
+            client.ask(DisturbCluster(run="stale", action="slow", index=1, factor=5))
+        finally:
+            client.close()
         assert end(process)[0] == 0
-    found, run = events(folder), read_run(folder)
-    assert_each_step_once(found, STEPS // 3)
-    assert [one.batch_size for one in found if isinstance(one, Schema)] == [3 * SETTINGS["batch_size"]]
-    np.testing.assert_allclose(run.column("loss").values, np.reshape(single, (-1, 3)).mean(1), rtol=1e-5)
-    assert verify_run(folder).findings == ()
+    found = events(folder)
+    assert_each_step_once(found, 300)
+    steps, workers = column(found, "steps", "<i8"), column(found, "workers", "<i4")
+    staleness = column(found, "staleness", "<i4")
+    assert staleness.max() > 0
+    for worker in np.unique(workers):
+        own = workers == worker
+        between = np.diff(steps[own], prepend=-1) - 1
+        assert (staleness[own] <= between).all(), "it read the weights after its own last update"
 
 
 def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice(tmp_path: Path) -> None:
