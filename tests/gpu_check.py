@@ -1,8 +1,9 @@
 """``make gpu-check``: trains on this machine's GPUs in every way that differs there, and keeps the log in docs.
 
 Without a GPU it says so and leaves everything as it is. A run through the agent (whose nursery starts it where the
-driver allows that), one on a single GPU, one on all of them, one in 16 bits, and a study. The exit status is 1 when
-one of them failed.
+driver allows that), one on a single GPU, one on all of them, one in 16 bits, a network cut into stages and one cut as
+the hybrid with a part on each GPU, parameter servers whose workers share the GPUs, and a study. The exit status is 1
+when one of them failed.
 """
 
 from __future__ import annotations
@@ -63,12 +64,20 @@ def commands(gpus: int) -> list[tuple[str, ...]]:
     """What is tried with so many whole GPUs."""
     mirrored = next(one for one in find_card(load_builtin().exercises, "softmax").strategies if one.id == "mirrored")
     counts = [count for count in mirrored.devices if count <= max(gpus, 1)]
-    softmax, most = ("run", "softmax", "--data", "digits", "--steps", "500"), str(counts[-1])
+    softmax = ("run", "softmax", "--data", "digits", "--steps", "500")
+    servers = ("run", "ps-lab", "--data", "digits", "--steps", "200")
+    spread = ("--strategy", "mirrored", "--devices", str(counts[-1]))
+    cut = ("run", "model-parallel", "--preset", "tiny", *(spread if counts[-1] > 1 else ()))
     return [
         (*softmax, "--queue"),
         softmax,
-        (*softmax, "--strategy", "mirrored", "--devices", most),
-        (*softmax, "--strategy", "mirrored", "--devices", most, "--reduce", "float16", "--precision", "float16"),
+        (*softmax, *spread),
+        (*softmax, *spread, "--reduce", "float16", "--precision", "float16"),
+        cut,
+        (*cut, "--cut", "hybrid"),
+        servers,
+        (*servers, "--mode", "sync"),
+        (*servers, "--local-steps", "4"),
         ("scaling", "cnn", "--data", "digits", "--steps", "200", "--devices", ",".join(map(str, counts))),
     ]
 
