@@ -326,11 +326,11 @@ def _builtin_catalogue() -> Catalogue:
 
 
 def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[SessionLike, JobManagers]:
-    from clew_gui.session.job_managers import open_desks
+    from clew_gui.session.job_managers import open_managers
     from clew_gui.session.session import Session
 
-    desks = open_desks(places, prompter, quiet=True)
-    session = Session(places, catalogue, desks=desks)
+    desks = open_managers(places, prompter, quiet=True)
+    session = Session(places, catalogue, managers=desks)
     session.start()
     return session, desks
 

@@ -69,7 +69,7 @@ OF_THE_RUN = {
 
 
 class Desk(SiteJobManager):
-    """A site's desk that notes when something was so."""
+    """A site's manager that notes when something was so."""
 
     def __init__(self, name: str, laptop: Laptop, book: JobBook, tell: Callable[[JobNews], None]) -> None:
         self.marks: dict[str, float] = {}
@@ -102,14 +102,14 @@ class Clicker:
     """A program at the laptop, without a window, that presses Run."""
 
     def __init__(self, laptop: Laptop) -> None:
-        self._desks: dict[str, Desk] = {}
+        self._managers: dict[str, Desk] = {}
         self._laptop = laptop
 
         def make(name: str, book: JobBook, tell: Callable[[JobNews], None]) -> Desk:
-            return self._desks.setdefault(name, Desk(name, laptop, book, tell))
+            return self._managers.setdefault(name, Desk(name, laptop, book, tell))
 
-        desks = JobManagers(job_book(laptop.places), make, lambda _name: "Mini cluster")
-        self.session = Session(laptop.places, load_builtin(), desks=desks, only=())
+        managers = JobManagers(job_book(laptop.places), make, lambda _name: "Mini cluster")
+        self.session = Session(laptop.places, load_builtin(), managers=managers, only=())
         self.session.start()
 
     def until(self, condition: Callable[[], bool]) -> None:
@@ -141,7 +141,7 @@ class Clicker:
         self.until(lambda: model.complete)
         marks |= {OF_THE_RUN[name]: at for name, at in journal_marks(journal_path(model.folder, 1)).items()}
         if not held:
-            marks |= {name: at for name, at in self._desks[site].marks.items() if name}
+            marks |= {name: at for name, at in self._managers[site].marks.items() if name}
             marks[STARTED] = self._began(site, job.id)
             self.session.cancel(job.id)  # its agent would end by itself, but perhaps a minute later
             self.until(lambda: job.news.over)
@@ -161,7 +161,7 @@ class Clicker:
 
     def _began(self, site: str, job: str) -> float:
         """When the scheduler began the job on the node: it makes the job's log then."""
-        log = f"{self._desks[site].line().layout().job(job)}/{LOG}"
+        log = f"{self._managers[site].line().layout().job(job)}/{LOG}"
         return float(self._laptop.cluster.on("login", "stat", "--format=%.W", log))
 
     def close(self) -> None:

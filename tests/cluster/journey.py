@@ -16,7 +16,7 @@ from minicluster.namespaces import processes_of
 from minicluster.state import State
 
 from clew_gui.schedulers.allocation import Allocation
-from clew_gui.session.job_managers import open_desks
+from clew_gui.session.job_managers import open_managers
 from clew_gui.session.job_model import JobModel, LinkState, Place
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
@@ -83,16 +83,16 @@ class Student:
     @contextmanager
     def program(self, *jobs: str, prompter: Prompter | None = None) -> Iterator[Program]:
         """A program that has just been started, and follows ``jobs`` and what it sends itself."""
-        desks = open_desks(self.places, prompter or Agrees())
-        with _open(Session(self.places, load_builtin(), desks=desks, only=jobs)) as program:
+        managers = open_managers(self.places, prompter or Agrees())
+        with _open(Session(self.places, load_builtin(), managers=managers, only=jobs)) as program:
             yield program
 
     @contextmanager
     def window(self) -> Iterator[Program]:
         """As a window does: it follows all jobs, and trains on the laptop as well, whose agent ends with it."""
-        desks = open_desks(self.places, Agrees())
+        managers = open_managers(self.places, Agrees())
         try:
-            with _open(Session(self.places, load_builtin(), desks=desks)) as program:
+            with _open(Session(self.places, load_builtin(), managers=managers)) as program:
                 yield program
         finally:
             if (agent := find_agent(self.places)) is not None:

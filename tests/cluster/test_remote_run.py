@@ -53,7 +53,7 @@ def wait_until(true: Callable[[], bool], what: str = "it did not come about", li
 
 
 class Laptop:
-    """A laptop's files, and desks that use them as programs do, one after the other."""
+    """A laptop's files, and managers that use them as programs do, one after the other."""
 
     def __init__(self, cluster: MiniCluster, folder: Path) -> None:
         self.places = Places(home=folder / "home", private=folder / "private")
@@ -74,12 +74,14 @@ class Laptop:
         return open_line("mini", site or self.site, self.places, AskOnce(Agrees()))
 
     @contextmanager
-    def desk(self, *jobs: str, site: Site | None = None) -> Iterator[SiteJobManager]:
+    def manager(self, *jobs: str, site: Site | None = None) -> Iterator[SiteJobManager]:
         """A program that has just been started, and follows ``jobs``."""
-        with closing(SiteJobManager("mini", lambda: self.line(site), job_book(self.places), self.heard.append)) as desk:
+        with closing(
+            SiteJobManager("mini", lambda: self.line(site), job_book(self.places), self.heard.append)
+        ) as manager:
             for job in jobs:
-                desk.follow(job)
-            yield desk
+                manager.follow(job)
+            yield manager
 
     def order(self, *runs: RunSpec, hold: bool = False, **asked: object) -> JobOrder:
         allocation = Allocation(**{"time": "10", **asked})  # type: ignore[arg-type]
@@ -100,30 +102,30 @@ def laptop(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> It
 def held(laptop: Laptop) -> Iterator[JobOrder]:
     """A node that is kept, for all tests that do not end it."""
     order = laptop.order(hold=True)
-    with laptop.desk() as desk:
-        desk.take(order, "Mini cluster")
-        wait_until(lambda: desk.news(order.job).stage is Stage.RUNNING)
+    with laptop.manager() as manager:
+        manager.take(order, "Mini cluster")
+        wait_until(lambda: manager.news(order.job).stage is Stage.RUNNING)
     yield order
-    with laptop.desk(order.job) as desk:
-        desk.let_go(order.job)
-        wait_until(lambda: desk.news(order.job).over)
-        assert desk.news(order.job).text == "You let the allocation go."
+    with laptop.manager(order.job) as manager:
+        manager.let_go(order.job)
+        wait_until(lambda: manager.news(order.job).over)
+        assert manager.news(order.job).text == "You let the allocation go."
 
 
 @pytest.fixture
-def desk(laptop: Laptop, held: JobOrder) -> Iterator[SiteJobManager]:
+def manager(laptop: Laptop, held: JobOrder) -> Iterator[SiteJobManager]:
     """A program that has just been started while the node is kept, and has reached it."""
-    with laptop.desk(held.job) as desk:
-        with channel_to(desk.target(held.job)):
+    with laptop.manager(held.job) as manager:
+        with channel_to(manager.target(held.job)):
             pass
-        yield desk
+        yield manager
 
 
 @pytest.fixture
 def fresh(laptop: Laptop) -> Iterator[SiteJobManager]:
     """A program that has just been started."""
-    with laptop.desk() as desk:
-        yield desk
+    with laptop.manager() as manager:
+        yield manager
 
 
 @contextmanager
@@ -176,20 +178,20 @@ def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_byte
     laptop: Laptop, fresh: SiteJobManager
 ) -> None:
     spec = a_run()
-    desk, order = fresh, laptop.order(spec)
-    desk.take(order, "Mini cluster")
-    target = desk.target(order.job)
+    manager, order = fresh, laptop.order(spec)
+    manager.take(order, "Mini cluster")
+    target = manager.target(order.job)
     with channel_to(target) as channel:
         data = fetch_all(channel, spec.run)
         status = channel.request(GetStatus(), ANSWER_S)
         assert isinstance(status, Status)
         assert [run.state for run in status.runs] == [RunState.FINISHED]
         assert target.route == "through 10.77.0.1"
-        wait_until(lambda: desk.news(order.job).nodes != "")
-        assert target.name == f"{desk.news(order.job).nodes} of Mini cluster"
+        wait_until(lambda: manager.news(order.job).nodes != "")
+        assert target.name == f"{manager.news(order.job).nodes} of Mini cluster"
         channel.request(Shutdown(), ANSWER_S)
-    wait_until(lambda: desk.news(order.job).over)
-    assert desk.news(order.job).phase is Phase.COMPLETED
+    wait_until(lambda: manager.news(order.job).over)
+    assert manager.news(order.job).phase is Phase.COMPLETED
     assert by_file(target, spec.run) == data
     files = target.files(over=True)
     assert files is not None
@@ -207,10 +209,10 @@ def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_byte
 
 
 def test_the_script_that_is_shown_is_the_one_that_is_sent(
-    cluster: MiniCluster, desk: SiteJobManager, held: JobOrder
+    cluster: MiniCluster, manager: SiteJobManager, held: JobOrder
 ) -> None:
     sent = cluster.on("login", f"cat ~/.local/share/clew/jobs/{held.job}/job.sh")
-    assert desk.preview(held).rstrip("\n") == sent
+    assert manager.preview(held).rstrip("\n") == sent
 
 
 @pytest.mark.parametrize("kind", ["minicluster-pbs", "minicluster-mn", "minicluster-bw", "minicluster-ssh"])
@@ -223,15 +225,15 @@ def test_every_kind_of_site_is_reached_and_let_go(
     host = "10.77.1.11" if stored.jump else "10.77.0.1"
     site = msgspec.structs.replace(stored, host=host, jump=jump, key=laptop.site.key)
     order = JobOrder(job=str(uuid.uuid4()), site=kind, allocation=site.allocation, hold=True)
-    with laptop.desk(site=site) as desk:
-        desk.take(order, stored.title)
-        target = desk.target(order.job)
+    with laptop.manager(site=site) as manager:
+        manager.take(order, stored.title)
+        target = manager.target(order.job)
         with channel_to(target) as channel:
             assert isinstance(channel.request(GetStatus(), ANSWER_S), Status)
             assert target.route == f"through {host}"
-        desk.let_go(order.job)
-        wait_until(lambda: desk.news(order.job).over)
-        assert desk.news(order.job).text == "You let the allocation go."
+        manager.let_go(order.job)
+        wait_until(lambda: manager.news(order.job).over)
+        assert manager.news(order.job).text == "You let the allocation go."
 
 
 # --- Routes -----------------------------------------------------------------------------------------------------------
@@ -249,7 +251,7 @@ def test_every_kind_of_site_is_reached_and_let_go(
 def test_the_first_way_that_leads_to_the_agent_is_taken(
     cluster: MiniCluster,
     laptop: Laptop,
-    desk: SiteJobManager,
+    manager: SiteJobManager,
     held: JobOrder,
     faults: tuple[tuple[str, ...], ...],
     kind: RouteKind,
@@ -261,20 +263,20 @@ def test_the_first_way_that_leads_to_the_agent_is_taken(
         line = stack.enter_context(closing(laptop.line()))
         address = read_address(line, held.job)
         assert address is not None
-        found = RouteFinder(line, desk.installed).find(JobRef(desk.news(held.job).id, held.job), address)
+        found = RouteFinder(line, manager.installed).find(JobRef(manager.news(held.job).id, held.job), address)
         assert found.way is not None, found.problem
         assert (found.way.kind, found.way.text.replace(address.host, "node1")) == (kind, text)
         found.way.close()
 
 
 def test_where_no_way_leads_each_one_is_told_with_its_reason(
-    cluster: MiniCluster, laptop: Laptop, desk: SiteJobManager, held: JobOrder
+    cluster: MiniCluster, laptop: Laptop, manager: SiteJobManager, held: JobOrder
 ) -> None:
     with cluster.broken("no-forwarding"), closing(laptop.line()) as line:
         address = read_address(line, held.job)
         assert address is not None
         gone = JobRef("999999", held.job)
-        found = RouteFinder(line, desk.installed).find(gone, address)
+        found = RouteFinder(line, manager.installed).find(gone, address)
         assert found.way is None
         assert found.problem is not None
         assert found.problem.code == "route.none"
@@ -286,9 +288,9 @@ def test_where_no_way_leads_each_one_is_told_with_its_reason(
 
 
 def test_after_the_servers_restart_the_same_port_leads_to_the_agent_again(
-    cluster: MiniCluster, desk: SiteJobManager, held: JobOrder
+    cluster: MiniCluster, manager: SiteJobManager, held: JobOrder
 ) -> None:
-    target = desk.target(held.job)
+    target = manager.target(held.job)
     with channel_to(target) as channel:
         before = target.find()
         once = channel.connections
@@ -299,16 +301,16 @@ def test_after_the_servers_restart_the_same_port_leads_to_the_agent_again(
 
 
 def test_a_cut_link_goes_on_when_the_network_is_back(
-    cluster: MiniCluster, desk: SiteJobManager, held: JobOrder
+    cluster: MiniCluster, manager: SiteJobManager, held: JobOrder
 ) -> None:
-    target = desk.target(held.job)
+    target = manager.target(held.job)
     with channel_to(target) as channel:
         address = target.find()
         assert address is not None
         with cluster.broken("cut", "laptop"):
             assert target.is_alive(address)
             request = channel.send(GetStatus())
-            desk.wake()
+            manager.wake()
             time.sleep(6.0)  # so long the probe waits for its answer
         deadline = time.monotonic() + LIMIT_S
         while not any(found == request for found, _ in channel.receive()) and channel.connections < 2:
@@ -323,9 +325,9 @@ def test_a_cut_link_goes_on_when_the_network_is_back(
 def test_a_scheduler_that_is_away_is_told_and_ends_nothing(
     cluster: MiniCluster, laptop: Laptop, held: JobOrder
 ) -> None:
-    with cluster.broken("controller-down"), laptop.desk(held.job) as desk:
-        wait_until(lambda: desk.news(held.job).problem is not None)
-        found = desk.news(held.job)
+    with cluster.broken("controller-down"), laptop.manager(held.job) as manager:
+        wait_until(lambda: manager.news(held.job).problem is not None)
+        found = manager.news(held.job)
         assert found.problem is not None
         assert found.problem.code == "scheduler.silent"
         assert "does not answer" in found.text
@@ -333,37 +335,37 @@ def test_a_scheduler_that_is_away_is_told_and_ends_nothing(
 
 
 def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fresh: SiteJobManager) -> None:
-    desk, order = fresh, laptop.order(partition="nosuch")
-    desk.take(order)
-    wait_until(lambda: desk.news(order.job).over)
-    found = desk.news(order.job)
+    manager, order = fresh, laptop.order(partition="nosuch")
+    manager.take(order)
+    wait_until(lambda: manager.news(order.job).over)
+    found = manager.news(order.job)
     assert found.problem is not None
     assert (found.stage, found.id, found.problem.code) == (Stage.ENDED, "", "scheduler.partition")
 
 
 def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: SiteJobManager) -> None:
-    desk, order = fresh, laptop.order(partition="short", time="10", qos="lab")  # a QOS may allow more
-    desk.take(order)
-    wait_until(lambda: desk.news(order.job).blocked)
+    manager, order = fresh, laptop.order(partition="short", time="10", qos="lab")  # a QOS may allow more
+    manager.take(order)
+    wait_until(lambda: manager.news(order.job).blocked)
     limit = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
-    assert desk.news(order.job).text == limit
-    assert desk.target(order.job).absent() == limit
-    desk.cancel(order.job)
-    wait_until(lambda: desk.news(order.job).over)
-    assert (desk.news(order.job).phase, desk.news(order.job).text) == (Phase.CANCELLED, "You cancelled the job.")
-    assert desk.news(order.job).problem is None
+    assert manager.news(order.job).text == limit
+    assert manager.target(order.job).absent() == limit
+    manager.cancel(order.job)
+    wait_until(lambda: manager.news(order.job).over)
+    assert (manager.news(order.job).phase, manager.news(order.job).text) == (Phase.CANCELLED, "You cancelled the job.")
+    assert manager.news(order.job).problem is None
 
 
 def test_a_job_that_somebody_else_cancelled_says_that(
     cluster: MiniCluster, laptop: Laptop, fresh: SiteJobManager
 ) -> None:
-    desk, order = fresh, laptop.order(hold=True)
-    desk.take(order)
-    target = desk.target(order.job)
+    manager, order = fresh, laptop.order(hold=True)
+    manager.take(order)
+    target = manager.target(order.job)
     with channel_to(target):
-        cluster.on("ctl", "scancel", desk.news(order.job).id)
-        wait_until(lambda: desk.news(order.job).over)
-    found = desk.news(order.job)
+        cluster.on("ctl", "scancel", manager.news(order.job).id)
+        wait_until(lambda: manager.news(order.job).over)
+    found = manager.news(order.job)
     assert found.problem is not None
     assert (found.phase, found.problem.code) == (Phase.CANCELLED, "job.cancelled")
     assert target.find() is None
@@ -372,11 +374,11 @@ def test_a_job_that_somebody_else_cancelled_says_that(
 def test_an_order_for_a_site_that_is_down_is_refused_at_once(
     cluster: MiniCluster, laptop: Laptop, fresh: SiteJobManager
 ) -> None:
-    desk, order = fresh, laptop.order()
+    manager, order = fresh, laptop.order()
     with cluster.broken("sshd-down"):
-        desk.take(order)
-        wait_until(lambda: desk.news(order.job).over)
-    found = desk.news(order.job)
+        manager.take(order)
+        wait_until(lambda: manager.news(order.job).over)
+    found = manager.news(order.job)
     assert found.problem is not None
     assert found.problem.code == "ssh.reach"
     assert job_book(laptop.places).news(order.job).stage is Stage.ENDED

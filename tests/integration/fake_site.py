@@ -101,7 +101,7 @@ class FakeTarget:
 
 
 class FakeSite:
-    """A desk. Jobs stay where they are until the test moves them."""
+    """A manager. Jobs stay where they are until the test moves them."""
 
     def __init__(self, home: Path, book: JobBook, tell: Callable[[JobNews], None]) -> None:
         self.places = Places(home=home, private=home / "private")

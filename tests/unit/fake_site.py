@@ -250,7 +250,7 @@ def a_line(login: Login, site: Site | None = None) -> SiteConnection:
     return SiteConnection("lab", site or a_site(), connection, (Hop(host="login", user="student"),))
 
 
-def a_bringer(**replaced: Any) -> Deployer:
+def a_deployer(**replaced: Any) -> Deployer:
     """Brings nothing, and says where it would be."""
     usual: dict[str, Any] = {
         "ensure_agent": lambda _line, _say: AGENT,

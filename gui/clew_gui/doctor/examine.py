@@ -32,9 +32,9 @@ def examine(
     if is_local(site):
         yield from local_findings(places)
         return
-    ward = Diagnosis(name, site, places, prompter, stop or threading.Event())
+    diagnosis = Diagnosis(name, site, places, prompter, stop or threading.Event())
     try:
-        yield from travel(ward)
-        yield from follow(ward, CHECKS, want_job)
+        yield from travel(diagnosis)
+        yield from follow(diagnosis, CHECKS, want_job)
     finally:
-        ward.close()
+        diagnosis.close()

@@ -23,10 +23,10 @@ head -c 65536 /dev/zero >"$file" && [ "$(wc -c <"$file")" -eq 65536 ] && df -Pk 
 _QUOTA = """quota -w 2>/dev/null; command -v lfs >/dev/null && lfs quota -q -u "$(id -un)" "$1" 2>/dev/null; :"""
 
 
-def shell(ward: Diagnosis) -> CheckResult:
+def shell(diagnosis: Diagnosis) -> CheckResult:
     """Whether the login runs commands, and what it prints or waits for before it does."""
     begun = time.monotonic()
-    done = ward.sh(_NOISE)
+    done = diagnosis.sh(_NOISE)
     took = time.monotonic() - begun
     if done.late:
         return wrong(
@@ -46,10 +46,10 @@ def shell(ward: Diagnosis) -> CheckResult:
     return fine("The login shell runs commands and prints nothing of its own.")
 
 
-def home(ward: Diagnosis) -> CheckResult:
+def home(diagnosis: Diagnosis) -> CheckResult:
     """Whether there is room, found out by writing there."""
-    folder = ward.line.layout().home
-    done = ward.sh(_WRITE, folder)
+    folder = diagnosis.line.layout().home
+    done = diagnosis.sh(_WRITE, folder)
     if done.late:
         text = f"The file system of {folder} does not answer."
         return wrong(text, "Tell the site's support; try again later.", "site.folder")
@@ -87,9 +87,9 @@ def _room(text: str) -> tuple[int | None, int]:
     return (int(match[2]) * 1024, int(match[1]) * 1024) if match is not None else (None, 0)
 
 
-def quota(ward: Diagnosis) -> CheckResult:
+def quota(diagnosis: Diagnosis) -> CheckResult:
     """What is left of the quota, where the site tells."""
-    limits = parse_quota(ward.sh(_QUOTA, ward.line.layout().home).out)
+    limits = parse_quota(diagnosis.sh(_QUOTA, diagnosis.line.layout().home).out)
     if not limits:
         return fine("The site reports no quota for you.")
     where, used, limit = max(limits, key=lambda one: one[1] / one[2])
@@ -116,10 +116,10 @@ def parse_quota(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def clock(ward: Diagnosis) -> CheckResult:
+def clock(diagnosis: Diagnosis) -> CheckResult:
     """How far the login node's clock is from this computer's; the answer's way takes half of the time."""
     begun = time.time()
-    done = ward.sh("date +%s.%N")
+    done = diagnosis.sh("date +%s.%N")
     ended = time.time()
     match = re.fullmatch(r"\s*([0-9]{9,11}(?:\.[0-9]+)?)\D*", done.out)
     if match is None:

@@ -33,40 +33,40 @@ _FAILS = {
 _UNKNOWN_NAME = re.compile(r"name or service not known|name resolution|no address|not known", re.IGNORECASE)
 
 
-def travel(ward: Diagnosis) -> Iterator[Finding]:
-    """Findings for each hop; afterwards the ward has a line to the site, or the cause why it has none."""
+def travel(diagnosis: Diagnosis) -> Iterator[Finding]:
+    """Findings for each hop; afterwards the diagnosis has a line to the site, or the cause why it has none."""
     try:
-        ward.hops = way_to(ward.site, resolve)
+        diagnosis.hops = way_to(diagnosis.site, resolve)
     except ProblemError as error:
-        yield _finding(ward, "way", "Way", None, _refused(error.problems[0]), 0.0)
-        ward.causes["login"] = "the way there is not known"
+        yield _finding(diagnosis, "way", "Way", None, _refused(error.problems[0]), 0.0)
+        diagnosis.causes["login"] = "the way there is not known"
         return
-    if (told := _consent(ward)) is not None:
-        yield _finding(ward, "way", "Way", None, told, 0.0)
-        ward.causes["login"] = "the way there needs your consent"
+    if (told := _consent(diagnosis)) is not None:
+        yield _finding(diagnosis, "way", "Way", None, told, 0.0)
+        diagnosis.causes["login"] = "the way there needs your consent"
         return
-    first = ward.hops[0]
+    first = diagnosis.hops[0]
     before: list[Finding] = []
     for step, look in (("name", check_name), ("port", check_port)):
         begun = time.monotonic()
         told = look(first)
-        before.append(_finding(ward, step, _STEPS[step], first, told, time.monotonic() - begun))
+        before.append(_finding(diagnosis, step, _STEPS[step], first, told, time.monotonic() - begun))
         if told.verdict is Verdict.BAD:
             yield from before
-            yield from _unreached(ward, 0, step)
+            yield from _unreached(diagnosis, 0, step)
             return
     yield from before
-    yield from _dial(ward)
+    yield from _dial(diagnosis)
 
 
-def _consent(ward: Diagnosis) -> CheckResult | None:
+def _consent(diagnosis: Diagnosis) -> CheckResult | None:
     """What lacks consent for the way itself; a prologue is needed later only."""
-    words = tuple(one for hop in ward.hops for one in words_of(type(ward.site)(), hop.proxy_command))
-    missing = consents(ward.places).missing(words)
+    words = tuple(one for hop in diagnosis.hops for one in words_of(type(diagnosis.site)(), hop.proxy_command))
+    missing = consents(diagnosis.places).missing(words)
     if not missing:
         return None
     text = f"The way there is a shell command that you have not approved yet: {missing[0].text}"
-    return wrong(text, f"Read it, then: clew site show {ward.name} --consent", "site.consent")
+    return wrong(text, f"Read it, then: clew site show {diagnosis.name} --consent", "site.consent")
 
 
 # --- Name and port of the first hop, before anything is said there ---------------------------------------------------
@@ -129,83 +129,85 @@ def check_port(hop: Hop) -> CheckResult:
 # --- One login through all hops --------------------------------------------------------------------------------------
 
 
-def _dial(ward: Diagnosis) -> Iterator[Finding]:
+def _dial(diagnosis: Diagnosis) -> Iterator[Finding]:
     begun = time.monotonic()
     try:
-        connection = dial(ward.hops, ward.asker, ward.files)
+        connection = dial(diagnosis.hops, diagnosis.asker, diagnosis.files)
     except ProblemError as error:
-        yield from _failed(ward, error.problems[0], time.monotonic() - begun)
+        yield from _failed(diagnosis, error.problems[0], time.monotonic() - begun)
         return
     took = time.monotonic() - begun
-    ward.arrive(connection)
+    diagnosis.arrive(connection)
     ways = connection.route.split(", then ")
-    for number, hop in enumerate(ward.hops):
-        yield from _passed(ward, number, "login")
+    for number, hop in enumerate(diagnosis.hops):
+        yield from _passed(diagnosis, number, "login")
         how = ways[number].partition(" (")[2].removesuffix(")") if number < len(ways) else ""
         told = fine(f"{hop.title} let you in: {how}." if how else f"{hop.title} let you in.")
-        yield _finding(ward, "login", _STEPS["login"], hop, told, took if number == len(ward.hops) - 1 else 0.0)
+        yield _finding(
+            diagnosis, "login", _STEPS["login"], hop, told, took if number == len(diagnosis.hops) - 1 else 0.0
+        )
     because = re.search(r"the system's ssh, because (.*?)\)(, then|$)", connection.route)
     text = (
         f"It goes through this computer's own ssh, because {because[1]}." if because else "Clew speaks SSH by itself."
     )
-    yield _finding(ward, "ssh", "SSH", None, fine(f"{text} The way: {connection.route}."), 0.0)
+    yield _finding(diagnosis, "ssh", "SSH", None, fine(f"{text} The way: {connection.route}."), 0.0)
 
 
-def _passed(ward: Diagnosis, number: int, until: str) -> Iterator[Finding]:
+def _passed(diagnosis: Diagnosis, number: int, until: str) -> Iterator[Finding]:
     """The steps of a hop that went well before ``until``; what was told already is left out."""
-    hop = ward.hops[number]
+    hop = diagnosis.hops[number]
     for step in _STEPS:
         if step == until:
             return
         if number == 0 and step in ("name", "port"):
             continue
-        yield _finding(ward, step, _STEPS[step], hop, _well(ward, number, step), 0.0)
+        yield _finding(diagnosis, step, _STEPS[step], hop, _well(diagnosis, number, step), 0.0)
 
 
-def _well(ward: Diagnosis, number: int, step: str) -> CheckResult:
-    hop = ward.hops[number]
+def _well(diagnosis: Diagnosis, number: int, step: str) -> CheckResult:
+    hop = diagnosis.hops[number]
     if step == "name":
-        return fine(f"{ward.hops[number - 1].title} knows {hop.host}.")
+        return fine(f"{diagnosis.hops[number - 1].title} knows {hop.host}.")
     if step == "port":
         return fine(f"Port {hop.port} answers there.")
-    if any(prompt.title == hop.title for prompt in ward.questions.accepted):
+    if any(prompt.title == hop.title for prompt in diagnosis.questions.accepted):
         return fine("It had not been seen from here before; you confirmed that it is the right one.")
     keys = dict.fromkeys(
-        f"{line.key.fingerprint} ({line.key.type})" for line in HostKeys(hop, ward.files).known_lines()
+        f"{line.key.fingerprint} ({line.key.type})" for line in HostKeys(hop, diagnosis.files).known_lines()
     )
     return fine(f"It is known: {', '.join(keys)}." if keys else "It is known.")
 
 
-def _failed(ward: Diagnosis, found: Problem, took: float) -> Iterator[Finding]:
+def _failed(diagnosis: Diagnosis, found: Problem, took: float) -> Iterator[Finding]:
     """What the failure says of each step: before it all went well, after it nothing was tried."""
-    number, step = _place(ward, found)
+    number, step = _place(diagnosis, found)
     cause = _FAILS[step]
     if number == 0 and step in ("name", "port"):  # both were in order a moment ago
         step = "hostkey"
     for earlier in range(number):
-        yield from _passed(ward, earlier, "login")
-        told = fine(f"{ward.hops[earlier].title} let you in.")
-        yield _finding(ward, "login", _STEPS["login"], ward.hops[earlier], told, 0.0)
-    yield from _passed(ward, number, step)
-    hop = ward.hops[number]
-    told = _unseen(ward, hop, found) if step == "hostkey" else _refused(found)
-    yield _finding(ward, step, _STEPS[step], hop, told, took)
-    yield from _unreached(ward, number, step, cause)
+        yield from _passed(diagnosis, earlier, "login")
+        told = fine(f"{diagnosis.hops[earlier].title} let you in.")
+        yield _finding(diagnosis, "login", _STEPS["login"], diagnosis.hops[earlier], told, 0.0)
+    yield from _passed(diagnosis, number, step)
+    hop = diagnosis.hops[number]
+    told = _unseen(diagnosis, hop, found) if step == "hostkey" else _refused(found)
+    yield _finding(diagnosis, step, _STEPS[step], hop, told, took)
+    yield from _unreached(diagnosis, number, step, cause)
 
 
-def _place(ward: Diagnosis, found: Problem) -> tuple[int, str]:
+def _place(diagnosis: Diagnosis, found: Problem) -> tuple[int, str]:
     """The hop and the step that a failed login speaks of."""
-    titles = [hop.title for hop in ward.hops]
-    ends = [f"{hop.host}:{hop.port}" for hop in ward.hops]
+    titles = [hop.title for hop in diagnosis.hops]
+    ends = [f"{hop.host}:{hop.port}" for hop in diagnosis.hops]
     if found.code in ("ssh.forwarding", "ssh.connect"):
         after = titles.index(found.where) + 1 if found.where in titles[:-1] else 1
         number = ends.index(found.where) if found.where in ends else min(after, len(ends) - 1)
         return number, "name" if _UNKNOWN_NAME.search(found.text) else "port"
-    last = ward.questions.asked[-1] if ward.questions.asked else None
+    last = diagnosis.questions.asked[-1] if diagnosis.questions.asked else None
     if found.where in titles:
         number = titles.index(found.where)
     else:  # a key file: it is the hop's that names it, else the one that was spoken to last
-        named = [place for place, hop in enumerate(ward.hops) if found.where in hop.keys]
+        named = [place for place, hop in enumerate(diagnosis.hops) if found.where in hop.keys]
         asked = [place for place, title in enumerate(titles) if last is not None and last.title == title]
         number = (named or asked or [0])[0]
     if found.code.startswith("ssh.hostkey"):
@@ -215,31 +217,33 @@ def _place(ward: Diagnosis, found: Problem) -> tuple[int, str]:
     return number, {"ssh.name": "name", "ssh.reach": "port", "ssh.busy": "port"}.get(found.code, "login")
 
 
-def _unseen(ward: Diagnosis, hop: Hop, found: Problem) -> CheckResult:
+def _unseen(diagnosis: Diagnosis, hop: Hop, found: Problem) -> CheckResult:
     """A server that nobody has accepted yet: its fingerprint is told also where no person could be asked."""
-    asked = [one for one in ward.questions.asked if one.kind is PromptKind.CONFIRM and one.title == hop.title]
+    asked = [one for one in diagnosis.questions.asked if one.kind is PromptKind.CONFIRM and one.title == hop.title]
     if found.code == "ssh.hostkey.changed" or not asked:
         return _refused(found)
     text = f"{' '.join(asked[-1].details)} Nothing was sent, because it was not accepted."
     return wrong(text.replace("fingerprint SHA", "fingerprint: SHA"), found.hint, "ssh.hostkey.unknown")
 
 
-def _unreached(ward: Diagnosis, number: int, step: str, words: str = "") -> Iterator[Finding]:
+def _unreached(diagnosis: Diagnosis, number: int, step: str, words: str = "") -> Iterator[Finding]:
     """Everything on the way after the step that failed."""
-    cause = (words or _FAILS[step]).format(host=ward.hops[number].title)
-    ward.causes["login"] = cause
+    cause = (words or _FAILS[step]).format(host=diagnosis.hops[number].title)
+    diagnosis.causes["login"] = cause
     steps = list(_STEPS)
-    for place, hop in enumerate(ward.hops[number:], number):
+    for place, hop in enumerate(diagnosis.hops[number:], number):
         for later in steps[steps.index(step) + 1 :] if place == number else steps:
-            yield _finding(ward, later, _STEPS[later], hop, untried(f"Not tried, because {cause}."), 0.0)
+            yield _finding(diagnosis, later, _STEPS[later], hop, untried(f"Not tried, because {cause}."), 0.0)
 
 
 def _refused(found: Problem) -> CheckResult:
     return wrong(found.text, found.hint, found.code)
 
 
-def _finding(ward: Diagnosis, check: str, title: str, hop: Hop | None, told: CheckResult, seconds: float) -> Finding:
-    shown = f"{title}, {hop.title}" if hop is not None and len(ward.hops) > 1 else title
+def _finding(
+    diagnosis: Diagnosis, check: str, title: str, hop: Hop | None, told: CheckResult, seconds: float
+) -> Finding:
+    shown = f"{title}, {hop.title}" if hop is not None and len(diagnosis.hops) > 1 else title
     where = hop.title if hop is not None else ""
     return Finding(
         check=check,

@@ -51,99 +51,99 @@ class JobAnswer(NodeAnswer, frozen=True, kw_only=True):
     whole: bool = False
 
 
-def node(ward: Diagnosis) -> CheckResult:
+def node(diagnosis: Diagnosis) -> CheckResult:
     """Send the job, wait for it, call it, and keep what it says for the checks that follow."""
     begun = time.monotonic()
     try:
-        with _sent(ward) as (spec, ref):
+        with _sent(diagnosis) as (spec, ref):
             if ref.id == "":
                 return wrong(
                     "It is not known whether the scheduler accepted the doctor's job.", "Try again.", "doctor.job"
                 )
-            state = _started(ward, spec, ref)
+            state = _started(diagnosis, spec, ref)
             if state is None or state.phase in WAITING:
-                return _waits(ward, state)
-            return _heard(ward, spec, ref)
+                return _waits(diagnosis, state)
+            return _heard(diagnosis, spec, ref)
     finally:
-        ward.more_time(time.monotonic() - begun)
+        diagnosis.more_time(time.monotonic() - begun)
 
 
 @contextmanager
-def _sent(ward: Diagnosis) -> Iterator[tuple[JobSpec, JobRef]]:
+def _sent(diagnosis: Diagnosis) -> Iterator[tuple[JobSpec, JobRef]]:
     """The job in the queue; ended and forgotten afterwards, whatever happens. Raises ``ProblemError``."""
-    dialect = scheduler_of(ward.site.scheduler)
-    spec = _job(ward)
-    ward.line.make_folder(spec.folder)
+    dialect = scheduler_of(diagnosis.site.scheduler)
+    spec = _job(diagnosis)
+    diagnosis.line.make_folder(spec.folder)
     ref = JobRef("", spec.job)
     try:
         texts = {"doctor.sh": _PROGRAM, SCRIPT: dialect.script(spec)}
         texts["node_there.py"] = files("clew_gui.doctor").joinpath("node_there.py").read_text(encoding="utf-8")
         for name, text in texts.items():
-            ward.line.connection.write(f"{spec.folder}/{name}", text.encode())
-        taken = dialect.submitted(ward.line.run(dialect.submit(spec)))
+            diagnosis.line.connection.write(f"{spec.folder}/{name}", text.encode())
+        taken = dialect.submitted(diagnosis.line.run(dialect.submit(spec)))
         if taken.problem is not None:
             raise ProblemError(taken.problem)
-        ref = JobRef(taken.id or dialect.found(spec, ward.line.run(dialect.find(spec))), spec.job)
+        ref = JobRef(taken.id or dialect.found(spec, diagnosis.line.run(dialect.find(spec))), spec.job)
         yield spec, ref
     finally:
         with suppress(ProblemError):  # the link may be gone; the job's own time is short
             if ref.id:
-                ward.line.run(dialect.cancel(ref))
-            ward.sh('rm -rf -- "$1"', spec.folder)
+                diagnosis.line.run(dialect.cancel(ref))
+            diagnosis.sh('rm -rf -- "$1"', spec.folder)
 
 
-def _job(ward: Diagnosis) -> JobSpec:
+def _job(diagnosis: Diagnosis) -> JobSpec:
     job = str(uuid.uuid4())
-    folder = ward.line.layout().job(job)
-    asked = ward.site.allocation
+    folder = diagnosis.line.layout().job(job)
+    asked = diagnosis.site.allocation
     seconds = min(JOB_S, seconds_asked(asked) or JOB_S)
-    executable = ward.probed.executable if ward.probed is not None else "python3"
-    first, last = ward.site.ports or (0, 0)
+    executable = diagnosis.probed.executable if diagnosis.probed is not None else "python3"
+    first, last = diagnosis.site.ports or (0, 0)
     agent = ("sh", f"{folder}/doctor.sh", executable, str(first), str(last))
     short = msgspec.structs.replace(asked, time=f"{seconds}s", nodes=1)
-    return job_of(ward.site, job, folder, agent, short)
+    return job_of(diagnosis.site, job, folder, agent, short)
 
 
-def _started(ward: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | None:
+def _started(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | None:
     """The job's state once it does not wait any more, or when the doctor's patience ends; None: it did not become
     known."""
     deadline = time.monotonic() + WAIT_S
     pause = _POLL_S
     state: JobState | None = None
-    while time.monotonic() < deadline and not ward.stop.is_set():
-        if read_answer(ward, spec) is not None:
+    while time.monotonic() < deadline and not diagnosis.stop.is_set():
+        if read_answer(diagnosis, spec) is not None:
             return JobState(id=ref.id, phase=Phase.RUNNING)
-        dialect = scheduler_of(ward.site.scheduler)
-        state = dialect.states([ref], ward.line.run(dialect.status([ref]))).get(ref.id)
+        dialect = scheduler_of(diagnosis.site.scheduler)
+        state = dialect.states([ref], diagnosis.line.run(dialect.status([ref]))).get(ref.id)
         if state is not None and state.phase not in WAITING and state.phase is not Phase.SILENT:
             return state
         if state is not None and dialect.explain(state).blocked:
             return state
-        ward.stop.wait(pause)
+        diagnosis.stop.wait(pause)
         pause = min(_LONGEST_POLL_S, pause * 1.5)
     return state
 
 
-def _waits(ward: Diagnosis, state: JobState | None) -> CheckResult:
+def _waits(diagnosis: Diagnosis, state: JobState | None) -> CheckResult:
     if state is None or state.phase is Phase.SILENT:
-        ward.causes["node"] = "it is not known what became of the doctor's job"
+        diagnosis.causes["node"] = "it is not known what became of the doctor's job"
         return note("The scheduler does not report what became of the doctor's job; Clew cancelled it.")
-    why = scheduler_of(ward.site.scheduler).explain(state)
+    why = scheduler_of(diagnosis.site.scheduler).explain(state)
     if why.blocked:
         return wrong(
             f"The scheduler accepted the doctor's job. {why.text}",
             "It was taken out of the queue again.",
             "doctor.blocked",
         )
-    ward.causes["node"] = "the doctor's job did not begin"
+    diagnosis.causes["node"] = "the doctor's job did not begin"
     return note(f"The doctor's job still waits: {why.text} It was taken out of the queue again.")
 
 
 class _Ended:
     """Asks the scheduler now and then whether a job that has begun is over."""
 
-    def __init__(self, ward: Diagnosis, ref: JobRef) -> None:
-        self._ward = ward
+    def __init__(self, diagnosis: Diagnosis, ref: JobRef) -> None:
+        self._diagnosis = diagnosis
         self._ref = ref
         self._next = 0.0
         self._since = math.inf
@@ -153,39 +153,39 @@ class _Ended:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _LONGEST_POLL_S
-            dialect = scheduler_of(self._ward.site.scheduler)
-            state = dialect.states([self._ref], self._ward.line.run(dialect.status([self._ref]))).get(self._ref.id)
+            dialect = scheduler_of(self._diagnosis.site.scheduler)
+            state = dialect.states([self._ref], self._diagnosis.line.run(dialect.status([self._ref]))).get(self._ref.id)
             over = state is not None and (state.phase in ENDED or state.phase is Phase.GONE)
             self._since = min(self._since, now) if over else math.inf
         return now - self._since >= LATE_S
 
 
-def _heard(ward: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
+def _heard(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
     """Wait for the job's answer; call it when it says its port."""
-    begun, ended, said = time.monotonic(), _Ended(ward, ref), False
+    begun, ended, said = time.monotonic(), _Ended(diagnosis, ref), False
     deadline = begun + ANSWER_S
     found: JobAnswer | None = None
     called = False
-    while time.monotonic() < deadline and not ward.stop.is_set():
-        found = read_answer(ward, spec) or found
+    while time.monotonic() < deadline and not diagnosis.stop.is_set():
+        found = read_answer(diagnosis, spec) or found
         if found is not None and not called:
             called = True
-            ward.node = call_node(ward, found)
-        if found is not None and found.whole and ward.node is not None:
-            ward.node = msgspec.structs.replace(
-                ward.node, tensorflow=found.tensorflow, devices=found.devices, trouble=found.trouble
+            diagnosis.node = call_node(diagnosis, found)
+        if found is not None and found.whole and diagnosis.node is not None:
+            diagnosis.node = msgspec.structs.replace(
+                diagnosis.node, tensorflow=found.tensorflow, devices=found.devices, trouble=found.trouble
             )
-            return fine(f"The doctor's job ran on {found.host}, which sees the folder {ward.line.layout().home}.")
-        if found is None and (_over(ward, spec) or ended.for_long()):
+            return fine(f"The doctor's job ran on {found.host}, which sees the folder {diagnosis.line.layout().home}.")
+        if found is None and (_over(diagnosis, spec) or ended.for_long()):
             break
         if found is None and not said and time.monotonic() - begun >= SAID_S:
             said = True
-            ward.questions.tell(_waited_for(spec, deadline - time.monotonic()))
-        ward.stop.wait(_POLL_S)
+            diagnosis.questions.tell(_waited_for(spec, deadline - time.monotonic()))
+        diagnosis.stop.wait(_POLL_S)
     if found is not None:
         return note(f"The doctor's job ran on {found.host}; it did not finish in time.")
     return wrong(
-        _silent(ward, spec), "Name a folder as scratch in the site that login node and nodes share.", "doctor.node"
+        _silent(diagnosis, spec), "Name a folder as scratch in the site that login node and nodes share.", "doctor.node"
     )
 
 
@@ -194,19 +194,19 @@ def _waited_for(spec: JobSpec, seconds: float) -> str:
     return f"The doctor's job has begun and has not answered yet. {where} Waiting for it, for at most {seconds:.0f} s."
 
 
-def _over(ward: Diagnosis, spec: JobSpec) -> bool:
-    return ward.sh('grep -qs "^state=ended" "$1"/record.*', spec.folder).code == 0
+def _over(diagnosis: Diagnosis, spec: JobSpec) -> bool:
+    return diagnosis.sh('grep -qs "^state=ended" "$1"/record.*', spec.folder).code == 0
 
 
-def _silent(ward: Diagnosis, spec: JobSpec) -> str:
-    log = ward.sh('tail -n 3 "$1"', f"{spec.folder}/{LOG}").out.strip().splitlines()
+def _silent(diagnosis: Diagnosis, spec: JobSpec) -> str:
+    log = diagnosis.sh('tail -n 3 "$1"', f"{spec.folder}/{LOG}").out.strip().splitlines()
     said = f" Its log ends with: {' '.join(log)[:300]}" if log else " It left nothing that can be seen from here."
     return f"The doctor's job was started, but gave no answer.{said}"
 
 
-def read_answer(ward: Diagnosis, spec: JobSpec) -> JobAnswer | None:
+def read_answer(diagnosis: Diagnosis, spec: JobSpec) -> JobAnswer | None:
     """What the job has written by now; None when that is nothing, or cannot be read."""
-    done = ward.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
+    done = diagnosis.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
     try:
         found: JobAnswer = from_json(done.out, JobAnswer)
     except msgspec.DecodeError:
@@ -214,37 +214,37 @@ def read_answer(ward: Diagnosis, spec: JobSpec) -> JobAnswer | None:
     return found
 
 
-def call_node(ward: Diagnosis, found: JobAnswer) -> NodeAnswer:
+def call_node(diagnosis: Diagnosis, found: JobAnswer) -> NodeAnswer:
     """Connect to the node's port through the login node, as the tunnel does."""
     known = msgspec.structs.asdict(found) | {"ahead": found.clock - time.time()}
     del known["whole"]
     if found.port:
         try:
-            stream = ward.line.connection.connect(found.host, found.port)
+            stream = diagnosis.line.connection.connect(found.host, found.port)
             try:
                 known["reached"] = (first_bytes(stream, SPEAKS_S) or b"").startswith(b"clew")
             finally:
                 stream.close()
         except ProblemError as error:
             known["refusal"] = error.problems[0].text
-    known["no_login"] = refused_at(ward, found.host)
+    known["no_login"] = refused_at(diagnosis, found.host)
     return NodeAnswer(**known)
 
 
 # --- What the checks after it tell ------------------------------------------------------------------------------------
 
 
-def _known(ward: Diagnosis) -> NodeAnswer:
-    if ward.node is None:
+def _known(diagnosis: Diagnosis) -> NodeAnswer:
+    if diagnosis.node is None:
         raise problem("doctor.node", "The node has not answered.")
-    return ward.node
+    return diagnosis.node
 
 
-def python_there(ward: Diagnosis) -> CheckResult:
+def python_there(diagnosis: Diagnosis) -> CheckResult:
     """The same Python as on the login node?"""
-    found, here = _known(ward), ward.probed.python if ward.probed is not None else ""
+    found, here = _known(diagnosis), diagnosis.probed.python if diagnosis.probed is not None else ""
     if not found.python:
-        text = f"{ward.probed.executable if ward.probed else 'Python'} does not run on {found.host}."
+        text = f"{diagnosis.probed.executable if diagnosis.probed else 'Python'} does not run on {found.host}."
         return wrong(text, NOT_ON_NODES, "doctor.python")
     if here and found.python != here:
         return note(
@@ -253,18 +253,18 @@ def python_there(ward: Diagnosis) -> CheckResult:
     return fine(f"{found.host} has Python {found.python}, as the login node.")
 
 
-def tensorflow_there(ward: Diagnosis) -> CheckResult:
+def tensorflow_there(diagnosis: Diagnosis) -> CheckResult:
     """Whether TensorFlow can be imported where it will be used."""
-    found = _known(ward)
+    found = _known(diagnosis)
     if not found.tensorflow:
         lack = no_tensorflow(found.host, found.trouble)
         return wrong(lack.text, lack.hint, "doctor.tensorflow")
     return fine(f"TensorFlow {found.tensorflow} was imported on {found.host}.")
 
 
-def gpus_there(ward: Diagnosis) -> CheckResult:
+def gpus_there(diagnosis: Diagnosis) -> CheckResult:
     """Whether TensorFlow sees the GPUs that were asked for."""
-    found, asked = _known(ward), ward.site.allocation.gpus or 0
+    found, asked = _known(diagnosis), diagnosis.site.allocation.gpus or 0
     names = listed([card.split(" (UUID")[0] for card in found.cards])
     if asked and found.devices < asked:
         given = f"the scheduler gave {found.gpus}, " if found.gpus else ""
@@ -275,14 +275,14 @@ def gpus_there(ward: Diagnosis) -> CheckResult:
     return fine(f"TensorFlow sees {found.devices}{f': {names}' if names else ''}.")
 
 
-def clock_there(ward: Diagnosis) -> CheckResult:
+def clock_there(diagnosis: Diagnosis) -> CheckResult:
     """The node's clock; the answer was read at most a second or two after it was written."""
-    return compared(_known(ward).ahead + _POLL_S, "node", _LONGEST_POLL_S)
+    return compared(_known(diagnosis).ahead + _POLL_S, "node", _LONGEST_POLL_S)
 
 
-def login_there(ward: Diagnosis) -> CheckResult:
+def login_there(diagnosis: Diagnosis) -> CheckResult:
     """Whether one may log in to the node while one has a job there."""
-    host, refusal = _known(ward).host, _known(ward).no_login
+    host, refusal = _known(diagnosis).host, _known(diagnosis).no_login
     if refusal is None:
         return fine(f"{host} lets you in by SSH while your job runs there.")
     if (told := not_an_answer(host, refusal)) is not None:
@@ -291,11 +291,11 @@ def login_there(ward: Diagnosis) -> CheckResult:
     return note(text, "Nothing needs mending.")
 
 
-def port_there(ward: Diagnosis) -> CheckResult:
+def port_there(diagnosis: Diagnosis) -> CheckResult:
     """Whether the login node reaches a port of the node."""
-    found = _known(ward)
+    found = _known(diagnosis)
     if not found.port:
-        first, last = ward.site.ports or (0, 0)
+        first, last = diagnosis.site.ports or (0, 0)
         text = f"None of the ports {first} to {last} is free on {found.host}."
         return wrong(text, "Give a wider range as ports in the site, or none.", "doctor.ports")
     if found.reached:

@@ -18,13 +18,13 @@ from clew_gui.sites.site import job_of
 from clew_shared.base.problem import ProblemError, did_you_mean
 
 
-def scheduler(ward: Diagnosis) -> CheckResult:
+def scheduler(diagnosis: Diagnosis) -> CheckResult:
     """Whether it answers a question about one's own jobs."""
-    dialect = ward.scheduler
+    dialect = diagnosis.scheduler
     if not dialect.has_queue:
         return fine("There is no scheduler: runs begin at once, on the host itself.")
-    job = job_of(ward.site, str(uuid.uuid4()), "/nowhere", ("true",))
-    done = ward.line.run(dialect.find(job))
+    job = job_of(diagnosis.site, str(uuid.uuid4()), "/nowhere", ("true",))
+    done = diagnosis.line.run(dialect.find(job))
     if re.search(r"not found|no such file", done.said, re.IGNORECASE):
         text = f"The commands of {dialect.label} are not found on this host: {last_line(done)}."
         hint = "Is this the login node, and is the site's scheduler the right one?"
@@ -38,57 +38,57 @@ def scheduler(ward: Diagnosis) -> CheckResult:
     return fine(f"{dialect.label} answers.")
 
 
-def partition(ward: Diagnosis) -> CheckResult:
+def partition(diagnosis: Diagnosis) -> CheckResult:
     """Whether the partitions that the site asks for are there and start jobs."""
-    if not ward.scheduler.has_queue:
+    if not diagnosis.scheduler.has_queue:
         return untried("There is no scheduler.")
-    ward.partitions = _partitions(ward)
-    if not ward.partitions:
+    diagnosis.partitions = _partitions(diagnosis)
+    if not diagnosis.partitions:
         return untried("The scheduler's commands here do not tell which partitions there are.")
-    names = [one.name for one in ward.partitions]
-    asked = asked_names(ward.site.allocation)
-    if not ward.site.allocation.partition:
-        default = next((one.name for one in ward.partitions if one.default), "")
+    names = [one.name for one in diagnosis.partitions]
+    asked = asked_names(diagnosis.site.allocation)
+    if not diagnosis.site.allocation.partition:
+        default = next((one.name for one in diagnosis.partitions if one.default), "")
         return fine(f"There are: {listed(names)}. {f'Jobs go to {default}.' if default else 'The site names none.'}")
     missing = [name for name in asked if name not in names]
     if missing:
         text = f"The scheduler has no partition {missing[0]!r}."
         hint = f"{did_you_mean(missing[0], names)} There are: {listed(names)}.".lstrip()
         return wrong(text, hint, "scheduler.partition")
-    down = [one.name for one in _chosen(ward) if not one.up]
+    down = [one.name for one in _chosen(diagnosis) if not one.up]
     if down and len(down) == len(asked):
         text = f"The partition {listed(down)} starts no jobs at present."
         return note(text, "Choose another one, or wait: jobs stay in the queue.")
     return fine(f"{listed(asked)} {'is' if len(asked) == 1 else 'are'} there.")
 
 
-def _partitions(ward: Diagnosis) -> tuple[Partition, ...]:
-    dialect = ward.scheduler
+def _partitions(diagnosis: Diagnosis) -> tuple[Partition, ...]:
+    dialect = diagnosis.scheduler
     command = dialect.ask_partitions()
-    found = dialect.partitions(ward.line.run(command)) if command is not None else ()
+    found = dialect.partitions(diagnosis.line.run(command)) if command is not None else ()
     command = dialect.ask_gpus()
     if command is None:
         return found
-    gpus = dialect.most_gpus(ward.line.run(command))
+    gpus = dialect.most_gpus(diagnosis.line.run(command))
     return tuple(msgspec.structs.replace(one, gpus=gpus) for one in found)
 
 
-def _chosen(ward: Diagnosis) -> list[Partition]:
-    return chosen(ward.partitions, ward.site.allocation)
+def _chosen(diagnosis: Diagnosis) -> list[Partition]:
+    return chosen(diagnosis.partitions, diagnosis.site.allocation)
 
 
-def time_limit(ward: Diagnosis) -> CheckResult:
+def time_limit(diagnosis: Diagnosis) -> CheckResult:
     """Whether the time asked for is allowed."""
-    if not ward.scheduler.has_queue:
+    if not diagnosis.scheduler.has_queue:
         return untried("There is no scheduler.")
-    asked = ward.site.allocation
-    longest, seconds = longest_time(ward.partitions, asked), seconds_asked(asked)
+    asked = diagnosis.site.allocation
+    longest, seconds = longest_time(diagnosis.partitions, asked), seconds_asked(asked)
     if longest is None:
         return fine("No limit is told.")
-    found = time_problem(ward.partitions, asked)
+    found = time_problem(diagnosis.partitions, asked)
     if found is not None:
         return wrong(found.text, found.hint, found.code)
-    where = listed([one.name for one in _chosen(ward)])
+    where = listed([one.name for one in _chosen(diagnosis)])
     if not seconds:
         return fine(f"The site asks for no time of its own; the limit of {where} is {in_words(longest)}.")
     if seconds > longest:
@@ -97,12 +97,12 @@ def time_limit(ward: Diagnosis) -> CheckResult:
     return fine(f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}.")
 
 
-def gpus(ward: Diagnosis) -> CheckResult:
+def gpus(diagnosis: Diagnosis) -> CheckResult:
     """Whether a node has as many GPUs as are asked for, and of that name."""
-    if not ward.scheduler.has_queue:
+    if not diagnosis.scheduler.has_queue:
         return untried("There is no scheduler.")
-    asked = ward.site.allocation.gpus or 0
-    there = _chosen(ward)
+    asked = diagnosis.site.allocation.gpus or 0
+    there = _chosen(diagnosis)
     told = [one.gpus for one in there if one.gpus is not None]
     where = listed([one.name for one in there])
     if not told:
@@ -112,25 +112,25 @@ def gpus(ward: Diagnosis) -> CheckResult:
         have = f"a node in {where} has {most}" if most else f"no node in {where} has any"
         text = f"The site asks for {asked} GPU{'s' if asked > 1 else ''} of each node; {have}."
         return wrong(text, "Ask for fewer, with --gpus, or choose another partition.", "scheduler.gpus")
-    kind = ward.site.gres.partition(":")[2]
+    kind = diagnosis.site.gres.partition(":")[2]
     kinds = list(dict.fromkeys(kind for one in there for kind in one.kinds))
     if asked and kind and kinds and kind not in kinds:
-        text = f"The site calls its GPUs {ward.site.gres}; in {where} they are: {listed(kinds)}."
+        text = f"The site calls its GPUs {diagnosis.site.gres}; in {where} they are: {listed(kinds)}."
         return wrong(text, f'Write gres = "gpu:{kinds[0]}" in the site, or gpu for any.', "scheduler.gres")
     if not asked:
         return fine(f"None asked for; a node in {where} has {most}.")
     return fine(f"{asked} of each node asked for; a node in {where} has {most}.")
 
 
-def account(ward: Diagnosis) -> CheckResult:
+def account(diagnosis: Diagnosis) -> CheckResult:
     """Whether the account is one of the person's own, where the scheduler lists them."""
-    named = ward.site.allocation.account
-    if not ward.scheduler.has_queue:
+    named = diagnosis.site.allocation.account
+    if not diagnosis.scheduler.has_queue:
         return untried("There is no scheduler.")
-    command = ward.scheduler.ask_accounts()
+    command = diagnosis.scheduler.ask_accounts()
     if command is None:
         return fine(f"Jobs are charged to {named}." if named else "The site names none.")
-    mine = ward.scheduler.accounts(ward.line.run(command))
+    mine = diagnosis.scheduler.accounts(diagnosis.line.run(command))
     if not mine:
         text = "The site keeps no accounts that can be asked"
         return fine(f"{text}; jobs are charged to {named}." if named else f"{text}.")
@@ -140,19 +140,19 @@ def account(ward: Diagnosis) -> CheckResult:
     return fine(f"Jobs are charged to {named}." if named else f"Your accounts: {listed(mine)}.")
 
 
-def request(ward: Diagnosis) -> CheckResult:
+def request(diagnosis: Diagnosis) -> CheckResult:
     """Whether the scheduler would take such a job: account, reservation, QOS, features and all else at once."""
-    if not ward.scheduler.has_queue:
+    if not diagnosis.scheduler.has_queue:
         return untried("There is no scheduler.")
-    dialect = ward.scheduler
+    dialect = diagnosis.scheduler
     command = dialect.ask_acceptance()
     if command is None:
         able = " and ".join(one.label for one in SCHEDULERS.values() if one.ask_acceptance() is not None)
         return untried(f"Only {able} tells beforehand whether it would take a job; with --job one is sent.")
-    spec = job_of(ward.site, str(uuid.uuid4()), ward.line.layout().job("doctor"), ("true",))
-    done = ward.line.run(command, stdin=dialect.script(spec).encode())
+    spec = job_of(diagnosis.site, str(uuid.uuid4()), diagnosis.line.layout().job("doctor"), ("true",))
+    done = diagnosis.line.run(command, stdin=dialect.script(spec).encode())
     if done.code == 0 and not done.late:
-        return fine(f"{dialect.label} would take such a job: {summary(ward.site.allocation)}.")
+        return fine(f"{dialect.label} would take such a job: {summary(diagnosis.site.allocation)}.")
     found = dialect.submitted(Output(done.code or 1, "", done.said, done.late)).problem
     if found is None:
         text = f"{dialect.label} did not say whether it would take the job."

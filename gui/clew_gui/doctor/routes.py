@@ -34,15 +34,15 @@ _UNKNOWN_KEY, _ASKS = "ssh.hostkey.unknown", "ssh.noprompt"
 _UNREACHED = {"ssh.busy", "ssh.connect", "ssh.hostkey.changed", "ssh.lost", "ssh.name", "ssh.reach", "ssh.timeout"}
 
 
-def ports(ward: Diagnosis) -> CheckResult:
+def ports(diagnosis: Diagnosis) -> CheckResult:
     """Whether any of the site's ports is free, on the host that one logs in to."""
-    if not ward.site.ports:
+    if not diagnosis.site.ports:
         return fine("The site sets no range of ports; the system gives the agent one that is free.")
-    first, last = ward.site.ports
-    where = "the login node; --job asks a node" if ward.scheduler.has_queue else "the host"
-    if ward.probed is None:
+    first, last = diagnosis.site.ports
+    where = "the login node; --job asks a node" if diagnosis.scheduler.has_queue else "the host"
+    if diagnosis.probed is None:
         return untried("Not tried, because no Python was found to try them with.")
-    done = ward.line.run((ward.probed.executable, "-c", _BIND, str(first), str(last)))
+    done = diagnosis.line.run((diagnosis.probed.executable, "-c", _BIND, str(first), str(last)))
     if not re.fullmatch(r"\s*[0-9]+\s*", done.out):
         return untried(f"Nobody knows: {last_line(done) or 'the site does not answer'}.")
     free = int(done.out)
@@ -52,35 +52,35 @@ def ports(ward: Diagnosis) -> CheckResult:
     return fine(f"{free} of the ports {first} to {last} are free on {where}.")
 
 
-def forwarding(ward: Diagnosis) -> CheckResult:
+def forwarding(diagnosis: Diagnosis) -> CheckResult:
     """Whether the login node connects to ports elsewhere: to one that is most likely closed, which tells as well."""
-    if _connects(ward, 20000 + secrets.randbelow(10000)):
+    if _connects(diagnosis, 20000 + secrets.randbelow(10000)):
         return fine("The login node passes connections on: the agent is reached directly.")
-    if _connects(ward, _SSH):
+    if _connects(diagnosis, _SSH):
         text = "The login node passes connections on to SSH servers only. Clew then jumps into the node itself."
         return note(text, "Nothing needs mending.")
     text = f"The login node passes no connections on: it forbids forwarding. {_RELAY}"
     return note(text, "Nothing needs mending; ask the site about AllowTcpForwarding for a faster way.")
 
 
-def _connects(ward: Diagnosis, port: int) -> bool:
+def _connects(diagnosis: Diagnosis, port: int) -> bool:
     """Whether the login node is willing to; nothing need listen there."""
     try:
-        ward.line.connection.connect("localhost", port).close()
+        diagnosis.line.connection.connect("localhost", port).close()
     except ProblemError as error:
         return error.problems[0].code != "ssh.forwarding"
     return True
 
 
-def nodes(ward: Diagnosis) -> CheckResult:
+def nodes(diagnosis: Diagnosis) -> CheckResult:
     """Whether one may log in to a node without having a job there."""
-    if not ward.scheduler.has_queue:
+    if not diagnosis.scheduler.has_queue:
         return untried("There are no further nodes.")
-    command = ward.scheduler.ask_nodes()
-    node = ward.scheduler.node_up(ward.line.run(command)) if command is not None else ""
+    command = diagnosis.scheduler.ask_nodes()
+    node = diagnosis.scheduler.node_up(diagnosis.line.run(command)) if command is not None else ""
     if not node:
         return untried("The scheduler's commands here do not tell the names of nodes.")
-    refusal = refused_at(ward, node)
+    refusal = refused_at(diagnosis, node)
     if refusal is None:
         return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node passes nothing else on.")
     if (told := not_an_answer(node, refusal)) is not None:
@@ -103,14 +103,14 @@ def not_an_answer(node: str, refusal: Problem) -> CheckResult | None:
     return None
 
 
-def refused_at(ward: Diagnosis, node: str) -> Problem | None:
+def refused_at(diagnosis: Diagnosis, node: str) -> Problem | None:
     """Why one cannot log in to ``node`` from the login node's side; None when one can. Nobody is asked for it: where a
     person would be, the problem's text is that question."""
-    questions = ward.questions
+    questions = diagnosis.questions
     questions.quiet = True
     asked = len(questions.asked)
     try:
-        ward.line.connection.hop(node_hop(ward.hops[-1], node), _HOP_S).close()
+        diagnosis.line.connection.hop(node_hop(diagnosis.hops[-1], node), _HOP_S).close()
     except ProblemError as error:
         return _with_question(error.problems[0], questions.asked[asked:])
     finally:

@@ -23,15 +23,15 @@ class Check(NamedTuple):
     job: bool = False
 
 
-def follow(ward: Diagnosis, checks: Sequence[Check], want_job: bool) -> Iterator[Finding]:
+def follow(diagnosis: Diagnosis, checks: Sequence[Check], want_job: bool) -> Iterator[Finding]:
     """One finding for each of ``checks``; a check that a failed one hides says so."""
     for check in checks:
-        if ward.stop.is_set():
+        if diagnosis.stop.is_set():
             return
         begun = time.monotonic()
-        told = _hindered(ward, check, want_job) or _look(ward, check)
+        told = _hindered(diagnosis, check, want_job) or _look(diagnosis, check)
         if told.verdict in (Verdict.BAD, Verdict.SKIPPED):
-            ward.causes[check.name] = _cause(ward, check) or check.cause or f"{check.title} is not in order"
+            diagnosis.causes[check.name] = _cause(diagnosis, check) or check.cause or f"{check.title} is not in order"
         finding = Finding(
             check=check.name,
             title=check.title,
@@ -41,30 +41,30 @@ def follow(ward: Diagnosis, checks: Sequence[Check], want_job: bool) -> Iterator
             code=told.code,
             seconds=round(time.monotonic() - begun, 3),
         )
-        ward.findings[check.name] = finding
+        diagnosis.findings[check.name] = finding
         yield finding
 
 
-def _cause(ward: Diagnosis, check: Check) -> str:
+def _cause(diagnosis: Diagnosis, check: Check) -> str:
     """Why it cannot be looked at: the first failure behind it, not the last one."""
-    return next((ward.causes[need] for need in check.needs if need in ward.causes), "")
+    return next((diagnosis.causes[need] for need in check.needs if need in diagnosis.causes), "")
 
 
-def _hindered(ward: Diagnosis, check: Check, want_job: bool) -> CheckResult | None:
+def _hindered(diagnosis: Diagnosis, check: Check, want_job: bool) -> CheckResult | None:
     if check.job and not want_job:
         return untried("Asked with --job, which sends a tiny job to a node.")
-    if cause := _cause(ward, check):
+    if cause := _cause(diagnosis, check):
         return untried(f"Not tried, because {cause}.")
-    if ward.left_s <= 0:
+    if diagnosis.left_s <= 0:
         return untried("Not tried, because the site took too long to answer the questions before.")
     return None
 
 
-def _look(ward: Diagnosis, check: Check) -> CheckResult:
+def _look(diagnosis: Diagnosis, check: Check) -> CheckResult:
     try:
-        return check.look(ward)
+        return check.look(diagnosis)
     except ProblemError as error:
         found = error.problems[0]
         if found.code == "ssh.lost":
-            ward.causes["login"] = "the connection was lost"
+            diagnosis.causes["login"] = "the connection was lost"
         return wrong(found.text, found.hint, found.code)

@@ -23,110 +23,112 @@ _DATA = """path=$1; case $path in '~/'*) path=$HOME/${path#??} ;; esac
 printf '%s\\n' "$names" | head -n 1000"""
 
 
-def consent(ward: Diagnosis) -> CheckResult:
+def consent(diagnosis: Diagnosis) -> CheckResult:
     """Whether the lines of shell that the site brings may be run."""
-    words = words_of(ward.site)
+    words = words_of(diagnosis.site)
     if not words:
         return fine("The site runs no lines of its own.")
-    if not consents(ward.places).missing(words):
+    if not consents(diagnosis.places).missing(words):
         return fine("You have agreed to the lines of shell that the site runs in each job.")
     text = "The site runs lines of shell of its own in each job, and you have not agreed to them yet."
-    hint = f"Read them and agree: clew site show {shlex.quote(ward.name)} --consent"
+    hint = f"Read them and agree: clew site show {shlex.quote(diagnosis.name)} --consent"
     return wrong(text, hint, "site.consent")
 
 
-def modules(ward: Diagnosis) -> CheckResult:
+def modules(diagnosis: Diagnosis) -> CheckResult:
     """Whether the site's modules can be loaded, all of them told at once."""
-    wanted = ward.site.modules
+    wanted = diagnosis.site.modules
     if not wanted:
         return fine("The site loads no modules.")
-    done = load(ward.line, wanted)
+    done = load(diagnosis.line, wanted)
     if done.no_command:
-        ward.refused_modules = wanted
+        diagnosis.refused_modules = wanted
         text = f"There is no module command, but the site loads modules: {listed(wanted)}."
         hint = "Remove them from the site, or source what brings the command in its prologue."
         return wrong(text, hint, "modules.absent")
     if done.refused:
-        ward.refused_modules = done.refused
+        diagnosis.refused_modules = done.refused
         one = len(done.refused) == 1
         text = (
             f"The module {done.refused[0]} cannot be loaded." if one else f"Cannot be loaded: {listed(done.refused)}."
         )
         said = f" It said: {done.said}" if done.said else ""
-        return wrong(text + said, _others(ward, done.refused[0]), "modules.missing")
+        return wrong(text + said, _others(diagnosis, done.refused[0]), "modules.missing")
     return fine(f"Loaded: {listed(wanted)}.")
 
 
-def _others(ward: Diagnosis, name: str) -> str:
+def _others(diagnosis: Diagnosis, name: str) -> str:
     """What to name instead."""
-    see = f"See what there is: clew site modules {shlex.quote(ward.name)}"
+    see = f"See what there is: clew site modules {shlex.quote(diagnosis.name)}"
     try:
-        meant = near(name, available(ward.line))
+        meant = near(name, available(diagnosis.line))
     except ProblemError:
         return see
     return f"Did you mean {' or '.join(meant)}? {see}" if meant else see
 
 
-def python(ward: Diagnosis) -> CheckResult:
+def python(diagnosis: Diagnosis) -> CheckResult:
     """The Python that the agent would run in; the bootstrap's own probe finds it."""
-    line, without = ward.line, ""
-    if ward.refused_modules:
-        line = ward.line_with([one for one in ward.site.modules if one not in ward.refused_modules])
+    line, without = diagnosis.line, ""
+    if diagnosis.refused_modules:
+        line = diagnosis.line_with([one for one in diagnosis.site.modules if one not in diagnosis.refused_modules])
         without = "Without the modules that cannot be loaded: "
-    ward.probed = found = probe(line, thorough=True)
-    problems = [one for one in unfit(ward.line, found) if one.code in _PYTHON_CODES]
+    diagnosis.probed = found = probe(line, thorough=True)
+    problems = [one for one in unfit(diagnosis.line, found) if one.code in _PYTHON_CODES]
     if problems:
         return wrong(problems[0].text, problems[0].hint, problems[0].code)
     return fine(f"{without}{found.executable} is Python {found.python}, {found.system} on {found.machine}.")
 
 
-def _probed(ward: Diagnosis) -> Probe:
-    assert ward.probed is not None  # noqa: S101  # the check of Python goes before
-    return ward.probed
+def _probed(diagnosis: Diagnosis) -> Probe:
+    assert diagnosis.probed is not None  # noqa: S101  # the check of Python goes before
+    return diagnosis.probed
 
 
-def tensorflow(ward: Diagnosis) -> CheckResult:
+def tensorflow(diagnosis: Diagnosis) -> CheckResult:
     """TensorFlow, Keras and NumPy, told without importing them."""
-    problems = [one for one in unfit(ward.line, _probed(ward)) if one.code not in _PYTHON_CODES]
+    problems = [one for one in unfit(diagnosis.line, _probed(diagnosis)) if one.code not in _PYTHON_CODES]
     if problems:
         return wrong(problems[0].text, problems[0].hint, problems[0].code)
-    have = _probed(ward).have
+    have = _probed(diagnosis).have
     names = {TENSORFLOW: "TensorFlow", "keras": "Keras", "numpy": "NumPy"}
     return fine(f"{listed([f'{names[need.name]} {have[need.name]}' for need in FRAMEWORK])}.")
 
 
-def packages(ward: Diagnosis) -> CheckResult:
+def packages(diagnosis: Diagnosis) -> CheckResult:
     """The small packages of the agent; what is missing is brought along, if it can be had for that Python."""
-    found = _probed(ward)
+    found = _probed(diagnosis)
     missing = [name for name in found.missing if name not in {need.name for need in FRAMEWORK}]
     if not missing:
         return fine("Everything else that the agent needs is there.")
     if found.states.get(found.packages) == "intact":
         return fine(f"What the site lacks is there already, brought by Clew: {listed(missing)}.")
-    fetched = try_packages(ward.line, found, lambda _: None)
+    fetched = try_packages(diagnosis.line, found, lambda _: None)
     if fetched:
         return fine(f"Clew brings what the site lacks; the site's own pip fetches {listed(fetched)}.")
     return fine(f"Clew brings what the site lacks, a few megabytes: {listed(missing)}.")
 
 
-def devices(ward: Diagnosis) -> CheckResult:
+def devices(diagnosis: Diagnosis) -> CheckResult:
     """Cores, memory and GPUs of the host that one logs in to."""
-    done = ward.sh(_MACHINE)
+    done = diagnosis.sh(_MACHINE)
     cores, memory, *cards = [*done.out.splitlines(), "", ""]
     cards = [card.strip() for card in cards if card.startswith("GPU ")]
     parts = [f"{cores} cores"] if cores.isdecimal() else []
     parts += [f"{int(memory) * 1024 / 1e9:.0f} GB of memory"] if memory.isdecimal() else []
     gpus = f"GPUs: {listed([card.partition(' (UUID')[0] for card in cards])}" if cards else "no NVIDIA GPU"
-    if not ward.scheduler.has_queue:
+    if not diagnosis.scheduler.has_queue:
         text = f"The host has {', '.join([*parts, gpus])}."
-        return note(text, "Runs train on its processor.") if ward.site.allocation.gpus and not cards else fine(text)
+        return (
+            note(text, "Runs train on its processor.") if diagnosis.site.allocation.gpus and not cards else fine(text)
+        )
     return fine(f"The login node has {', '.join([*parts, gpus])}. Nodes are another matter: --job asks one.")
 
 
-def data(ward: Diagnosis) -> CheckResult:
+def data(diagnosis: Diagnosis) -> CheckResult:
     """Whether the course's data can be read, and which of the data sets known by name are there for which exercises."""
-    folder = _course_data(ward)
-    found = ward.probed
+    folder = _course_data(diagnosis)
+    found = diagnosis.probed
     if found is None or folder.verdict is Verdict.BAD:
         return folder
     here, there = sklearn_digits() is not None, bool(found.digits)
@@ -146,11 +148,11 @@ def _exercises(name: str) -> str:
     return f"{name} ({listed([card.id for card in load_builtin().exercises if name in card.datasets])})"
 
 
-def _course_data(ward: Diagnosis) -> CheckResult:
-    path = ward.site.data
+def _course_data(diagnosis: Diagnosis) -> CheckResult:
+    path = diagnosis.site.data
     if not path:
         return fine("The site names no data of its own. Yours are brought there when a run needs them.")
-    done = ward.sh(_DATA, path)
+    done = diagnosis.sh(_DATA, path)
     hint = "Correct data in the site, or leave it out: yours are brought along then."
     if done.code == 3:
         return wrong(f"The site's data are not there: {path}.", hint, "site.data")

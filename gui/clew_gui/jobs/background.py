@@ -28,7 +28,7 @@ class BackgroundTasks:
         with self._bell:
             if key in self._busy or self._closing:
                 return
-            thread = threading.Thread(target=self._do, args=(key, work), name=f"clew-desk {key[:8]}", daemon=True)
+            thread = threading.Thread(target=self._do, args=(key, work), name=f"clew-manager {key[:8]}", daemon=True)
             self._busy[key] = thread
         thread.start()
 

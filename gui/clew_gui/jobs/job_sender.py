@@ -52,8 +52,8 @@ class JobSender:
         title: Callable[[], str],
         book: JobBook,
         board: JobStatusStore,
-        errands: BackgroundTasks,
-        bringer: Deployer,
+        tasks: BackgroundTasks,
+        deployer: Deployer,
         sure: float,
         clock: Callable[[], float] = time.monotonic,
         today: Callable[[], float] = time.time,
@@ -63,8 +63,8 @@ class JobSender:
         self._title = title
         self._book = book
         self._board = board
-        self._errands = errands
-        self._bringer = bringer
+        self._tasks = tasks
+        self._deployer = deployer
         self._sure = sure
         self._clock = clock
         self._today = today
@@ -75,7 +75,7 @@ class JobSender:
     def send(self, order: JobOrder) -> str:
         """Send the job; the scheduler's id. Raises ``ProblemError`` when it is refused or nobody wants it any more."""
         job = order.job
-        self._errands.start(_BEAT + job, lambda: self._beat(job))
+        self._tasks.start(_BEAT + job, lambda: self._beat(job))
         if not self._places.acquire(blocking=False):
             self._at(job, Stage.DRAFT, "Waits until other jobs are sent.")
             self._places.acquire()
@@ -97,7 +97,7 @@ class JobSender:
     def _beat(self, job: str) -> None:
         """Say so in the book as long as it is being sent, also while a person is asked or much is brought there."""
         due = self._clock() + BEAT_S
-        while self._errands.pause(BEAT_S) and self._errands.is_busy(job):
+        while self._tasks.pause(BEAT_S) and self._tasks.is_busy(job):
             if self._clock() < due:  # woken for something else
                 continue
             try:
@@ -119,7 +119,7 @@ class JobSender:
 
     def _submitter(self, job: str, say: Say) -> Submitter:
         return Submitter(
-            self._line, self._bringer, say, self._errands.pause, lambda: not self._given_up(job), self._sure
+            self._line, self._deployer, say, self._tasks.pause, lambda: not self._given_up(job), self._sure
         )
 
     def _patiently(self, job: str, work: Callable[[], JobSpec]) -> JobSpec:
@@ -133,7 +133,7 @@ class JobSender:
                 if error.problems[0].code not in TRANSIENT:
                     raise
                 self._unreached(job, error.problems[0])
-            self._errands.pause(pause())
+            self._tasks.pause(pause())
 
     def _check_wanted(self, job: str) -> None:
         news = self._book.news(job)
@@ -149,13 +149,13 @@ class JobSender:
 
     def _given_up(self, job: str) -> bool:
         """Also when another program has given it up: it is told as never sent, so it must not run."""
-        return self._book.wish(job) is not None or self._book.news(job).over or self._errands.closing
+        return self._book.wish(job) is not None or self._book.news(job).over or self._tasks.closing
 
     # --- Found again --------------------------------------------------------------------------------------------------
 
     def find(self, job: str) -> str:
         """The id of a job of the book of which nobody knows whether it was sent; empty when it is another program's
-        matter, or the desk closes. Raises ``ProblemError`` when it was not sent."""
+        matter, or the manager closes. Raises ``ProblemError`` when it was not sent."""
         while self._await_silence(job):
             if self._book.news(job).stage is not Stage.SUBMITTING:
                 text = "The job was never sent: the program that was about to send it has ended."
@@ -175,7 +175,7 @@ class JobSender:
         return ""
 
     def _await_silence(self, job: str) -> bool:
-        """Wait until nobody sends the job any more; False when it was sent or ended meanwhile, or the desk closes.
+        """Wait until nobody sends the job any more; False when it was sent or ended meanwhile, or the manager closes.
 
         That its sender is not seen here proves nothing: it may run in a container, or on another computer with the same
         home. So it must have been silent as well. What was written long ago counts at once, unless by another
@@ -193,14 +193,14 @@ class JobSender:
                     return True
                 news = replace(news, text=_UNSURE)
             self._board.publish(job, partial(_instead, now=news))
-            if news.over or news.id or not self._errands.pause(_BOOK_S):
+            if news.over or news.id or not self._tasks.pause(_BOOK_S):
                 return False
             self._book.refresh()
             if sender.alive or self._book.written(job) != heard:
                 heard, since, long_ago = self._book.written(job), self._clock(), False
 
     def _found_home(self, job: str) -> SiteConnection | None:
-        """The line, when it is known where things lie; None when the desk closes before."""
+        """The line, when it is known where things lie; None when the manager closes before."""
         pause = pauses()
         while True:
             try:
@@ -209,7 +209,7 @@ class JobSender:
                 return line
             except ProblemError as error:
                 self._unreached(job, error.problems[0])
-            if not self._errands.pause(pause()):
+            if not self._tasks.pause(pause()):
                 return None
 
     # --- Helpers ------------------------------------------------------------------------------------------------------

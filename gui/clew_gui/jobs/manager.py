@@ -40,10 +40,10 @@ _END = "end "
 
 
 class SiteJobManager:
-    """One per site and program. ``open_site`` makes the line when it is first needed, in a thread of the desk; what it
-    raises becomes news. ``tell`` is called from threads of the desk with all that is new of a job; it must not wait.
-    A job that the scheduler does not know is asked for once more after ``sure`` seconds. With a ``gate`` nobody is
-    asked anything before a person wants something of this site.
+    """One per site and program. ``open_site`` makes the line when it is first needed, in a thread of the manager; what
+    it raises becomes news. ``tell`` is called from threads of the manager with all that is new of a job; it must not
+    wait. A job that the scheduler does not know is asked for once more after ``sure`` seconds. With a ``policy`` nobody
+    is asked anything before a person wants something of this site.
 
     Everything but ``ask_now``, ``line``, ``finder``, ``installed``, ``preview`` and ``close`` returns at once.
     """
@@ -54,15 +54,15 @@ class SiteJobManager:
         open_site: Callable[[], SiteConnection],
         book: JobBook,
         tell: Tell,
-        bringer: Deployer | None = None,
+        deployer: Deployer | None = None,
         sure: float = SURE_S,
-        gate: LoginPromptPolicy | None = None,
+        policy: LoginPromptPolicy | None = None,
     ) -> None:
         self.name = name
         self.title = name
-        self._shared = SharedConnection(open_site, gate)
+        self._shared = SharedConnection(open_site, policy)
         self._book = book
-        self._bringer = bringer if bringer is not None else Deployer()
+        self._deployer = deployer if deployer is not None else Deployer()
         self._lock = threading.Lock()
         self._installing = threading.Lock()
         self._finder: RouteFinder | None = None
@@ -70,9 +70,9 @@ class SiteJobManager:
         self._confirmed: set[str] = set()
         self._targets: dict[str, JobTarget] = {}
         self._board = JobStatusStore(book, tell, self._kick)
-        self._errands = BackgroundTasks(self._failed)
+        self._tasks = BackgroundTasks(self._failed)
         self._sending = JobSender(
-            self.line, self.installed, lambda: self.title, book, self._board, self._errands, self._bringer, sure
+            self.line, self.installed, lambda: self.title, book, self._board, self._tasks, self._deployer, sure
         )
         self._watch = JobWatch(self.line, self, sure=sure)
 
@@ -87,22 +87,22 @@ class SiteJobManager:
             raise problem("book.write", text, "Make room on the disk.") from None
         self.title = title or self.title
         self._shared.knock()
-        self._errands.start(order.job, lambda: self._send(order))
+        self._tasks.start(order.job, lambda: self._send(order))
 
     def follow(self, job: str, asked: bool = True) -> None:
         """Watch a job of the book that is not over, after this program was restarted; ``asked`` by a person, or
         because another program sent it."""
         news = self._book.news(job)
         self.title = self._book.title(job)
-        if news.over or self._errands.is_busy(job):
+        if news.over or self._tasks.is_busy(job):
             return
         if asked:
             self._shared.knock()
         self._take_over(job, news)
         if not news.id:
-            self._errands.start(job, lambda: self._resume(job))
+            self._tasks.start(job, lambda: self._resume(job))
         elif self._book.wish(job) is not None:
-            self._errands.start(_END + job, lambda: self._end_it(job))
+            self._tasks.start(_END + job, lambda: self._end_it(job))
 
     def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
         """Ask the scheduler about these jobs of the book at once; waits, so many seconds at most. Whether there is word
@@ -146,14 +146,14 @@ class SiteJobManager:
         done before, since the script names where they lie. Raises ``ProblemError``."""
         self._shared.knock()
         line = self.line()
-        submitter = Submitter(self.line, self._bringer, _log.info, self._errands.pause)
+        submitter = Submitter(self.line, self._deployer, _log.info, self._tasks.pause)
         return line.scheduler.script(job_spec(line, order, self.installed(), submitter.exercises(order)))
 
     def wake(self) -> None:
         """The laptop woke up, or the network changed: look at once."""
         self._shared.wake()
         self._watch.hurry()
-        self._errands.wake()
+        self._tasks.wake()
         for target in self._all_targets():
             target.kick()
 
@@ -169,7 +169,7 @@ class SiteJobManager:
 
     def close(self) -> None:
         """End threads and connection; jobs go on. Waits a few seconds at most."""
-        self._errands.close()
+        self._tasks.close()
         self._shared.close()
         targets = self._all_targets()
         for target in targets:
@@ -177,7 +177,7 @@ class SiteJobManager:
         for target in targets:
             target.close()
         self._watch.close()
-        self._errands.join(_CLOSE_S)
+        self._tasks.join(_CLOSE_S)
 
     # --- For targets and services: may wait ---------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class SiteJobManager:
         line = self.line()
         with self._installing:
             if self._installed is None:
-                self._installed = self._bringer.ensure_agent(line, say)
+                self._installed = self._deployer.ensure_agent(line, say)
             return self._installed
 
     def spec_of(self, run: str) -> RunSpec | None:
@@ -302,8 +302,8 @@ class SiteJobManager:
             _log.warning("The request to end a job cannot be recorded: %s", error)
         self._shared.knock()
         self._board.publish(job, lambda news: replace(news, text=job_news.ending(wish)))
-        self._errands.wake()
-        self._errands.start(_END + job, lambda: self._end_it(job))
+        self._tasks.wake()
+        self._tasks.start(_END + job, lambda: self._end_it(job))
 
     def _end_it(self, job: str) -> None:
         """Ask the scheduler to end it, until it was asked; whoever sends it just now does that behind."""
@@ -319,7 +319,7 @@ class SiteJobManager:
                 if not done.late and not done.code:
                     return
                 self._board.publish(job, partial(job_news.not_ended, done=done))
-            if not self._errands.pause(pause()):
+            if not self._tasks.pause(pause()):
                 return
 
     def _latest_wish(self, job: str) -> JobWish | None:
@@ -330,7 +330,7 @@ class SiteJobManager:
 
     def _failed(self, key: str, found: Problem) -> None:
         """A job's refusal becomes its news; of one that was sent the watch knows more."""
-        if self._errands.closing or key.startswith(_END):
+        if self._tasks.closing or key.startswith(_END):
             _log.info("%s: %s", key, found)
         else:
             self._board.publish(key, lambda news: news if news.id else job_news.refused(news, found))

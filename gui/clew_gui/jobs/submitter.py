@@ -73,14 +73,14 @@ class Submitter:
     def __init__(
         self,
         reach: Callable[[], SiteConnection],
-        bringer: Deployer,
+        deployer: Deployer,
         say: Say,
         pause: Pause,
         wanted: Callable[[], bool] = lambda: True,
         again: float = LOOK_AGAIN_S,
     ) -> None:
         self._reach = reach
-        self._bringer = bringer
+        self._deployer = deployer
         self._say = say
         self._pause = pause
         self._wanted = wanted
@@ -93,10 +93,10 @@ class Submitter:
         """
         line = self._reach()
         preflight.check_time(line, order.allocation)
-        staged = self._bringer.stage(line, order.data, self._say) if order.data else ""
+        staged = self._deployer.stage(line, order.data, self._say) if order.data else ""
         exercises = self.exercises(order)
         runs = [there(spec, order, staged) for spec in order.runs]
-        self._bringer.check_runs(line, agent_environment(line, installed), runs, bool(order.exercises))
+        self._deployer.check_runs(line, agent_environment(line, installed), runs, bool(order.exercises))
         job = job_spec(line, order, installed, exercises)
         script = line.scheduler.script(job)
         layout, connection = line.layout(), line.connection
@@ -110,7 +110,7 @@ class Submitter:
         """The order's own exercises on the site, brought there; empty without any. Raises ``ProblemError``."""
         if not order.exercises:
             return ""
-        return self._bringer.stage_exercises(self._reach(), Path(order.exercises).expanduser(), self._say)
+        return self._deployer.stage_exercises(self._reach(), Path(order.exercises).expanduser(), self._say)
 
     def submit(self, job: JobSpec) -> str:
         """Hand it to the scheduler, once; the scheduler's id.

@@ -44,7 +44,7 @@ _JOIN_S = 3.0
 
 
 class TargetOwner(Protocol):
-    """The desk that a target belongs to."""
+    """The manager that a target belongs to."""
 
     title: str
 
@@ -197,7 +197,7 @@ class JobTarget:
             self._tunnel.close()
         self._kept.leave()
 
-    # --- For the desk -------------------------------------------------------------------------------------------------
+    # --- For the manager ----------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:

@@ -1,4 +1,4 @@
-"""The desks of all sites that a program talks to, each made when it is first needed. No desk dials before it has to."""
+"""The managers of all sites that a program talks to, each made when it is first needed. None dials before it has to."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class JobManager(Protocol):
 
 
 class JobManagers:
-    """``make`` makes the desk of a site, given its name, the book and where to tell news. Used from one thread, but
-    ``preview``; the news come from threads of the desks."""
+    """``make`` makes the manager of a site, given its name, the book and where to tell news. Used from one thread, but
+    ``preview``; the news come from threads of the managers."""
 
     def __init__(
         self, book: JobBook, make: Callable[[str, JobBook, Tell], JobManager], title: Callable[[str], str]
@@ -71,7 +71,7 @@ class JobManagers:
         self.listen: Tell = lambda _news: None
         """Called, from any thread, with everything new of any job."""
         self._make = make
-        self._desks: dict[str, JobManager] = {}
+        self._managers: dict[str, JobManager] = {}
         self._making = threading.Lock()
 
     def submit(self, order: JobOrder) -> None:
@@ -105,7 +105,7 @@ class JobManagers:
 
     def refusals(self) -> dict[str, Problem]:
         """The sites where nobody is logged in until a person does something, and why."""
-        found = ((site, desk.refusal) for site, desk in tuple(self._desks.items()))
+        found = ((site, manager.refusal) for site, manager in tuple(self._managers.items()))
         return {site: refusal for site, refusal in found if refusal is not None}
 
     def log_in(self, site: str) -> None:
@@ -131,15 +131,17 @@ class JobManagers:
 
     def close(self) -> None:
         """Hang up everywhere at the same time; jobs go on."""
-        desks = tuple(self._desks.values())  # ``preview`` may just make one
-        others = [threading.Thread(target=desk.close, name="clew-desk closing", daemon=True) for desk in desks[1:]]
+        managers = tuple(self._managers.values())  # ``preview`` may just make one
+        others = [
+            threading.Thread(target=manager.close, name="clew-manager closing", daemon=True) for manager in managers[1:]
+        ]
         for thread in others:
             thread.start()
-        for desk in desks[:1]:
-            desk.close()
+        for manager in managers[:1]:
+            manager.close()
         for thread in others:
             thread.join()
-        self._desks.clear()
+        self._managers.clear()
 
     def _of_job(self, job: str) -> JobManager:
         try:
@@ -150,13 +152,13 @@ class JobManagers:
     def manager_of(self, site: str) -> JobManager:
         """The manager of this site, made when it is first asked for."""
         with self._making:
-            if site not in self._desks:
-                self._desks[site] = self._make(site, self.book, lambda news: self.listen(news))
-            return self._desks[site]
+            if site not in self._managers:
+                self._managers[site] = self._make(site, self.book, lambda news: self.listen(news))
+            return self._managers[site]
 
 
-def open_desks(places: Places, prompter: Prompter, quiet: bool = False) -> JobManagers:
-    """The desks of this user's sites. Who is asked for passwords and codes is ``prompter``, each thing once; with
+def open_managers(places: Places, prompter: Prompter, quiet: bool = False) -> JobManagers:
+    """The managers of this user's sites. Who is asked for passwords and codes is ``prompter``, each thing once; with
     ``quiet`` only after a person has wanted something of the site, and never out of nowhere."""
     from clew_gui.jobs.job_book import job_book
     from clew_gui.sites.store import site_store
@@ -171,13 +173,13 @@ def open_desks(places: Places, prompter: Prompter, quiet: bool = False) -> JobMa
 
         if not quiet:
             return SiteJobManager(name, lambda: open_line(name, store.load(name), places, asker), book, tell)
-        gate = LoginPromptPolicy(asker)
-        behind = AskOnce(gate)
+        policy = LoginPromptPolicy(asker)
+        behind = AskOnce(policy)
 
         def open_site() -> SiteConnection:
-            return open_line(name, store.load(name), places, behind, gate.dialling)
+            return open_line(name, store.load(name), places, behind, policy.dialling)
 
-        return SiteJobManager(name, open_site, book, tell, gate=gate)
+        return SiteJobManager(name, open_site, book, tell, policy=policy)
 
     def title(name: str) -> str:
         return store.load(name).title or name

@@ -74,7 +74,7 @@ class Link:
         self._files = FilesReader(fetcher)
         self._others = set(others)
         self._catalogue = catalogue
-        self._errands: deque[Callable[[], None]] = deque()
+        self._tasks: deque[Callable[[], None]] = deque()
         self._renewing = False
         self._hurried = False
         self._over = False
@@ -145,15 +145,15 @@ class Link:
         """End the thread and the connection; agent and runs go on. Waits a few seconds at most."""
         self.leave()
         if self._thread.ident is None:
-            self._run_errands()
+            self._run_tasks()
             self._target.close()
             self._context.term()
         else:
             self._thread.join(_JOIN_S)
         self._wakeup.close()
 
-    def _do(self, errand: Callable[[], None]) -> None:
-        self._errands.append(errand)
+    def _do(self, task: Callable[[], None]) -> None:
+        self._tasks.append(task)
         self._wakeup.wake()
 
     # --- The thread ---------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Link:
                 self._fetcher.find_mirrors(frozenset(self._others))
             while not self._closing.is_set():
                 self._guarded_turn()
-            self._run_errands()
+            self._run_tasks()
         finally:
             self._disconnect()
             self._target.close()
@@ -182,7 +182,7 @@ class Link:
 
     def turn(self) -> None:
         """Connect, send, receive or read files, whatever is next; waits a moment at most."""
-        self._run_errands()
+        self._run_tasks()
         busy = self._fetcher.replay()
         if self._talk is None:
             if self._hurried:
@@ -195,9 +195,9 @@ class Link:
             busy |= self._read_files()
         self._wait(0.0 if busy else _TURN_S)
 
-    def _run_errands(self) -> None:
-        while self._errands:
-            self._errands.popleft()()
+    def _run_tasks(self) -> None:
+        while self._tasks:
+            self._tasks.popleft()()
 
     def _renew(self) -> None:
         self._renewing = True  # by this thread alone: what two write, one may overlook

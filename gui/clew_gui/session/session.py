@@ -54,8 +54,8 @@ _GRACE_S = 60.0
 
 
 class Session:
-    """Runs of this computer, and with ``desks`` those on sites. All methods belong to one thread, none of them waits;
-    ``close`` ends within seconds.
+    """Runs of this computer, and with ``managers`` those on sites. All methods belong to one thread, none of them
+    waits; ``close`` ends within seconds.
 
     ``runs`` holds a ``RunModel`` for every run that the mirrors or an agent know, by id, in the order of their numbers
     as they are found; ``jobs`` a ``JobModel`` for every job on a site. Commands return at once; a refusal comes in
@@ -70,7 +70,7 @@ class Session:
         places: Places,
         catalogue: Catalogue,
         target: Target | None = None,
-        desks: JobManagers | None = None,
+        managers: JobManagers | None = None,
         only: Collection[str] | None = None,
     ) -> None:
         from clew_gui.targets.target import LocalTarget  # it imports this package
@@ -79,9 +79,9 @@ class Session:
         target = target if target is not None else LocalTarget(places)
         self._record = run_record(places)
         self._inbox = Inbox()
-        self._runs = RunTable(places, self._record, desks.book if desks is not None else None, target.name)
+        self._runs = RunTable(places, self._record, managers.book if managers is not None else None, target.name)
         self.site_jobs = SiteJobs(
-            places, self._runs, self._inbox, desks, _GRACE_S if only is None else 0.0, only is None
+            places, self._runs, self._inbox, managers, _GRACE_S if only is None else 0.0, only is None
         )
         self.site_jobs.reopen(only)
         self._has_link = only is None

@@ -45,7 +45,7 @@ class SiteJobs:
         places: Places,
         runs: RunTable,
         inbox: Inbox,
-        desks: JobManagers | None,
+        managers: JobManagers | None,
         grace: float,
         watching: bool = True,
     ) -> None:
@@ -53,7 +53,7 @@ class SiteJobs:
         self._places = places
         self._runs = runs
         self._inbox = inbox
-        self._desks = desks
+        self._managers = managers
         self._links: dict[str, Link] = {}
         self._left: list[Link] = []
         self._handed: dict[str, str] = {}
@@ -61,21 +61,21 @@ class SiteJobs:
         self._grace = grace
         self._let_go_at: dict[str, float] = {}
         self._started = False
-        self._watching = watching and desks is not None
+        self._watching = watching and managers is not None
         self._look_next = 0.0
         self._mark: tuple[int, int] | None = None
         self._wishes: dict[str, JobWish | None] = {}
-        if desks is not None:
-            desks.listen = inbox.put
-            for job in desks.book.jobs():
-                self._know(desks, job)
+        if managers is not None:
+            managers.listen = inbox.put
+            for job in managers.book.jobs():
+                self._know(managers, job)
 
     # --- Life ---------------------------------------------------------------------------------------------------------
 
     def reopen(self, only: Collection[str] | None) -> None:
         """Make links to the jobs that are not over, or of which something is still to be fetched; to those of ``only``
         if it is given."""
-        for job in self.models if self._desks is not None else ():
+        for job in self.models if self._managers is not None else ():
             if only is not None and job not in only:
                 continue
             if not self._is_done(job):
@@ -103,8 +103,8 @@ class SiteJobs:
             link.leave()
         for link in links:
             link.close()
-        if self._desks is not None:
-            self._desks.close()
+        if self._managers is not None:
+            self._managers.close()
 
     def link(self, job: str) -> Link | None:
         """The link to a job; None when it is over and everything is here."""
@@ -114,10 +114,10 @@ class SiteJobs:
 
     def submit(self, place: Place, *specs: RunSpec) -> str:
         """Send a job with these runs; its UUID. Raises ``ProblemError``."""
-        desks = self._needed()
+        managers = self._needed()
         order = place.order(*specs)
-        desks.submit(order)
-        self._know(desks, order.job)
+        managers.submit(order)
+        self._know(managers, order.job)
         return order.job
 
     def follow(self, job: str, *handed: RunModel) -> None:
@@ -136,7 +136,7 @@ class SiteJobs:
     def give(self, job: str, spec: RunSpec) -> Link:
         """Another run for a job that holds a node; the link that it is to be asked for through. Raises
         ``ProblemError`` when that job is over."""
-        desks, link = self._needed(), self._links.get(job)
+        managers, link = self._needed(), self._links.get(job)
         model = self.models.get(job)
         if model is None or link is None or model.news.over:
             raise problem("job.over", "That allocation is over.", "Take another one.", job)
@@ -144,7 +144,7 @@ class SiteJobs:
             at = time.strftime("%H:%M", time.localtime(model.news.until))
             raise problem("job.over", f"The time of that allocation was up at {at}.", "Take another one.", job)
         try:
-            desks.book.note_runs(job, spec.run)
+            managers.book.note_runs(job, spec.run)
         except OSError as error:
             raise problem("session.disk", f"The job cannot be recorded: {error}.") from None
         model.runs.append(spec.run)
@@ -158,8 +158,8 @@ class SiteJobs:
     ) -> str:
         """Send a job that goes on with a run whose job is over, like the one before; with this ``allocation`` if one is
         given, and as ``change`` spreads it over devices. Raises ``ProblemError``."""
-        desks = self._needed()
-        last = desks.book.order(desks.book.job_of(model.id))
+        managers = self._needed()
+        last = managers.book.order(managers.book.job_of(model.id))
         asked = last.allocation if allocation is None else allocation
         spec = next((spec for spec in last.runs if spec.run == model.id), model.spec)
         if change is not None:
@@ -173,15 +173,15 @@ class SiteJobs:
 
     def end(self, job: str) -> None:
         """Cancel a job, or let go of an allocation. Raises ``ProblemError`` for an unknown one."""
-        desks, model = self._needed(), self.models.get(job)
+        managers, model = self._needed(), self.models.get(job)
         if model is None:
             raise problem("job.unknown", f"There is no job {job}.", "`clew jobs` lists them.", job)
         if model.news.over:
             return
         if model.order.hold and not not_begun(model.news):
-            desks.let_go(job)
+            managers.let_go(job)
         else:
-            desks.cancel(job)
+            managers.cancel(job)
 
     def continued(self, model: RunModel) -> None:
         """Its agent was asked to go on with it: if the job ends before that is done, the next job is to do it."""
@@ -267,26 +267,26 @@ class SiteJobs:
         if not self._watching or not self._started or now < self._look_next:
             return set(), set()
         self._look_next = now + _LOOK_EVERY_S
-        desks = self._needed()
-        changed = self._locked(desks)
-        mark, self._mark = self._mark, desks.book.mark()
+        managers = self._needed()
+        changed = self._locked(managers)
+        mark, self._mark = self._mark, managers.book.mark()
         if mark == self._mark:
             return set(), changed
         with suppress(OSError):
-            desks.book.refresh()
+            managers.book.refresh()
             self._runs.record.refresh()
         before = set(self._runs.models)
-        for job in desks.book.jobs():
+        for job in managers.book.jobs():
             if job not in self.models:
-                self._take_up(desks, job)
+                self._take_up(managers, job)
                 changed.add(job)
-            elif self._take_more(desks, job):
+            elif self._take_more(managers, job):
                 changed.add(job)
         return self._runs.models.keys() - before, changed
 
-    def _locked(self, desks: JobManagers) -> set[str]:
+    def _locked(self, managers: JobManagers) -> set[str]:
         """Note why nobody is logged in; the jobs of which that is new."""
-        refusals, changed = desks.refusals(), set()
+        refusals, changed = managers.refusals(), set()
         for job, model in self.models.items():
             locked = refusals.get(model.order.site) if job in self._links else None
             if locked != model.locked:
@@ -294,27 +294,27 @@ class SiteJobs:
                 changed.add(job)
         return changed
 
-    def _take_up(self, desks: JobManagers, job: str) -> None:
+    def _take_up(self, managers: JobManagers, job: str) -> None:
         """Follow a job that another program sent. Nobody is asked to log in for it."""
-        self._know(desks, job)
+        self._know(managers, job)
         self.models[job].elsewhere = True
-        self._wishes[job] = desks.book.wish(job)
+        self._wishes[job] = managers.book.wish(job)
         moved = self._moved(job, self.models[job].runs)
         if not self._is_done(job):
             self.follow(job, *moved)
             if self.models[job].news.over:
                 self._links[job].finish()
             else:
-                desks.follow(job, asked=False)
+                managers.follow(job, asked=False)
         self._hand_over(moved)
 
-    def _take_more(self, desks: JobManagers, job: str) -> bool:
+    def _take_more(self, managers: JobManagers, job: str) -> bool:
         """Take in what another program gave to a job or wants of it; whether there are further runs."""
-        book, model, link = desks.book, self.models[job], self._links.get(job)
+        book, model, link = managers.book, self.models[job], self._links.get(job)
         if book.news(job) != model.news or book.wish(job) is not self._wishes.get(job):
             self._wishes[job] = book.wish(job)
             if not model.news.over:
-                desks.noted(job)
+                managers.noted(job)
         new = [run for run in book.runs(job) if run not in model.runs]
         model.runs += new
         moved = self._moved(job, new)
@@ -348,12 +348,12 @@ class SiteJobs:
     # --- Parts --------------------------------------------------------------------------------------------------------
 
     def _needed(self) -> JobManagers:
-        if self._desks is None:
+        if self._managers is None:
             raise problem("session.sites", "This window does not connect to sites.", "Run it on this computer.")
-        return self._desks
+        return self._managers
 
-    def _know(self, desks: JobManagers, job: str) -> None:
-        book = desks.book
+    def _know(self, managers: JobManagers, job: str) -> None:
+        book = managers.book
         model = JobModel(len(self.models) + 1, book.order(job), book.title(job), book.news(job))
         model.runs = list(book.runs(job))
         self.models[job] = model

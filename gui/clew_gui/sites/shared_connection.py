@@ -14,12 +14,12 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 class SharedConnection:
     """``open_site`` makes the line and raises ``ProblemError``, as when consent is lacking; it is tried again then.
 
-    With a ``gate`` only a login that a person has just asked for asks a person anything.
+    With a ``policy`` only a login that a person has just asked for asks a person anything.
     """
 
-    def __init__(self, open_site: Callable[[], SiteConnection], gate: LoginPromptPolicy | None = None) -> None:
+    def __init__(self, open_site: Callable[[], SiteConnection], policy: LoginPromptPolicy | None = None) -> None:
         self._open_site = open_site
-        self._gate = gate
+        self._policy = policy
         self._opening = threading.Lock()
         self._dialling = threading.Lock()
         self._line: SiteConnection | None = None
@@ -69,16 +69,18 @@ class SharedConnection:
                     self._refusal = error
                 raise
             finally:
-                if knocks == self._knocks and self._gate is not None:  # what was knocked for meanwhile is still to come
-                    self._gate.shut()
+                if (
+                    knocks == self._knocks and self._policy is not None
+                ):  # what was knocked for meanwhile is still to come
+                    self._policy.shut()
             return line
 
     def knock(self) -> None:
         """The person does something: a login may be tried again, and may ask."""
         self._knocks += 1
         self._refusal = None
-        if self._gate is not None:
-            self._gate.open()
+        if self._policy is not None:
+            self._policy.open()
 
     def wake(self) -> None:
         """The laptop woke up, or the network changed: a login may be tried again, without asking anybody."""

@@ -12,7 +12,7 @@ NEEDS_PERSON = "ssh.person"
 
 
 class LoginPromptPolicy:
-    """A ``Prompter``. While a login is ``dialling`` and the gate is shut, only what is remembered is answered; every
+    """A ``Prompter``. While a login is ``dialling`` and the policy is shut, only what is remembered is answered; every
     other question is a ``ProblemError`` (``ssh.person``). Shut at first. Used from any thread."""
 
     def __init__(self, asker: AskOnce) -> None:

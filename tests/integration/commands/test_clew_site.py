@@ -394,7 +394,7 @@ def test_jobs_and_held_nodes_are_listed_as_their_schedulers_see_them_now(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("clew_gui.commands.jobs.jobs.open_terminal", lambda _shell: laptop.terminal())
-    monkeypatch.setattr("clew_gui.commands.jobs.hold.open_desks", lambda *_: laptop.terminal().desks)
+    monkeypatch.setattr("clew_gui.commands.jobs.hold.open_managers", lambda *_: laptop.terminal().managers)
     laptop.prepare = lambda site: setattr(
         site, "answer", lambda job: site.end(job, Phase.TIMED_OUT, "Its time was up.")
     )
@@ -442,13 +442,13 @@ def test_a_job_is_cancelled_by_its_number(laptop: Laptop) -> None:
 def test_nobody_draws_while_a_question_stands_on_the_terminal() -> None:
     class Person:
         def ask(self, prompt: Prompt) -> str | None:
-            with curtain.drawing() as free:
+            with lock.drawing() as free:
                 seen.append(free)
             return "secret"
 
     seen: list[bool] = []
-    curtain = TerminalLock(Person())
-    assert curtain.ask(Prompt(kind=PromptKind.PASSWORD, title="login", text="Password:")) == "secret"
-    with curtain.drawing() as free:
+    lock = TerminalLock(Person())
+    assert lock.ask(Prompt(kind=PromptKind.PASSWORD, title="login", text="Password:")) == "secret"
+    with lock.drawing() as free:
         seen.append(free)
-    assert (seen, curtain.asked) == ([False, True], 1)
+    assert (seen, lock.asked) == ([False, True], 1)

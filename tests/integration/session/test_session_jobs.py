@@ -38,8 +38,8 @@ class Window:
     def __init__(self) -> None:
         self.places: Places = find_places()
         self.sites: list[FakeSite] = []
-        desks = JobManagers(job_book(self.places), self._make, self._title)
-        self.session = Session(self.places, CATALOGUE, LocalTarget(self.places, STAND_IN), desks)
+        managers = JobManagers(job_book(self.places), self._make, self._title)
+        self.session = Session(self.places, CATALOGUE, LocalTarget(self.places, STAND_IN), managers)
         self.problems: list[Problem] = []
         self.session.start()
 

@@ -133,7 +133,7 @@ def test_a_stream_on_a_frozen_link_ends_with_the_link(dial: Dial, server: SshSer
 
 
 @pytest.fixture
-def steady(server: SshServer, cable: Network, files: SshFiles) -> Iterator[ReconnectingConnection]:
+def reconnecting(server: SshServer, cable: Network, files: SshFiles) -> Iterator[ReconnectingConnection]:
     """Probes often and has little patience."""
     hops = [hop_to(server, "user", port=cable.port)]
     asker = AskOnce(Person({}))
@@ -149,28 +149,28 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-def test_it_dials_when_it_is_needed(steady: ReconnectingConnection, cable: Network) -> None:
+def test_it_dials_when_it_is_needed(reconnecting: ReconnectingConnection, cable: Network) -> None:
     assert cable.accepted == 0
-    assert not steady.probe()
-    assert steady.run("echo a").stdout == b"a\n"
-    assert steady.run("echo b").stdout == b"b\n"
-    assert steady.dials == 1
-    assert "student@login (key " in steady.route
+    assert not reconnecting.probe()
+    assert reconnecting.run("echo a").stdout == b"a\n"
+    assert reconnecting.run("echo b").stdout == b"b\n"
+    assert reconnecting.dials == 1
+    assert "student@login (key " in reconnecting.route
 
 
-def test_a_dead_link_is_found_and_dialled_anew(steady: ReconnectingConnection, cable: Network) -> None:
-    steady.run("true")
+def test_a_dead_link_is_found_and_dialled_anew(reconnecting: ReconnectingConnection, cable: Network) -> None:
+    reconnecting.run("true")
     cable.freeze()
-    until(lambda: not steady.alive, "nobody noticed that the network froze")
+    until(lambda: not reconnecting.alive, "nobody noticed that the network froze")
     cable.thaw()
-    assert steady.run("echo again").stdout == b"again\n"
-    assert steady.dials == 2
+    assert reconnecting.run("echo again").stdout == b"again\n"
+    assert reconnecting.dials == 2
 
 
-def test_a_short_silence_is_borne(steady: ReconnectingConnection, cable: Network) -> None:
-    patient = ReconnectingConnection(steady.connected, every=0.1, patience=30.0)
+def test_a_short_silence_is_borne(reconnecting: ReconnectingConnection, cable: Network) -> None:
+    patient = ReconnectingConnection(reconnecting.connected, every=0.1, patience=30.0)
     patient.run("true")
-    steady.patience = 30.0
+    reconnecting.patience = 30.0
     cable.freeze()
     until(lambda: patient.silent_s > 0.5, "time stands still")
     cable.thaw()
@@ -180,13 +180,13 @@ def test_a_short_silence_is_borne(steady: ReconnectingConnection, cable: Network
 
 
 def test_after_sleep_a_link_that_does_not_answer_is_given_up_at_once(
-    steady: ReconnectingConnection, cable: Network
+    reconnecting: ReconnectingConnection, cable: Network
 ) -> None:
-    steady.patience = 3600.0
-    steady.run("true")
+    reconnecting.patience = 3600.0
+    reconnecting.run("true")
     cable.freeze()
-    steady.wake()
-    until(lambda: not steady.alive, "it was waited for")
+    reconnecting.wake()
+    until(lambda: not reconnecting.alive, "it was waited for")
     cable.thaw()
 
 
@@ -202,16 +202,18 @@ def test_a_link_that_cost_a_code_is_waited_for(
     files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{cable.port} "))
     person = well_informed()
     asker = AskOnce(person)
-    steady = ReconnectingConnection(lambda: dial_best([hop_to(server, port=cable.port)], asker, files, 20.0), every=0.1)
-    steady.run("true")
+    reconnecting = ReconnectingConnection(
+        lambda: dial_best([hop_to(server, port=cable.port)], asker, files, 20.0), every=0.1
+    )
+    reconnecting.run("true")
     cable.freeze()
-    steady.wake()
-    until(lambda: steady.silent_s > 2.0, "time stands still")
-    assert steady.alive
+    reconnecting.wake()
+    until(lambda: reconnecting.silent_s > 2.0, "time stands still")
+    assert reconnecting.alive
     cable.thaw()
-    assert steady.run("echo awake").stdout == b"awake\n"
-    assert (steady.dials, person.kinds) == (1, [PromptKind.PASSWORD, PromptKind.CODE])
-    steady.close()
+    assert reconnecting.run("echo awake").stdout == b"awake\n"
+    assert (reconnecting.dials, person.kinds) == (1, [PromptKind.PASSWORD, PromptKind.CODE])
+    reconnecting.close()
 
 
 def test_a_server_that_comes_back_is_dialled_anew(
@@ -220,22 +222,22 @@ def test_a_server_that_comes_back_is_dialled_anew(
     server = start()
     trust(files, server)
     asker = AskOnce(Person({}))
-    steady = ReconnectingConnection(lambda: dial_best([hop_to(server, "user")], asker, files, 5.0), every=0.1)
-    steady.run("true")
+    reconnecting = ReconnectingConnection(lambda: dial_best([hop_to(server, "user")], asker, files, 5.0), every=0.1)
+    reconnecting.run("true")
     server.stop()
-    until(lambda: not steady.alive, "nobody noticed that the server ended")
+    until(lambda: not reconnecting.alive, "nobody noticed that the server ended")
     with refused("ssh.reach"):
-        steady.run("true")
+        reconnecting.run("true")
     server.start()
-    assert steady.run("echo back").stdout == b"back\n"
-    steady.close()
+    assert reconnecting.run("echo back").stdout == b"back\n"
+    reconnecting.close()
 
 
-def test_a_closed_one_dials_no_more(steady: ReconnectingConnection, cable: Network) -> None:
-    steady.run("true")
-    steady.close()
+def test_a_closed_one_dials_no_more(reconnecting: ReconnectingConnection, cable: Network) -> None:
+    reconnecting.run("true")
+    reconnecting.close()
     with refused("ssh.lost"):
-        steady.run("true")
+        reconnecting.run("true")
     assert cable.accepted == 1
 
 
@@ -248,19 +250,21 @@ def test_closing_does_not_wait_for_a_person(server: SshServer, cable: Network, f
             answered.wait(30.0)
             return PASSWORD
 
-    steady = ReconnectingConnection(lambda: dial_best([hop_to(server, port=cable.port)], AskOnce(Slow()), files, 5.0))
+    reconnecting = ReconnectingConnection(
+        lambda: dial_best([hop_to(server, port=cable.port)], AskOnce(Slow()), files, 5.0)
+    )
     codes: list[str] = []
 
     def use() -> None:
         try:
-            steady.run("true")
+            reconnecting.run("true")
         except ProblemError as error:
             codes.append(error.problems[0].code)
 
     user = threading.Thread(target=use)
     user.start()
     assert asked.wait(30.0)
-    steady.close()
+    reconnecting.close()
     assert not codes
     answered.set()
     user.join()
@@ -272,10 +276,10 @@ def test_closing_does_not_wait_for_a_person(server: SshServer, cable: Network, f
 
 @pytest.mark.parametrize(("kind", "content"), [(cMSG_CHANNEL_EOF, b""), (cMSG_CHANNEL_DATA, b"\0\0\0\4late")])
 def test_a_message_that_leaves_behind_its_channels_end_does_no_harm(
-    steady: ReconnectingConnection, kind: bytes, content: bytes
+    reconnecting: ReconnectingConnection, kind: bytes, content: bytes
 ) -> None:
     """As when a command ends while another thread is about to end its input: to a server that is a broken client."""
-    connection = steady.connected()
+    connection = reconnecting.connected()
     assert isinstance(connection, ParamikoConnection)
     link: Any = connection._link  # with the private methods of paramiko's channels
     channel = link.open_session()

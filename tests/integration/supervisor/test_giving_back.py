@@ -90,9 +90,9 @@ class Command:
     def __init__(self) -> None:
         self.places: Places = find_places()
         self.site = FakeSite(self.places.home / "test", job_book(self.places), lambda _news: None)
-        self.site.tell = lambda news: desks.listen(news)
-        desks = JobManagers(self.site.book, lambda _name, _book, _tell: self.site, lambda _name: "Test site")
-        self.session = Session(self.places, CATALOGUE, desks=desks, only=())
+        self.site.tell = lambda news: managers.listen(news)
+        managers = JobManagers(self.site.book, lambda _name, _book, _tell: self.site, lambda _name: "Test site")
+        self.session = Session(self.places, CATALOGUE, managers=managers, only=())
         self.session.start()
 
     def run(self) -> str:

@@ -28,7 +28,7 @@ from clew_shared.spec import RunSpec
 from tests.guards import TOKEN
 from tests.integration.agents import BOUND_S, stand_in_spec
 from tests.integration.local_line import local_line
-from tests.unit.fake_site import a_bringer
+from tests.unit.fake_site import a_deployer
 
 SERVES = f"exec '{sys.executable}' -m tests.integration.stand_in_agent 1 --job"
 """Whatever else it is asked for: the stand-in that ends when for a second nothing has trained."""
@@ -43,24 +43,24 @@ class Plain:
         line, _ = local_line(folder / "host", Site(host="here", title="Plain"), **{TOKEN: os.environ[TOKEN]})
         self._home = Path(line.layout().home)
         self.told: list[JobNews] = []
-        self.desk = SiteJobManager(
+        self.manager = SiteJobManager(
             "plain",
             lambda: line,
             JobBook(folder / "jobs.jsonl"),
             self.told.append,
-            a_bringer(ensure_agent=lambda _line, _say: agent()),
+            a_deployer(ensure_agent=lambda _line, _say: agent()),
             sure=0.2,
         )
 
     def send(self, spec: RunSpec) -> None:
         self.run, self.job = spec.run, str(uuid.uuid4())
-        self.desk.take(JobOrder(job=self.job, site="plain", runs=(spec,)))
+        self.manager.take(JobOrder(job=self.job, site="plain", runs=(spec,)))
         self.until(lambda: self.news.over or self.state is RunState.RUNNING, "training")
         assert not self.news.over, self.news
 
     @property
     def news(self) -> JobNews:
-        return self.desk.news(self.job)
+        return self.manager.news(self.job)
 
     @property
     def keeper(self) -> psutil.Process:
@@ -92,11 +92,11 @@ class Plain:
         deadline = time.monotonic() + BOUND_S
         while not true():
             assert time.monotonic() < deadline, f"{what} did not come; {self.told[-1:]}, {self.processes()}"
-            self.desk.wake()
+            self.manager.wake()
             time.sleep(0.05)
 
     def close(self) -> None:
-        self.desk.close()
+        self.manager.close()
         for process in self.processes():
             with suppress(psutil.Error):
                 process.kill()

@@ -38,7 +38,7 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 
 
 @pytest.fixture
-def ward(tmp_path: Path) -> Diagnosis:
+def diagnosis(tmp_path: Path) -> Diagnosis:
     return Diagnosis("mine", Site(host="login"), Places(tmp_path, tmp_path / "run"), NobodyToAsk(), threading.Event())
 
 
@@ -57,14 +57,14 @@ def looked_at(findings: list[Finding]) -> dict[str, tuple[str, str]]:
 # --- The runner -------------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_hides_only_what_needs_it_and_the_first_cause_is_told(ward: Diagnosis) -> None:
+def test_a_failure_hides_only_what_needs_it_and_the_first_cause_is_told(diagnosis: Diagnosis) -> None:
     checks = [
         Check("a", "A", is_wrong, "a is broken", ()),
         Check("b", "B", is_fine, "b is broken", ("a",)),
         Check("c", "C", is_fine, "", ("b",)),
         Check("d", "D", is_fine, "", ()),
     ]
-    assert looked_at(list(follow(ward, checks, False))) == {
+    assert looked_at(list(follow(diagnosis, checks, False))) == {
         "a": ("bad", "Bad."),
         "b": ("skipped", "Not tried, because a is broken."),
         "c": ("skipped", "Not tried, because a is broken."),
@@ -72,37 +72,37 @@ def test_a_failure_hides_only_what_needs_it_and_the_first_cause_is_told(ward: Di
     }
 
 
-def test_a_note_hides_nothing(ward: Diagnosis) -> None:
+def test_a_note_hides_nothing(diagnosis: Diagnosis) -> None:
     checks = [Check("a", "A", lambda _: note("Odd."), "", ()), Check("b", "B", is_fine, "", ("a",))]
-    assert [finding.verdict for finding in follow(ward, checks, False)] == [Verdict.WARN, Verdict.OK]
+    assert [finding.verdict for finding in follow(diagnosis, checks, False)] == [Verdict.WARN, Verdict.OK]
 
 
-def test_a_refusal_is_a_finding_with_its_code(ward: Diagnosis) -> None:
+def test_a_refusal_is_a_finding_with_its_code(diagnosis: Diagnosis) -> None:
     def refuse(_: Diagnosis) -> CheckResult:
         raise problem("ssh.lost", "Gone.", "Again.")
 
-    found = next(follow(ward, [Check("a", "A", refuse, "", ())], False))
+    found = next(follow(diagnosis, [Check("a", "A", refuse, "", ())], False))
     assert (found.verdict, found.text, found.hint, found.code) == (Verdict.BAD, "Gone.", "Again.", "ssh.lost")
 
 
-def test_what_wants_a_job_is_not_looked_at_without_one(ward: Diagnosis) -> None:
+def test_what_wants_a_job_is_not_looked_at_without_one(diagnosis: Diagnosis) -> None:
     checks = [Check("a", "A", is_wrong, "", (), job=True)]
-    assert "--job" in next(follow(ward, checks, False)).text
-    assert next(follow(ward, checks, True)).verdict is Verdict.BAD
+    assert "--job" in next(follow(diagnosis, checks, False)).text
+    assert next(follow(diagnosis, checks, True)).verdict is Verdict.BAD
 
 
-def test_it_ends_when_it_is_asked_to(ward: Diagnosis) -> None:
+def test_it_ends_when_it_is_asked_to(diagnosis: Diagnosis) -> None:
     def stop(one: Diagnosis) -> CheckResult:
         one.stop.set()
         return fine("Good.")
 
     checks = [Check("a", "A", stop, "", ()), Check("b", "B", is_fine, "", ())]
-    assert [finding.check for finding in follow(ward, checks, False)] == ["a"]
+    assert [finding.check for finding in follow(diagnosis, checks, False)] == ["a"]
 
 
-def test_there_is_an_end_to_its_patience(ward: Diagnosis) -> None:
-    ward.more_time(-TOTAL_S)
-    assert "took too long" in next(follow(ward, [Check("a", "A", is_fine, "", ())], False)).text
+def test_there_is_an_end_to_its_patience(diagnosis: Diagnosis) -> None:
+    diagnosis.more_time(-TOTAL_S)
+    assert "took too long" in next(follow(diagnosis, [Check("a", "A", is_fine, "", ())], False)).text
 
 
 def test_each_check_needs_only_what_is_looked_at_before_it() -> None:
@@ -162,9 +162,9 @@ class Line:
         return self._output
 
 
-def told(ward: Diagnosis, look: Callable[[Diagnosis], CheckResult], output: Output) -> CheckResult:
-    ward._line = Line(output)  # type: ignore[assignment]
-    return look(ward)
+def told(diagnosis: Diagnosis, look: Callable[[Diagnosis], CheckResult], output: Output) -> CheckResult:
+    diagnosis._line = Line(output)  # type: ignore[assignment]
+    return look(diagnosis)
 
 
 @pytest.mark.parametrize(
@@ -177,17 +177,17 @@ def told(ward: Diagnosis, look: Callable[[Diagnosis], CheckResult], output: Outp
         ("", "site.folder"),
     ],
 )
-def test_why_nothing_can_be_written(ward: Diagnosis, said: str, code: str) -> None:
-    found = told(ward, home, Output(1, "", said))
+def test_why_nothing_can_be_written(diagnosis: Diagnosis, said: str, code: str) -> None:
+    found = told(diagnosis, home, Output(1, "", said))
     assert (found.verdict, found.code) == (Verdict.BAD, code)
     assert "/home/me/clew" in found.text
 
 
-def test_room_that_is_left(ward: Diagnosis) -> None:
+def test_room_that_is_left(diagnosis: Diagnosis) -> None:
     table = "Filesystem 1024-blocks Used Available Capacity Mounted on\nnfs:/h  4194304  {}  {}  1% /home/me\n"
-    assert told(ward, home, Output(0, table.format(24, 4194280))).verdict is Verdict.OK
-    assert told(ward, home, Output(0, table.format(4194300, 4))).verdict is Verdict.WARN
-    assert told(ward, home, Output(0, "")).verdict is Verdict.OK
+    assert told(diagnosis, home, Output(0, table.format(24, 4194280))).verdict is Verdict.OK
+    assert told(diagnosis, home, Output(0, table.format(4194300, 4))).verdict is Verdict.WARN
+    assert told(diagnosis, home, Output(0, "")).verdict is Verdict.OK
 
 
 QUOTA = """Disk quotas for user me (uid 1000):
@@ -200,15 +200,15 @@ nfs:/other  10       0       0             100       0       0
 @pytest.mark.parametrize(
     ("used", "verdict"), [("1000000", Verdict.OK), ("4900000", Verdict.WARN), ("5000000*", Verdict.BAD)]
 )
-def test_a_quota(ward: Diagnosis, used: str, verdict: Verdict) -> None:
+def test_a_quota(diagnosis: Diagnosis, used: str, verdict: Verdict) -> None:
     assert parse_quota(QUOTA.format(used))[0][2] == 5_120_000_000
-    assert told(ward, quota, Output(0, QUOTA.format(used))).verdict is verdict
-    assert told(ward, quota, Output(0, "")).verdict is Verdict.OK
+    assert told(diagnosis, quota, Output(0, QUOTA.format(used))).verdict is verdict
+    assert told(diagnosis, quota, Output(0, "")).verdict is Verdict.OK
 
 
-def test_a_login_shell_that_never_comes(ward: Diagnosis) -> None:
-    assert told(ward, shell, Output(-1, late=True)).verdict is Verdict.BAD
-    assert "“Hi!” and 1 more" in told(ward, shell, Output(0, "Hi!\n\nmail\n")).text
+def test_a_login_shell_that_never_comes(diagnosis: Diagnosis) -> None:
+    assert told(diagnosis, shell, Output(-1, late=True)).verdict is Verdict.BAD
+    assert "“Hi!” and 1 more" in told(diagnosis, shell, Output(0, "Hi!\n\nmail\n")).text
 
 
 @pytest.mark.parametrize(
@@ -330,13 +330,13 @@ def test_what_somebody_may_have_meant() -> None:
 # --- What needs consent -----------------------------------------------------------------------------------------------
 
 
-def test_own_lines_need_consent_before_they_are_run(ward: Diagnosis) -> None:
-    ward.site = Site(host="login", prologue="source /apps/lab.sh\n")
-    found = consent(ward)
+def test_own_lines_need_consent_before_they_are_run(diagnosis: Diagnosis) -> None:
+    diagnosis.site = Site(host="login", prologue="source /apps/lab.sh\n")
+    found = consent(diagnosis)
     assert (found.verdict, found.code) == (Verdict.BAD, "site.consent")
     assert found.hint.endswith("clew site show mine --consent")
-    consents(ward.places).give(words_of(ward.site))
-    assert consent(ward).verdict is Verdict.OK
+    consents(diagnosis.places).give(words_of(diagnosis.site))
+    assert consent(diagnosis).verdict is Verdict.OK
 
 
 def test_a_way_that_is_a_command_needs_consent_before_it_is_gone(
@@ -387,12 +387,12 @@ def test_a_failed_login_is_told_of_the_right_hop(
     assert set(after) <= {Verdict.SKIPPED}
 
 
-def test_a_lost_connection_is_told_once(ward: Diagnosis) -> None:
+def test_a_lost_connection_is_told_once(diagnosis: Diagnosis) -> None:
     def lost(_: Diagnosis) -> CheckResult:
         raise problem("ssh.lost", "Gone.")
 
     checks = [Check("a", "A", lost, "", ("login",)), Check("b", "B", is_fine, "", ("login",))]
-    assert looked_at(list(follow(ward, checks, False)))["b"] == (
+    assert looked_at(list(follow(diagnosis, checks, False)))["b"] == (
         "skipped",
         "Not tried, because the connection was lost.",
     )

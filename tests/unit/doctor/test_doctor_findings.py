@@ -312,11 +312,11 @@ class Clinic:
             return self.look(case._replace(site=changed, held=False), port)
 
     def look(self, case: Case, port: int) -> Finding:
-        with self.ward(case, port) as ward:
-            return _examined(ward, case)
+        with self.diagnosis(case, port) as diagnosis:
+            return _examined(diagnosis, case)
 
     @contextmanager
-    def ward(self, case: Case, port: int) -> Iterator[Diagnosis]:
+    def diagnosis(self, case: Case, port: int) -> Iterator[Diagnosis]:
         """Logged in to a host with the case's programs."""
         folder = self._folder / str(len(list(self._folder.iterdir())))
         home, programs = folder / "home", folder / "programs"
@@ -330,24 +330,24 @@ class Clinic:
         path = str(programs) if case.bare else f"{programs}:{os.environ['PATH']}"
         subprocess.run(["/bin/sh", "-c", case.prepare], cwd=home, check=True)
         places = Places(folder, folder / "run")
-        ward = Diagnosis("mine", self._site(case, port), places, NobodyToAsk(), threading.Event())
-        ward.arrive(cast("Connection", Here(home, path)))
-        with closing(ward):
-            yield ward
+        diagnosis = Diagnosis("mine", self._site(case, port), places, NobodyToAsk(), threading.Event())
+        diagnosis.arrive(cast("Connection", Here(home, path)))
+        with closing(diagnosis):
+            yield diagnosis
 
     def _site(self, case: Case, port: int) -> Site:
         return msgspec.structs.replace(case.site, ports=(port, port)) if case.held else case.site
 
 
-def _examined(ward: Diagnosis, case: Case) -> Finding:
+def _examined(diagnosis: Diagnosis, case: Case) -> Finding:
     known = {check.name: check for check in CHECKS}
-    ward.hops = (Hop(host="login", user="me"),)
-    ward.probed = msgspec.structs.replace(this_python(case.python), **case.probed)
+    diagnosis.hops = (Hop(host="login", user="me"),)
+    diagnosis.probed = msgspec.structs.replace(this_python(case.python), **case.probed)
     if case.busy:
-        ward.more_time(2.0 - TOTAL_S)
+        diagnosis.more_time(2.0 - TOTAL_S)
     names = (*case.before, case.check)
     first, *rest = (known[name]._replace(needs=()) for name in names)
-    *before, found = follow(ward, [first, *rest], want_job=True)
+    *before, found = follow(diagnosis, [first, *rest], want_job=True)
     assert [one.verdict for one in before] == [Verdict.OK] * len(before), before
     assert found.check == case.check
     return found
@@ -409,20 +409,20 @@ def test_who_does_what_the_hint_says_is_rid_of_it(clinic: Clinic, name: str) -> 
     assert clinic.mended(name).verdict is Verdict.OK
 
 
-def key_not_known(ward: Diagnosis, hop: Hop) -> None:
+def key_not_known(diagnosis: Diagnosis, hop: Hop) -> None:
     """As a login does at the first sight of a server."""
-    ward.asker.ask(question(hop, "ssh-ed25519", "SHA256:abc"))
+    diagnosis.asker.ask(question(hop, "ssh-ed25519", "SHA256:abc"))
 
 
-def password_wanted(ward: Diagnosis, hop: Hop) -> None:
-    ward.asker.ask(Prompt(kind=PromptKind.PASSWORD, title=hop.title, text="Password:"))
+def password_wanted(diagnosis: Diagnosis, hop: Hop) -> None:
+    diagnosis.asker.ask(Prompt(kind=PromptKind.PASSWORD, title=hop.title, text="Password:"))
 
 
-def not_let_in(_ward: Diagnosis, hop: Hop) -> None:
+def not_let_in(_diagnosis: Diagnosis, hop: Hop) -> None:
     raise problem("ssh.auth", f"{hop.title} lets nobody in.")
 
 
-def nothing_listens(_ward: Diagnosis, hop: Hop) -> None:
+def nothing_listens(_diagnosis: Diagnosis, hop: Hop) -> None:
     raise problem("ssh.connect", f"login cannot reach {hop.host}, port 22: Connection refused.")
 
 
@@ -453,11 +453,11 @@ def test_that_a_node_lets_nobody_in_is_said_only_where_it_was_tried(
     clinic: Clinic, refuse: Callable[[Diagnosis, Hop], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = Case("node.login", PLAIN, "", ())
-    with clinic.ward(case, 0) as ward:
-        monkeypatch.setattr(Here, "hop", lambda _self, hop, _timeout: refuse(ward, hop))
-        ward.hops = (Hop(host="login", user="me"),)
-        ward.node = node_job.call_node(ward, node_job.JobAnswer(host="node1"))
-        found = _examined(ward, case)
+    with clinic.diagnosis(case, 0) as diagnosis:
+        monkeypatch.setattr(Here, "hop", lambda _self, hop, _timeout: refuse(diagnosis, hop))
+        diagnosis.hops = (Hop(host="login", user="me"),)
+        diagnosis.node = node_job.call_node(diagnosis, node_job.JobAnswer(host="node1"))
+        found = _examined(diagnosis, case)
     assert (found.verdict, found.text) == LOGINS[refuse]
 
 
@@ -495,8 +495,8 @@ def test_a_job_that_only_waits_makes_no_site_bad(clinic: Clinic, monkeypatch: py
     monkeypatch.setattr("clew_gui.doctor.node_job.WAIT_S", 0.3)
     waiting = {"sbatch": "echo 4711", "squeue": f"echo '{JOB.format('PENDING', 'Priority')}'", "scancel": ":"}
     checks = [check._replace(needs=()) if check.name == "node" else check for check in CHECKS]
-    with clinic.ward(Case("node", PLAIN, "", (), waiting), 0) as ward:
-        node, *others = follow(ward, [check for check in checks if check.name.partition(".")[0] == "node"], True)
+    with clinic.diagnosis(Case("node", PLAIN, "", (), waiting), 0) as diagnosis:
+        node, *others = follow(diagnosis, [check for check in checks if check.name.partition(".")[0] == "node"], True)
     assert (node.verdict, "still waits" in node.text) == (Verdict.WARN, True), node
     assert len(others) == 6
     for other in others:
@@ -518,13 +518,13 @@ def test_a_node_that_does_not_share_the_home_is_waited_for_with_a_word_and_not_f
     monkeypatch.setattr(node_job, "LATE_S", 0.5)
     monkeypatch.setattr(node_job, "_LONGEST_POLL_S", 0.1)
     ended = {**RUNS, "sbatch": "echo 4711", "squeue": f"echo '{JOB.format('COMPLETED', 'None')}'"}
-    with clinic.ward(Case("node", PLAIN, "", (), ended), 0) as ward:
-        ward.questions = Questions(Listener())
-        giving_up = threading.Timer(30.0, ward.stop.set)
+    with clinic.diagnosis(Case("node", PLAIN, "", (), ended), 0) as diagnosis:
+        diagnosis.questions = Questions(Listener())
+        giving_up = threading.Timer(30.0, diagnosis.stop.set)
         giving_up.start()
-        told = node_job.node(ward)
+        told = node_job.node(diagnosis)
         giving_up.cancel()
-        assert not ward.stop.is_set(), "the scheduler says that it is over, and nothing was written"
+        assert not diagnosis.stop.is_set(), "the scheduler says that it is over, and nothing was written"
     assert (told.verdict, told.code) == (Verdict.BAD, "doctor.node")
     (word,) = said
     assert word.startswith("The doctor's job has begun and has not answered yet. It writes its answer into ")

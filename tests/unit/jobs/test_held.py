@@ -361,7 +361,7 @@ class Opened:
 
 
 class SiteNearby:
-    """A desk without a network: its jobs are as the book says."""
+    """A manager without a network: its jobs are as the book says."""
 
     def follow(self, job: str, asked: bool = True) -> None:
         """Nothing is new."""
@@ -406,8 +406,8 @@ def test_the_command_shows_the_address_in_the_browser_once_unless_that_is_unwant
         pages.append(Path(urlsplit(address).path).read_text(encoding="utf-8"))
         return True
 
-    desks = JobManagers(book, lambda _name, _book, _tell: SiteNearby(), lambda _name: "Lab")  # type: ignore[arg-type, return-value]  # asked no more
-    monkeypatch.setattr("clew_gui.commands.jobs.hold.open_desks", lambda _places, _prompter: desks)
+    managers = JobManagers(book, lambda _name, _book, _tell: SiteNearby(), lambda _name: "Lab")  # type: ignore[arg-type, return-value]  # asked no more
+    monkeypatch.setattr("clew_gui.commands.jobs.hold.open_managers", lambda _places, _prompter: managers)
     monkeypatch.setattr("clew_gui.commands.jobs.open.OpenedService", Opened)
     monkeypatch.setattr(webbrowser, "open", browse)
     if not seen:

@@ -23,7 +23,7 @@ from clew_gui.jobs.status_store import JobStatusStore
 from clew_gui.schedulers.allocation import Allocation
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec
-from tests.unit.fake_site import AGENT, Job, Login, a_bringer, a_line
+from tests.unit.fake_site import AGENT, Job, Login, a_deployer, a_line
 
 ASKED = 1.7e9
 """When the job was asked for, in seconds since 1970."""
@@ -51,7 +51,7 @@ class Laptop:
 
     def __init__(self, folder: Path, sender: SendingProgram, stage: Stage = Stage.PREPARING, ago: float = 0.0) -> None:
         self.login = Login()
-        self.errands = Waiting()
+        self.tasks = Waiting()
         self.told: list[JobNews] = []
         specs = (RunSpec(exercise="softmax", run=str(uuid.uuid4())),)
         self.order = JobOrder(job=str(uuid.uuid4()), site="lab", runs=specs, allocation=Allocation(time="10"))
@@ -70,11 +70,11 @@ class Laptop:
             lambda: "Lab",
             self.book,
             JobStatusStore(self.book, self.told.append, lambda _job: None),
-            self.errands,
-            a_bringer(),
+            self.tasks,
+            a_deployer(),
             0.0,
-            lambda: self.errands.now,
-            lambda: ASKED + ago + self.errands.now,
+            lambda: self.tasks.now,
+            lambda: ASKED + ago + self.tasks.now,
         )
 
     def unsent(self) -> str:
@@ -89,7 +89,7 @@ class Laptop:
 def test_a_program_that_is_not_seen_has_a_minute_to_be_heard_of(tmp_path: Path, sender: SendingProgram) -> None:
     laptop = Laptop(tmp_path, sender)
     assert "never sent" in laptop.unsent()
-    assert QUIET_S <= laptop.errands.now <= QUIET_S + 2
+    assert QUIET_S <= laptop.tasks.now <= QUIET_S + 2
     assert "is not seen any more" in laptop.told[-1].text, "and it is said what is waited for"
     assert not laptop.told[-1].over
 
@@ -99,15 +99,15 @@ def test_while_a_program_that_is_not_seen_writes_nothing_is_concluded(tmp_path: 
     laptop, taken = Laptop(tmp_path, sender), 20 * QUIET_S
 
     def beat() -> None:
-        if laptop.errands.now % BEAT_S < 1.0:
+        if laptop.tasks.now % BEAT_S < 1.0:
             laptop.theirs.note_beat(laptop.job)
-        if laptop.errands.now >= taken:
+        if laptop.tasks.now >= taken:
             laptop.theirs.note_news(JobNews(job=laptop.job, stage=Stage.QUEUED, id="7"))
 
-    laptop.errands.meanwhile = beat
+    laptop.tasks.meanwhile = beat
     assert laptop.sending.find(laptop.job) == "", "it is the other program's"
     assert (laptop.told[-1].stage, laptop.told[-1].id) == (Stage.QUEUED, "7")
-    assert laptop.errands.now >= taken
+    assert laptop.tasks.now >= taken
     assert not any(news.over for news in laptop.told)
 
 
@@ -115,24 +115,24 @@ def test_a_program_that_falls_silent_after_it_wrote_has_ended(tmp_path: Path) ->
     laptop = Laptop(tmp_path, ELSEWHERE)
 
     def beat() -> None:
-        if laptop.errands.now <= 3 * QUIET_S:
+        if laptop.tasks.now <= 3 * QUIET_S:
             laptop.theirs.note_beat(laptop.job)
 
-    laptop.errands.meanwhile = beat
+    laptop.tasks.meanwhile = beat
     laptop.unsent()
-    assert 4 * QUIET_S <= laptop.errands.now <= 4 * QUIET_S + 2
+    assert 4 * QUIET_S <= laptop.tasks.now <= 4 * QUIET_S + 2
 
 
 def test_a_program_that_crashed_here_long_ago_is_not_waited_for(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path, UNSEEN, ago=QUIET_S)
     laptop.unsent()
-    assert laptop.errands.now == 0.0
+    assert laptop.tasks.now == 0.0
 
 
 def test_the_clock_of_another_computer_proves_no_silence(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path, ELSEWHERE, ago=86_400.0)
     laptop.unsent()
-    assert laptop.errands.now >= QUIET_S
+    assert laptop.tasks.now >= QUIET_S
 
 
 def test_a_program_that_is_seen_may_be_silent_and_counts_from_its_end(tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_a_program_that_is_seen_may_be_silent_and_counts_from_its_end(tmp_path: 
     laptop, closed = Laptop(tmp_path, seen, ago=QUIET_S), 10 * QUIET_S
 
     def close() -> None:
-        if laptop.errands.now >= closed:
-            laptop.errands.close()
+        if laptop.tasks.now >= closed:
+            laptop.tasks.close()
 
-    laptop.errands.meanwhile = close
+    laptop.tasks.meanwhile = close
     assert laptop.sending.find(laptop.job) == ""
     assert not any(news.over for news in laptop.told)
 
@@ -152,12 +152,12 @@ def test_a_program_that_is_seen_may_be_silent_and_counts_from_its_end(tmp_path: 
 def test_what_may_have_been_sent_is_looked_for_when_its_program_was_silent(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path, UNSEEN, Stage.SUBMITTING)
     laptop.login.jobs["4"] = Job(name=f"clew-{laptop.job}")
-    laptop.errands.meanwhile = lambda: _silent_until(laptop, QUIET_S)
+    laptop.tasks.meanwhile = lambda: _silent_until(laptop, QUIET_S)
     assert laptop.sending.find(laptop.job) == "4"
 
 
 def _silent_until(laptop: Laptop, seconds: float) -> None:
-    assert laptop.errands.now >= seconds or not laptop.login.commands, "it was looked for too early"
+    assert laptop.tasks.now >= seconds or not laptop.login.commands, "it was looked for too early"
 
 
 def test_a_program_that_comes_back_during_the_look_is_waited_for_anew(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_program_that_comes_back_during_the_look_is_waited_for_anew(tmp_path: 
     looks: list[float] = []
 
     def look() -> None:
-        looks.append(laptop.errands.now)
+        looks.append(laptop.tasks.now)
         if len(looks) == 1:
             laptop.theirs.note_beat(laptop.job)
 
@@ -180,26 +180,26 @@ def test_a_program_that_comes_back_during_the_look_is_waited_for_anew(tmp_path: 
 def test_a_program_that_sends_writes_so_until_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_sender, "BEAT_S", 0.01)
     laptop = Laptop(tmp_path, UNSEEN)
-    errands, go_on, line = BackgroundTasks(lambda _key, _problem: None), threading.Event(), a_line(laptop.login)
+    tasks, go_on, line = BackgroundTasks(lambda _key, _problem: None), threading.Event(), a_line(laptop.login)
 
     def installed(_say: object) -> object:
         assert go_on.wait(20.0)
         return AGENT
 
     board = JobStatusStore(laptop.book, laptop.told.append, lambda _job: None)
-    sending = JobSender(lambda: line, installed, lambda: "Lab", laptop.book, board, errands, a_bringer(), 0.0)  # type: ignore[arg-type]
+    sending = JobSender(lambda: line, installed, lambda: "Lab", laptop.book, board, tasks, a_deployer(), 0.0)  # type: ignore[arg-type]
     sent: list[str] = []
-    errands.start(laptop.job, lambda: sent.append(sending.send(laptop.order)))
+    tasks.start(laptop.job, lambda: sent.append(sending.send(laptop.order)))
     begun = laptop.book.written(laptop.job)[0]
     deadline = time.monotonic() + 20.0
     while laptop.book.written(laptop.job)[0] < begun + 5:
         assert time.monotonic() < deadline, "nothing is written while it is prepared"
         time.sleep(0.01)
     go_on.set()
-    errands.join(20.0)
+    tasks.join(20.0)
     assert sent == ["1"]
-    assert not errands.is_busy(f"beat {laptop.job}"), "who sends no more writes no more"
-    errands.close()
+    assert not tasks.is_busy(f"beat {laptop.job}"), "who sends no more writes no more"
+    tasks.close()
 
 
 def test_what_another_program_gave_up_is_not_sent(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from clew_gui.schedulers.allocation import Allocation
 from clew_shared.base.problem import ProblemError
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import AgentAddress
-from tests.unit.fake_site import CLEW, FakeStream, Login, a_bringer, a_line
+from tests.unit.fake_site import CLEW, FakeStream, Login, a_deployer, a_line
 from tests.unit.jobs.test_manager import LIMIT_S, reach, until
 
 KEY = ("viewer-1", "k" * 40)
@@ -39,10 +39,12 @@ class Scene:
         )
         self.job = self.order.job
         book = JobBook(folder / "jobs.jsonl")
-        self.desk = SiteJobManager("lab", lambda: a_line(self.login), book, lambda _news: None, a_bringer(), sure=0.0)
-        self.desk.take(self.order, "Lab")
-        reach(self.desk, self.job, Stage.QUEUED)
-        self.target = self.desk.target(self.job)
+        self.manager = SiteJobManager(
+            "lab", lambda: a_line(self.login), book, lambda _news: None, a_deployer(), sure=0.0
+        )
+        self.manager.take(self.order, "Lab")
+        reach(self.manager, self.job, Stage.QUEUED)
+        self.target = self.manager.target(self.job)
 
     @property
     def allowed(self) -> str:
@@ -67,7 +69,7 @@ class Scene:
         return address
 
     def found(self) -> AgentAddress:
-        until(self.desk, lambda: self.target.find() is not None)
+        until(self.manager, lambda: self.target.find() is not None)
         address = self.target.find()
         assert address is not None
         return address
@@ -76,7 +78,7 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     scene = Scene(tmp_path)
-    with closing(scene.desk):
+    with closing(scene.manager):
         yield scene
 
 
@@ -86,7 +88,7 @@ def key_file(scene: Scene) -> bytes | None:
 
 def test_while_the_job_waits_the_reason_stands_for_the_agent(scene: Scene) -> None:
     assert scene.target.find() is None
-    until(scene.desk, lambda: scene.target.absent() == "Other jobs come first.")
+    until(scene.manager, lambda: scene.target.absent() == "Other jobs come first.")
     assert scene.target.files(over=False) is None
     scene.target.start()
     scene.target.check_start()
@@ -127,7 +129,7 @@ def test_an_agent_that_took_its_place_is_another_one_at_the_same_port(scene: Sce
     first = scene.found()
     scene.login.files.pop(f"{scene.allowed}/viewer-1.key")  # an agent clears its predecessor's keys
     scene.serve(generation=2, port=4001)
-    until(scene.desk, lambda: not scene.target.is_alive(first))
+    until(scene.manager, lambda: not scene.target.is_alive(first))
     second = scene.found()
     assert (second.generation, second.port) == (2, first.port)
     assert scene.target.is_alive(second)
@@ -139,7 +141,7 @@ def test_no_network_changes_nothing_of_what_is_known(scene: Scene) -> None:
     scene.serve()
     address = scene.found()
     scene.login.close()
-    until(scene.desk, lambda: scene.desk.news(scene.job).problem is not None)
+    until(scene.manager, lambda: scene.manager.news(scene.job).problem is not None)
     assert scene.target.is_alive(address)
     assert scene.target.find() == address
 
@@ -148,11 +150,11 @@ def test_an_agents_bytes_speak_for_its_job(scene: Scene) -> None:
     scene.target.introduce(*KEY)
     scene.serve()
     address = scene.found()
-    until(scene.desk, lambda: scene.desk.news(scene.job).nodes == "node1")
+    until(scene.manager, lambda: scene.manager.news(scene.job).nodes == "node1")
     scene.login.silent = True
-    until(scene.desk, lambda: scene.desk.news(scene.job).problem is not None)
+    until(scene.manager, lambda: scene.manager.news(scene.job).problem is not None)
     deadline = time.monotonic() + LIMIT_S
-    while scene.desk.news(scene.job).problem is not None:  # it is said once a second at most
+    while scene.manager.news(scene.job).problem is not None:  # it is said once a second at most
         assert time.monotonic() < deadline
         with socket.create_connection(("127.0.0.1", address.port), timeout=10) as connection:
             assert connection.recv(64) == SPEAKS
@@ -164,7 +166,7 @@ def test_another_agents_address_is_not_taken(scene: Scene) -> None:
     path = f"{CLEW}/agents/{scene.job}.json"
     scene.login.files[path] = msgspec.json.encode(other)
     scene.login.after["squeue"] = looked.set
-    until(scene.desk, lambda: scene.desk.news(scene.job).stage is Stage.RUNNING and looked.is_set())
+    until(scene.manager, lambda: scene.manager.news(scene.job).stage is Stage.RUNNING and looked.is_set())
     assert scene.target.find() is None
     assert scene.target.absent() == "The job runs; its agent is starting."
 
@@ -172,19 +174,19 @@ def test_another_agents_address_is_not_taken(scene: Scene) -> None:
 def test_a_running_job_whose_agent_never_comes_is_told_with_its_log(scene: Scene) -> None:
     now = [100.0]
     scene.login.files[f"{CLEW}/jobs/{scene.job}/job.log"] = b"waiting for a licence\n"
-    with closing(JobTarget(scene.desk, scene.job, lambda: now[0])) as target:
+    with closing(JobTarget(scene.manager, scene.job, lambda: now[0])) as target:
 
         def says(words: str, pause: float) -> bool:
             now[0] += pause
             target.kick()
             return words in target.absent()
 
-        until(scene.desk, lambda: says("Other jobs come first.", 1000.0))
+        until(scene.manager, lambda: says("Other jobs come first.", 1000.0))
         scene.login.jobs["1"].state, scene.login.jobs["1"].nodes = "RUNNING", "node1"
-        until(scene.desk, lambda: says("The job runs; its agent is starting.", 0.0))
-        until(scene.desk, lambda: says("job.log on Lab, ends with: waiting for a licence.", 30.0))
+        until(scene.manager, lambda: says("The job runs; its agent is starting.", 0.0))
+        until(scene.manager, lambda: says("job.log on Lab, ends with: waiting for a licence.", 30.0))
         scene.serve()
-        until(scene.desk, lambda: target.find() is not None)
+        until(scene.manager, lambda: target.find() is not None)
         assert target.absent() == "The job runs; its agent is starting."
 
 
@@ -193,7 +195,7 @@ def test_without_a_way_the_journal_comes_as_a_file(scene: Scene) -> None:
     scene.login.streams = {}
     journal, run = b"j" * 300_000, str(uuid.uuid4())
     scene.login.files[f"{CLEW}/runs/{run}/journal.0001"] = journal
-    until(scene.desk, lambda: scene.target.files(over=False) is not None)
+    until(scene.manager, lambda: scene.target.files(over=False) is not None)
     assert "Cannot reach the agent on node1" in scene.target.absent()
     files = scene.target.files(over=False)
     assert files is not None
@@ -210,7 +212,7 @@ def test_when_the_job_is_over_its_files_do_not_grow_any_more(scene: Scene) -> No
     scene.login.files[f"{CLEW}/runs/{run}/journal.0002"] = b"second"
     scene.login.files[f"{CLEW}/runs/{run}/spec.toml"] = to_toml(scene.spec).encode()
     scene.login.jobs["1"].state, scene.login.jobs["1"].nodes = "COMPLETED", "node1"
-    reach(scene.desk, scene.job, Stage.ENDED)
+    reach(scene.manager, scene.job, Stage.ENDED)
     assert scene.target.find() is None
     assert scene.target.absent() == "The job has ended."
     files = scene.target.files(over=True)
@@ -234,7 +236,7 @@ def test_specs_come_from_the_order_or_from_there(scene: Scene) -> None:
 
 
 def test_the_same_target_until_it_is_closed(scene: Scene) -> None:
-    assert scene.desk.target(scene.job) is scene.target
+    assert scene.manager.target(scene.job) is scene.target
     scene.target.close()
-    again: JobTarget = scene.desk.target(scene.job)
+    again: JobTarget = scene.manager.target(scene.job)
     assert again is not scene.target

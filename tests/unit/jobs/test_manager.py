@@ -1,4 +1,4 @@
-"""A site's desk without a network: what is sent and told, in which order, and what no trouble may end."""
+"""A site's manager without a network: what is sent and told, in which order, and what no trouble may end."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, from_toml
-from tests.unit.fake_site import AGENT, AWAY, CLEW, Job, Login, a_bringer, a_line, a_site
+from tests.unit.fake_site import AGENT, AWAY, CLEW, Job, Login, a_deployer, a_line, a_site
 
 LIMIT_S = 20.0
 
 
 class Office:
-    """A laptop with a book, and a program with a desk."""
+    """A laptop with a book, and a program with a manager."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "jobs.jsonl"
@@ -43,10 +43,12 @@ class Office:
         self.book = JobBook(self.path)
         self.told: list[JobNews] = []
 
-    def desk(self, bringer: Deployer | None = None, site: Callable[[], SiteConnection] | None = None) -> SiteJobManager:
+    def manager(
+        self, deployer: Deployer | None = None, site: Callable[[], SiteConnection] | None = None
+    ) -> SiteJobManager:
         self.book = JobBook(self.path)
         opened = site if site is not None else lambda: a_line(self.login)
-        return SiteJobManager("lab", opened, self.book, self.told.append, bringer or a_bringer(), sure=0.2)
+        return SiteJobManager("lab", opened, self.book, self.told.append, deployer or a_deployer(), sure=0.2)
 
     def stages(self, job: str) -> list[Stage]:
         return list(dict.fromkeys(news.stage for news in self.told if news.job == job))
@@ -61,9 +63,9 @@ def office(tmp_path: Path) -> Office:
 
 
 @pytest.fixture
-def desk(office: Office) -> Iterator[SiteJobManager]:
-    with closing(office.desk()) as desk:
-        yield desk
+def manager(office: Office) -> Iterator[SiteJobManager]:
+    with closing(office.manager()) as manager:
+        yield manager
 
 
 def an_order(**fields: object) -> JobOrder:
@@ -72,18 +74,18 @@ def an_order(**fields: object) -> JobOrder:
     return JobOrder(job=str(uuid.uuid4()), site="lab", **(usual | fields))  # type: ignore[arg-type]
 
 
-def until(desk: SiteJobManager, true: Callable[[], bool]) -> None:
-    """Wait for it; whoever waits in the desk need not wait long."""
+def until(manager: SiteJobManager, true: Callable[[], bool]) -> None:
+    """Wait for it; whoever waits in the manager need not wait long."""
     deadline = time.monotonic() + LIMIT_S
     while not true():
         assert time.monotonic() < deadline, "it did not come about"
-        desk.wake()
+        manager.wake()
         time.sleep(0.01)
 
 
-def reach(desk: SiteJobManager, job: str, stage: Stage) -> JobNews:
-    until(desk, lambda: desk.news(job).stage is stage)
-    return desk.news(job)
+def reach(manager: SiteJobManager, job: str, stage: Stage) -> JobNews:
+    until(manager, lambda: manager.news(job).stage is stage)
+    return manager.news(job)
 
 
 # --- Sending ----------------------------------------------------------------------------------------------------------
@@ -96,67 +98,67 @@ def test_an_order_is_in_the_book_before_anything_is_sent(office: Office) -> None
         seen.append(JobBook(office.path).order(order.job))
         return a_line(office.login)
 
-    with closing(office.desk(site=opened)) as desk:
-        desk.take(order, "The lab")
-        reach(desk, order.job, Stage.QUEUED)
+    with closing(office.manager(site=opened)) as manager:
+        manager.take(order, "The lab")
+        reach(manager, order.job, Stage.QUEUED)
     assert seen == [order]
     assert JobBook(office.path).title(order.job) == "The lab"
 
 
-def test_an_order_that_cannot_be_noted_is_not_sent(office: Office, desk: SiteJobManager) -> None:
+def test_an_order_that_cannot_be_noted_is_not_sent(office: Office, manager: SiteJobManager) -> None:
     office.path.mkdir()
     with pytest.raises(ProblemError, match="so it is not sent"):
-        desk.take(an_order())
+        manager.take(an_order())
     assert office.login.commands == []
 
 
-def test_specs_and_script_lie_there_before_the_job_is_sent(office: Office, desk: SiteJobManager) -> None:
+def test_specs_and_script_lie_there_before_the_job_is_sent(office: Office, manager: SiteJobManager) -> None:
     order, login, there = an_order(), office.login, {}
     login.before["sbatch"] = lambda: there.update(login.files)
-    desk.take(order)
-    news = reach(desk, order.job, Stage.QUEUED)
+    manager.take(order)
+    news = reach(manager, order.job, Stage.QUEUED)
     assert news.id == "1"
     folder = f"{CLEW}/jobs/{order.job}"
     run = order.runs[0].run
     assert from_toml(there[f"{folder}/runs/{run}.toml"].decode()) == order.runs[0]
-    assert there[f"{folder}/job.sh"].decode() == desk.preview(order)
+    assert there[f"{folder}/job.sh"].decode() == manager.preview(order)
     assert login.modes[f"{folder}/job.sh"] == 0o700
-    until(desk, lambda: office.stages(order.job)[-1] is Stage.QUEUED)  # told behind it became known
+    until(manager, lambda: office.stages(order.job)[-1] is Stage.QUEUED)  # told behind it became known
     assert office.stages(order.job) == [Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING, Stage.QUEUED]
 
 
-def test_the_script_serves_the_job_with_its_home_and_lease(office: Office, desk: SiteJobManager) -> None:
-    script = desk.preview(an_order(exercises="~/mine"))
+def test_the_script_serves_the_job_with_its_home_and_lease(office: Office, manager: SiteJobManager) -> None:
+    script = manager.preview(an_order(exercises="~/mine"))
     assert f"exec /site/python -m clew_agent serve --job --exercises {CLEW}/staged/exercises <" in script
     assert f"export CLEW_HOME={CLEW}" in script
     assert "export PYTHONPATH=/there" in script
-    assert "--idle inf" in desk.preview(an_order(hold=True))
+    assert "--idle inf" in manager.preview(an_order(hold=True))
 
 
 def test_ports_and_the_courses_data_are_the_sites_own(office: Office) -> None:
     site = a_site(ports=(5000, 5010), data="/course/data")
-    with closing(office.desk(site=lambda: a_line(office.login, site))) as desk:
-        script = desk.preview(an_order())
+    with closing(office.manager(site=lambda: a_line(office.login, site))) as manager:
+        script = manager.preview(an_order())
     assert "--ports 5000-5010" in script
     assert "export CLEW_COURSE_DATA=/course/data" in script
 
 
-def test_data_that_were_brought_are_used_from_there(office: Office, desk: SiteJobManager) -> None:
+def test_data_that_were_brought_are_used_from_there(office: Office, manager: SiteJobManager) -> None:
     specs = tuple(
         RunSpec(exercise="softmax", run=str(uuid.uuid4()), data=data) for data in ("/my/set.npz", "digits", "site:/x")
     )
     order = an_order(runs=specs, data="/my/set.npz")
-    desk.take(order)
-    reach(desk, order.job, Stage.QUEUED)
+    manager.take(order)
+    reach(manager, order.job, Stage.QUEUED)
     files = [office.login.files[f"{CLEW}/jobs/{order.job}/runs/{spec.run}.toml"].decode() for spec in specs]
     assert [from_toml(text).data for text in files] == [f"{CLEW}/staged/abc/set.npz", "digits", "/x"]
 
 
-def test_what_the_scheduler_refuses_is_over(office: Office, desk: SiteJobManager) -> None:
+def test_what_the_scheduler_refuses_is_over(office: Office, manager: SiteJobManager) -> None:
     office.login.refusal = "invalid partition specified: nosuch"
     order = an_order()
-    desk.take(order)
-    news = reach(desk, order.job, Stage.ENDED)
+    manager.take(order)
+    news = reach(manager, order.job, Stage.ENDED)
     assert news.problem is not None
     assert news.problem.code == "scheduler.partition"
     assert JobBook(office.path).open_jobs() == ()
@@ -172,9 +174,9 @@ def test_more_time_than_the_partition_allows_is_refused_before_anything_is_broug
 
     office.login.partitions = PARTITIONS
     order = an_order(allocation=Allocation(partition="short", time="30"), data="/my/set.npz")
-    with closing(office.desk(a_bringer(stage=stage))) as desk:
-        desk.take(order)
-        news = reach(desk, order.job, Stage.ENDED)
+    with closing(office.manager(a_deployer(stage=stage))) as manager:
+        manager.take(order)
+        news = reach(manager, order.job, Stage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, news.problem.where) == ("scheduler.time", "time")
     assert news.problem.text == "The job asks for 30 minutes; the limit of short is 2 minutes."
@@ -195,12 +197,12 @@ def test_more_time_than_the_partition_allows_is_refused_before_anything_is_broug
     ],
 )
 def test_what_some_partition_or_a_qos_may_allow_is_sent(
-    office: Office, desk: SiteJobManager, asked: dict[str, str]
+    office: Office, manager: SiteJobManager, asked: dict[str, str]
 ) -> None:
     office.login.partitions = PARTITIONS
     order = an_order(allocation=Allocation(**asked))  # type: ignore[arg-type]
-    desk.take(order)
-    assert reach(desk, order.job, Stage.QUEUED).id == "1"
+    manager.take(order)
+    assert reach(manager, order.job, Stage.QUEUED).id == "1"
 
 
 def test_what_the_agent_would_refuse_on_the_node_is_not_sent(office: Office) -> None:
@@ -212,9 +214,9 @@ def test_what_the_agent_would_refuse_on_the_node_is_not_sent(office: Office) -> 
 
     spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()), data="site:/x")
     order = an_order(runs=(spec,), exercises="~/mine")
-    with closing(office.desk(a_bringer(check_runs=check))) as desk:
-        desk.take(order)
-        news = reach(desk, order.job, Stage.ENDED)
+    with closing(office.manager(a_deployer(check_runs=check))) as manager:
+        manager.take(order)
+        news = reach(manager, order.job, Stage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, news.id) == ("data.missing", "")
     assert asked == [(CLEW, "/there", ["/x"], True)], "as the site reads it, in the agent's own environment"
@@ -225,9 +227,9 @@ def test_what_the_agent_would_refuse_on_the_node_is_not_sent(office: Office) -> 
 def test_who_asks_for_a_job_learns_at_once_that_the_site_lets_nobody_in(office: Office, code: str) -> None:
     office.login.away = problem(code, "It is closed.")
     order = an_order()
-    with closing(office.desk()) as desk:
-        desk.take(order)
-        news = reach(desk, order.job, Stage.ENDED)
+    with closing(office.manager()) as manager:
+        manager.take(order)
+        news = reach(manager, order.job, Stage.ENDED)
     assert news.problem is not None
     assert news.problem.code == code
 
@@ -241,35 +243,39 @@ def test_a_network_that_goes_away_meanwhile_is_waited_for(office: Office) -> Non
 
     lost: list[str] = []
     order = an_order(data="/my/set.npz")
-    with closing(office.desk(a_bringer(stage=stage))) as desk:
-        desk.take(order)
-        reach(desk, order.job, Stage.QUEUED)
+    with closing(office.manager(a_deployer(stage=stage))) as manager:
+        manager.take(order)
+        reach(manager, order.job, Stage.QUEUED)
     assert "Lab does not answer now." in office.texts(order.job)
     assert len(lost) == 2
     assert office.login.sent == 1
 
 
-def test_an_answer_that_was_lost_is_looked_for_and_nothing_is_sent_twice(office: Office, desk: SiteJobManager) -> None:
+def test_an_answer_that_was_lost_is_looked_for_and_nothing_is_sent_twice(
+    office: Office, manager: SiteJobManager
+) -> None:
     def lose() -> None:
         office.login.after.clear()
         raise AWAY
 
     office.login.after["sbatch"] = lose
     order = an_order()
-    desk.take(order)
-    news = reach(desk, order.job, Stage.QUEUED)
+    manager.take(order)
+    news = reach(manager, order.job, Stage.QUEUED)
     assert (news.id, office.login.sent, len(office.login.jobs)) == ("1", 1, 1)
 
 
-def test_what_did_not_arrive_is_sent_again_when_it_was_looked_for_twice(office: Office, desk: SiteJobManager) -> None:
+def test_what_did_not_arrive_is_sent_again_when_it_was_looked_for_twice(
+    office: Office, manager: SiteJobManager
+) -> None:
     def lose() -> None:
         office.login.before.clear()
         raise AWAY
 
     office.login.before["sbatch"] = lose
     order = an_order()
-    desk.take(order)
-    reach(desk, order.job, Stage.QUEUED)
+    manager.take(order)
+    reach(manager, order.job, Stage.QUEUED)
     looks = [words for words in office.login.commands if f"--name=clew-{order.job}" in words]
     assert (office.login.sent, len(office.login.jobs), len(looks)) == (2, 1, 2)
 
@@ -284,7 +290,7 @@ def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(office: Offi
         time.sleep(0.001)
         return True
 
-    sender = submitter.Submitter(lambda: line, a_bringer(), lambda _text: None, pause, again=0.2)
+    sender = submitter.Submitter(lambda: line, a_deployer(), lambda _text: None, pause, again=0.2)
     assert sender.find(submitter.job_spec(line, order, AGENT)) == "4"
 
 
@@ -297,16 +303,16 @@ def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> 
         return "/staged"
 
     first, second = an_order(), an_order(data="/my/set.npz")
-    with closing(office.desk(a_bringer(stage=stage))) as desk:
-        desk.take(first)
-        reach(desk, first.job, Stage.QUEUED)
-        desk.take(second)
+    with closing(office.manager(a_deployer(stage=stage))) as manager:
+        manager.take(first)
+        reach(manager, first.job, Stage.QUEUED)
+        manager.take(second)
         assert staging.wait(LIMIT_S)
         office.login.jobs["1"].state, office.login.jobs["1"].nodes = "RUNNING", "node1"
-        news = reach(desk, first.job, Stage.RUNNING)
-        assert (news.text, desk.news(second.job).stage) == ("The job runs on node1.", Stage.PREPARING)
+        news = reach(manager, first.job, Stage.RUNNING)
+        assert (news.text, manager.news(second.job).stage) == ("The job runs on node1.", Stage.PREPARING)
         go_on.set()
-        reach(desk, second.job, Stage.QUEUED)
+        reach(manager, second.job, Stage.QUEUED)
 
 
 def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,24 +327,24 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
         return honest(command, stdin=stdin, timeout=timeout)
 
     first, second = an_order(), an_order()
-    with closing(office.desk()) as desk:
-        desk.take(first)
-        reach(desk, first.job, Stage.QUEUED)
+    with closing(office.manager()) as manager:
+        manager.take(first)
+        reach(manager, first.job, Stage.QUEUED)
         monkeypatch.setattr(office.login, "run", run)
-        desk.wake()
+        manager.wake()
         assert asked.wait(LIMIT_S)
-        desk.take(second)
-        target = desk.target(first.job)
+        manager.take(second)
+        target = manager.target(first.job)
         target.introduce("viewer", "key")
         assert (target.find(), target.files(over=False), target.route) == (None, None, "")
-        assert target.absent() == desk.news(first.job).text
-        for call in (desk.follow, desk.noted, desk.heard, desk.fell_silent, desk.cancel, desk.let_go):
+        assert target.absent() == manager.news(first.job).text
+        for call in (manager.follow, manager.noted, manager.heard, manager.fell_silent, manager.cancel, manager.let_go):
             call(first.job)
-        desk.wake()
-        assert desk.refusal is None
+        manager.wake()
+        assert manager.refusal is None
         assert late == []
         go_on.set()
-        until(desk, lambda: desk.news(first.job).over)
+        until(manager, lambda: manager.news(first.job).over)
 
 
 def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) -> None:
@@ -350,12 +356,12 @@ def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) 
         return AGENT
 
     order = an_order()
-    with closing(office.desk(a_bringer(ensure_agent=ensure))) as desk:
-        desk.take(order)
+    with closing(office.manager(a_deployer(ensure_agent=ensure))) as manager:
+        manager.take(order)
         assert begun.wait(LIMIT_S)
-        desk.cancel(order.job)
+        manager.cancel(order.job)
         go_on.set()
-        news = reach(desk, order.job, Stage.ENDED)
+        news = reach(manager, order.job, Stage.ENDED)
     assert news.text == "You cancelled the job; nothing was sent."
     assert office.login.sent == 0
     assert office.login.folders() == set()
@@ -373,22 +379,22 @@ def test_a_job_that_is_cancelled_while_its_data_are_brought_is_given_up(office: 
         return "/staged"
 
     order = an_order(data="/my/set.npz")
-    with closing(office.desk(a_bringer(stage=stage))) as desk:
-        desk.take(order)
+    with closing(office.manager(a_deployer(stage=stage))) as manager:
+        manager.take(order)
         assert begun.wait(LIMIT_S)
-        desk.cancel(order.job)
-        news = reach(desk, order.job, Stage.ENDED)
+        manager.cancel(order.job)
+        news = reach(manager, order.job, Stage.ENDED)
     assert news.text == "You cancelled the job; nothing was sent."
 
 
 def test_of_a_job_that_is_cancelled_in_the_queue_nothing_is_left_and_of_one_that_began_all(
-    office: Office, desk: SiteJobManager
+    office: Office, manager: SiteJobManager
 ) -> None:
-    first, second = sent(office, desk), sent(office, desk)
+    first, second = sent(office, manager), sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{second.job}/job.log"] = b"It began."
     for order in (first, second):
-        desk.cancel(order.job)
-        reach(desk, order.job, Stage.ENDED)
+        manager.cancel(order.job)
+        reach(manager, order.job, Stage.ENDED)
     assert office.login.folders() == {second.job}
 
 
@@ -398,56 +404,56 @@ def test_a_job_of_which_nobody_knows_whether_it_was_sent_keeps_its_folder(office
 
     office.login.before["sbatch"] = lose
     order = an_order()
-    desk = office.desk()
-    with closing(desk):
-        desk.take(order)
-        until(desk, lambda: office.login.sent > 0)
+    manager = office.manager()
+    with closing(manager):
+        manager.take(order)
+        until(manager, lambda: office.login.sent > 0)
     assert office.login.folders() == {order.job}
 
 
 def test_the_scheduler_is_asked_at_once_and_there_is_word_of_each_job(office: Office) -> None:
-    with closing(office.desk()) as desk:
-        orders = [sent(office, desk) for _ in range(3)]
+    with closing(office.manager()) as manager:
+        orders = [sent(office, manager) for _ in range(3)]
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = "RUNNING", "node1"
     office.login.jobs["2"].state = "TIMEOUT"
     office.login.away = None
-    with closing(office.desk()) as desk:  # a later program, whose book is old
-        assert desk.ask_now([order.job for order in orders], LIMIT_S)
-        stages = [desk.news(order.job).stage for order in orders]
+    with closing(office.manager()) as manager:  # a later program, whose book is old
+        assert manager.ask_now([order.job for order in orders], LIMIT_S)
+        stages = [manager.news(order.job).stage for order in orders]
         assert stages == [Stage.RUNNING, Stage.ENDED, Stage.QUEUED]
         office.login.silent = True
-        assert desk.ask_now([order.job for order in orders], LIMIT_S)
-        found = desk.news(orders[0].job).problem
+        assert manager.ask_now([order.job for order in orders], LIMIT_S)
+        found = manager.news(orders[0].job).problem
         assert found is not None
         assert found.code == "scheduler.silent"
         office.login.away = AWAY
-        assert desk.ask_now([orders[2].job], LIMIT_S), "that nobody can be asked is word as well"
+        assert manager.ask_now([orders[2].job], LIMIT_S), "that nobody can be asked is word as well"
     assert [JobBook(office.path).news(order.job).stage for order in orders] == stages
 
 
 # --- While it waits and runs ------------------------------------------------------------------------------------------
 
 
-def sent(office: Office, desk: SiteJobManager, **fields: object) -> JobOrder:
+def sent(office: Office, manager: SiteJobManager, **fields: object) -> JobOrder:
     order = an_order(**fields)
-    desk.take(order)
-    reach(desk, order.job, Stage.QUEUED)
+    manager.take(order)
+    reach(manager, order.job, Stage.QUEUED)
     return order
 
 
-def test_the_reason_and_the_expected_begin_are_told(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_the_reason_and_the_expected_begin_are_told(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     office.login.jobs["1"].start = "2099-01-01T12:00:00"
-    until(desk, lambda: desk.news(order.job).starts is not None)
-    assert desk.news(order.job).text.startswith("Other jobs come first. It is expected to begin on ")
+    until(manager, lambda: manager.news(order.job).starts is not None)
+    assert manager.news(order.job).text.startswith("Other jobs come first. It is expected to begin on ")
 
 
-def test_a_limit_is_told_with_its_number(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_a_limit_is_told_with_its_number(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     office.login.jobs["1"].reason = "PartitionTimeLimit"
-    until(desk, lambda: desk.news(order.job).blocked)
+    until(manager, lambda: manager.news(order.job).blocked)
     wanted = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
-    assert desk.news(order.job).text == wanted
+    assert manager.news(order.job).text == wanted
 
 
 @pytest.mark.parametrize(
@@ -458,54 +464,54 @@ def test_a_limit_is_told_with_its_number(office: Office, desk: SiteJobManager) -
     ],
 )
 def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
-    office: Office, desk: SiteJobManager, why: str, text: str, hint: str
+    office: Office, manager: SiteJobManager, why: str, text: str, hint: str
 ) -> None:
-    order = sent(office, desk)
+    order = sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", why, "tf/2")
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
-    found = reach(desk, order.job, Stage.ENDED).problem
+    found = reach(manager, order.job, Stage.ENDED).problem
     assert found is not None
     assert found.text == text
     assert found.hint.startswith(f"{hint} that nodes have as well. clew site doctor lab --job looks at a node.")
 
 
-def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     office.login.silent = True
-    until(desk, lambda: desk.news(order.job).problem is not None)
-    found = desk.news(order.job)
+    until(manager, lambda: manager.news(order.job).problem is not None)
+    found = manager.news(order.job)
     assert found.problem is not None
     assert (found.stage, found.problem.code) == (Stage.QUEUED, "scheduler.silent")
     office.login.silent = False
-    until(desk, lambda: desk.news(order.job).problem is None)
+    until(manager, lambda: manager.news(order.job).problem is None)
 
 
-def test_no_network_ends_nothing(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_no_network_ends_nothing(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     office.login.away = AWAY
-    until(desk, lambda: desk.news(order.job).problem is not None)
-    assert desk.news(order.job).text == "Lab does not answer now. The job keeps waiting."
+    until(manager, lambda: manager.news(order.job).problem is not None)
+    assert manager.news(order.job).text == "Lab does not answer now. The job keeps waiting."
     office.login.away = None
-    until(desk, lambda: desk.news(order.job).problem is None)
-    assert not desk.news(order.job).over
+    until(manager, lambda: manager.news(order.job).problem is None)
+    assert not manager.news(order.job).over
 
 
-def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     office.login.jobs["1"].state = "RUNNING"
-    reach(desk, order.job, Stage.RUNNING)
+    reach(manager, order.job, Stage.RUNNING)
     office.login.silent = True
-    until(desk, lambda: desk.news(order.job).problem is not None)
-    desk.heard(order.job)
-    assert desk.news(order.job).problem is None
+    until(manager, lambda: manager.news(order.job).problem is not None)
+    manager.heard(order.job)
+    assert manager.news(order.job).problem is None
 
 
-def test_a_job_that_was_put_back_waits_again(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_a_job_that_was_put_back_waits_again(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     office.login.jobs["1"].state = "RUNNING"
-    reach(desk, order.job, Stage.RUNNING)
+    reach(manager, order.job, Stage.RUNNING)
     office.login.jobs["1"].state, office.login.jobs["1"].reason = "PENDING", "BeginTime"
-    news = reach(desk, order.job, Stage.QUEUED)
+    news = reach(manager, order.job, Stage.QUEUED)
     assert news.text == "The job was put back into the queue, and will begin anew."
 
 
@@ -522,19 +528,19 @@ def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: 
             return super().connected()
 
     office.login = login = Asks()
-    with closing(office.desk()) as desk:
-        order = sent(office, desk)
+    with closing(office.manager()) as manager:
+        order = sent(office, manager)
         login.away = AWAY
-        until(desk, lambda: login.asked > 0)
-        wait_for_all = desk.news(order.job)
+        until(manager, lambda: login.asked > 0)
+        wait_for_all = manager.news(order.job)
         before = login.asked
         for _ in range(20):
             with pytest.raises(ProblemError, match="was cancelled"):
-                desk.line()
+                manager.line()
         assert login.asked <= before + 1  # the last wake of this test may have been answered meanwhile
         assert not wait_for_all.over
         login.away = None
-        until(desk, lambda: desk.news(order.job).problem is None)
+        until(manager, lambda: manager.news(order.job).problem is None)
 
 
 # --- How it ends ------------------------------------------------------------------------------------------------------
@@ -551,10 +557,10 @@ def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: 
         ("FAILED", Phase.FAILED, "job.failed"),
     ],
 )
-def test_each_end_has_its_own_word(office: Office, desk: SiteJobManager, word: str, phase: Phase, code: str) -> None:
-    order = sent(office, desk)
+def test_each_end_has_its_own_word(office: Office, manager: SiteJobManager, word: str, phase: Phase, code: str) -> None:
+    order = sent(office, manager)
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = word, "node1"
-    news = reach(desk, order.job, Stage.ENDED)
+    news = reach(manager, order.job, Stage.ENDED)
     assert (news.phase, news.problem.code if news.problem is not None else "") == (phase, code)
     assert JobBook(office.path).news(order.job).phase is phase
 
@@ -565,84 +571,84 @@ def a_record(job: str, state: str, why: str = "", detail: str = "", began: int =
     return "".join(f"{name}={value}\n" for name, value in (lines | rest).items()).encode()
 
 
-def test_the_keepers_word_says_why_it_failed(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_the_keepers_word_says_why_it_failed(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", "module", "python")
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
-    news = reach(desk, order.job, Stage.ENDED)
+    news = reach(manager, order.job, Stage.ENDED)
     assert news.text == "The module python could not be loaded on the node."
     assert news.problem is not None
     assert f"jobs/{order.job}/job.log on Lab" in news.problem.hint
 
 
-def test_a_job_that_the_scheduler_forgot_ended_as_its_keeper_says(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_a_job_that_the_scheduler_forgot_ended_as_its_keeper_says(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running")
     office.login.files[f"{CLEW}/jobs/{order.job}/record.1"] = a_record(order.job, "ended", "finished")
     del office.login.jobs["1"]
-    assert reach(desk, order.job, Stage.ENDED).phase is Phase.COMPLETED
+    assert reach(manager, order.job, Stage.ENDED).phase is Phase.COMPLETED
 
 
 def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(office: Office) -> None:
-    with closing(office.desk()) as desk:
-        order = sent(office, desk)
+    with closing(office.manager()) as manager:
+        order = sent(office, manager)
         job = office.login.jobs.pop("1")
         asked = len(office.login.commands)
-        until(desk, lambda: len(office.login.commands) > asked + 1)
-        assert not desk.news(order.job).over
+        until(manager, lambda: len(office.login.commands) > asked + 1)
+        assert not manager.news(order.job).over
         office.login.jobs["1"] = job  # a controller that has just started anew
         job.state = "RUNNING"
-        reach(desk, order.job, Stage.RUNNING)
+        reach(manager, order.job, Stage.RUNNING)
         del office.login.jobs["1"]
-        news = reach(desk, order.job, Stage.LOST)
+        news = reach(manager, order.job, Stage.LOST)
     assert (news.phase, news.problem.code if news.problem is not None else "") == (Phase.GONE, "job.lost")
 
 
 @pytest.mark.parametrize(("began", "stage"), [(1, Stage.ENDED), (9**11, Stage.LOST)], ids=["in it", "before it"])
 def test_a_job_whose_keeper_was_killed_has_ended_if_its_runs_ended_in_it(
-    office: Office, desk: SiteJobManager, tmp_path: Path, began: int, stage: Stage
+    office: Office, manager: SiteJobManager, tmp_path: Path, began: int, stage: Stage
 ) -> None:
-    order = sent(office, desk)
+    order = sent(office, manager)
     run = RunFolder(tmp_path / order.runs[0].run)
     write_refused(run, b"", Problem("test", "It has ended."))
     office.login.files[f"{CLEW}/runs/{order.runs[0].run}/journal.0001"] = run.journal(1).read_bytes()
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running", began=began)
     del office.login.jobs["1"]
-    until(desk, lambda: desk.news(order.job).over)
-    assert desk.news(order.job).stage is stage
+    until(manager, lambda: manager.news(order.job).over)
+    assert manager.news(order.job).stage is stage
 
 
-def test_who_cancelled_is_told(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
-    desk.cancel(order.job)
-    news = reach(desk, order.job, Stage.ENDED)
+def test_who_cancelled_is_told(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
+    manager.cancel(order.job)
+    news = reach(manager, order.job, Stage.ENDED)
     assert (news.text, news.problem) == ("You cancelled the job.", None)
     assert "The job is being cancelled." in office.texts(order.job)
 
 
-def test_a_wish_to_end_waits_for_the_network(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk, hold=True)
+def test_a_wish_to_end_waits_for_the_network(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager, hold=True)
     office.login.away = AWAY
-    desk.let_go(order.job)
-    until(desk, lambda: desk.news(order.job).problem is not None)
+    manager.let_go(order.job)
+    until(manager, lambda: manager.news(order.job).problem is not None)
     office.login.away = None
-    assert reach(desk, order.job, Stage.ENDED).text == "You let the allocation go."
+    assert reach(manager, order.job, Stage.ENDED).text == "You let the allocation go."
 
 
-def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     office.login.silent = True
-    desk.cancel(order.job)
-    until(desk, lambda: any("could not be ended: slurm_load_jobs error" in text for text in office.texts(order.job)))
+    manager.cancel(order.job)
+    until(manager, lambda: any("could not be ended: slurm_load_jobs error" in text for text in office.texts(order.job)))
     office.login.silent = False
-    assert reach(desk, order.job, Stage.ENDED).text == "You cancelled the job."
+    assert reach(manager, order.job, Stage.ENDED).text == "You cancelled the job."
 
 
-def test_who_cancelled_is_told_also_if_that_was_another_program(office: Office, desk: SiteJobManager) -> None:
-    order = sent(office, desk)
+def test_who_cancelled_is_told_also_if_that_was_another_program(office: Office, manager: SiteJobManager) -> None:
+    order = sent(office, manager)
     JobBook(office.path).note_wish(order.job, JobWish.CANCEL)
     office.login.jobs["1"].state = "CANCELLED"
-    news = reach(desk, order.job, Stage.ENDED)
+    news = reach(manager, order.job, Stage.ENDED)
     assert (news.text, news.problem) == ("You cancelled the job.", None)
 
 
@@ -665,41 +671,41 @@ DEAD = SendingProgram(2**22 + 1, 0.0)
 
 
 def test_a_job_of_the_book_is_watched_again(office: Office) -> None:
-    with closing(office.desk()) as before:
+    with closing(office.manager()) as before:
         order = sent(office, before)
     office.login.away = None
     office.login.jobs["1"].state = "RUNNING"
-    with closing(office.desk()) as desk:
-        desk.follow(order.job)
-        reach(desk, order.job, Stage.RUNNING)
+    with closing(office.manager()) as manager:
+        manager.follow(order.job)
+        reach(manager, order.job, Stage.RUNNING)
         office.login.jobs["1"].state, office.login.jobs["1"].nodes = "COMPLETED", "node1"
-        reach(desk, order.job, Stage.ENDED)
+        reach(manager, order.job, Stage.ENDED)
     assert office.login.sent == 1
 
 
 def test_a_submission_whose_answer_nobody_heard_is_found_by_its_name(office: Office) -> None:
     order = noted(office, Stage.SUBMITTING, DEAD)
-    with closing(office.desk()) as desk:
+    with closing(office.manager()) as manager:
         office.login.jobs["7"] = msgspec.structs.replace(_job(order), state="RUNNING", nodes="node2")
-        desk.follow(order.job)
-        assert reach(desk, order.job, Stage.RUNNING).id == "7"
+        manager.follow(order.job)
+        assert reach(manager, order.job, Stage.RUNNING).id == "7"
     assert office.login.sent == 0
 
 
 def test_a_submission_that_never_arrived_is_told_and_not_sent_behind_ones_back(office: Office) -> None:
     order = noted(office, Stage.SUBMITTING, DEAD)
-    with closing(office.desk()) as desk:
-        desk.follow(order.job)
-        news = reach(desk, order.job, Stage.ENDED)
+    with closing(office.manager()) as manager:
+        manager.follow(order.job)
+        news = reach(manager, order.job, Stage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, office.login.sent) == ("job.unsent", 0)
 
 
 def test_what_was_never_sent_needs_no_connection_to_know(office: Office) -> None:
     order = noted(office, Stage.PREPARING, DEAD)
-    with closing(office.desk()) as desk:
-        desk.follow(order.job)
-        news = reach(desk, order.job, Stage.ENDED)
+    with closing(office.manager()) as manager:
+        manager.follow(order.job)
+        news = reach(manager, order.job, Stage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, office.login.commands) == ("job.unsent", [])
 
@@ -707,15 +713,15 @@ def test_what_was_never_sent_needs_no_connection_to_know(office: Office) -> None
 def test_what_another_program_is_sending_is_left_to_it(office: Office) -> None:
     parent = psutil.Process(os.getppid())
     order = noted(office, Stage.PREPARING, SendingProgram(parent.pid, parent.create_time()))
-    with closing(office.desk()) as desk:
-        desk.follow(order.job)
-        until(desk, lambda: bool(office.told))
-        assert desk.news(order.job).stage is Stage.PREPARING
+    with closing(office.manager()) as manager:
+        manager.follow(order.job)
+        until(manager, lambda: bool(office.told))
+        assert manager.news(order.job).stage is Stage.PREPARING
         office.login.jobs["3"] = _job(order)
         JobBook(office.path).note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="3"))
-        assert reach(desk, order.job, Stage.QUEUED).id == "3"
+        assert reach(manager, order.job, Stage.QUEUED).id == "3"
         office.login.jobs["3"].state = "RUNNING"
-        reach(desk, order.job, Stage.RUNNING)
+        reach(manager, order.job, Stage.RUNNING)
     assert office.login.sent == 0
 
 
@@ -724,8 +730,8 @@ def _job(order: JobOrder) -> Job:
 
 
 def test_a_desk_that_closes_leaves_its_jobs_alone(office: Office) -> None:
-    with closing(office.desk()) as desk:
-        order = sent(office, desk)
+    with closing(office.manager()) as manager:
+        order = sent(office, manager)
     assert office.login.jobs["1"].state == "PENDING"
     assert JobBook(office.path).news(order.job).stage is Stage.QUEUED
 
@@ -734,25 +740,25 @@ def test_a_desk_that_closes_leaves_its_jobs_alone(office: Office) -> None:
 
 
 def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(
-    office: Office, desk: SiteJobManager
+    office: Office, manager: SiteJobManager
 ) -> None:
     order, other = an_order(), JobBook(office.path)
-    desk.take(order)
-    reach(desk, order.job, Stage.QUEUED)
+    manager.take(order)
+    reach(manager, order.job, Stage.QUEUED)
     other.refresh()
     late = msgspec.structs.replace(other.news(order.job), stage=Stage.PREPARING, id="")
     other.note_news(late)
     office.book.refresh()
-    desk.noted(order.job)
-    assert desk.news(order.job).stage is Stage.QUEUED
+    manager.noted(order.job)
+    assert manager.news(order.job).stage is Stage.QUEUED
     other.note_wish(order.job, JobWish.CANCEL)
     office.book.refresh()
-    desk.noted(order.job)
+    manager.noted(order.job)
     assert "being cancelled" in "".join(office.texts(order.job))
     other.note_news(msgspec.structs.replace(late, id="1", stage=Stage.ENDED, text="You cancelled the job."))
     office.book.refresh()
-    desk.noted(order.job)
-    assert (desk.news(order.job).stage, office.texts(order.job)[-1]) == (Stage.ENDED, "You cancelled the job.")
+    manager.noted(order.job)
+    assert (manager.news(order.job).stage, office.texts(order.job)[-1]) == (Stage.ENDED, "You cancelled the job.")
 
 
 def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Office) -> None:
@@ -760,12 +766,12 @@ def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Off
         def ask(self, prompt: Prompt) -> str | None:
             raise AssertionError("nobody is to be asked")
 
-    gate = LoginPromptPolicy(AskOnce(Person()))
+    policy = LoginPromptPolicy(AskOnce(Person()))
 
     class Asking(Login):
         def connected(self) -> Login:
-            with gate.dialling():
-                gate.ask(Prompt(kind=PromptKind.CODE, title="login", text="Code:"))
+            with policy.dialling():
+                policy.ask(Prompt(kind=PromptKind.CODE, title="login", text="Code:"))
             return super().connected()
 
     order, login = an_order(), Asking()
@@ -773,10 +779,12 @@ def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Off
     JobBook(office.path).note_order(order)
     JobBook(office.path).note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="7"))
     book = JobBook(office.path)
-    with closing(SiteJobManager("lab", lambda: a_line(login), book, office.told.append, sure=0.2, gate=gate)) as desk:
-        desk.follow(order.job, asked=False)
-        until(desk, lambda: desk.refusal is not None)
-        assert desk.refusal is not None
-        assert desk.refusal.code == "ssh.person"
-        until(desk, lambda: desk.news(order.job).problem is not None)
-        assert desk.news(order.job).stage is Stage.QUEUED, "nothing is over because of it"
+    with closing(
+        SiteJobManager("lab", lambda: a_line(login), book, office.told.append, sure=0.2, policy=policy)
+    ) as manager:
+        manager.follow(order.job, asked=False)
+        until(manager, lambda: manager.refusal is not None)
+        assert manager.refusal is not None
+        assert manager.refusal.code == "ssh.person"
+        until(manager, lambda: manager.news(order.job).problem is not None)
+        assert manager.news(order.job).stage is Stage.QUEUED, "nothing is over because of it"

@@ -52,11 +52,11 @@ def test_all_ways_to_nodes_begin_to_end_before_one_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     book = job_book(Places(home=tmp_path, private=tmp_path / "private"))
-    desk = SiteJobManager("site", no_site, book, lambda _news: None)
+    manager = SiteJobManager("site", no_site, book, lambda _news: None)
     targets = []
     for job in ("one", "two"):
         book.note_order(JobOrder(job=job, site="site"), "")
-        targets.append(desk.target(job))
+        targets.append(manager.target(job))
     done: list[tuple[str, int]] = []
     leave, join = JobTarget.leave, threading.Thread.join
 
@@ -71,7 +71,7 @@ def test_all_ways_to_nodes_begin_to_end_before_one_is_waited_for(
 
     monkeypatch.setattr(JobTarget, "leave", noted_leave)
     monkeypatch.setattr(threading.Thread, "join", noted_join)
-    desk.close()
+    manager.close()
     assert done.index(("leave", 1)) < done.index(("join", -1))
     assert all(target.closed for target in targets)
 
@@ -85,10 +85,10 @@ def test_all_sites_are_closed_at_the_same_time(tmp_path: Path) -> None:
 
     book = job_book(Places(home=tmp_path, private=tmp_path / "private"))
     make: Any = lambda *_: Desk()  # noqa: E731
-    desks = JobManagers(book, make, str)
+    managers = JobManagers(book, make, str)
     for site in ("one", "two"):
-        desks.manager_of(site)
-    desks.close()
+        managers.manager_of(site)
+    managers.close()
     assert not together.broken
 
 

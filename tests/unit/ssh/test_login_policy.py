@@ -35,8 +35,8 @@ class Site:
 
     def __init__(self) -> None:
         self.person = Person()
-        self.gate = LoginPromptPolicy(AskOnce(self.person))
-        self.asker = AskOnce(self.gate)
+        self.policy = LoginPromptPolicy(AskOnce(self.person))
+        self.asker = AskOnce(self.policy)
         self.dials = 0
 
         class Dialled(Login):
@@ -46,13 +46,13 @@ class Site:
 
         self.login = Dialled()
         self.login.away = problem("ssh.lost", "not dialled yet")
-        self.door = SharedConnection(lambda: a_line(self.login), self.gate)
+        self.door = SharedConnection(lambda: a_line(self.login), self.policy)
 
     def _dial(self) -> None:
         if self.login.alive:
             return
         self.dials += 1
-        with self.gate.dialling():
+        with self.policy.dialling():
             for prompt in (PASSWORD, CODE):
                 self.asker.ask(prompt)
         self.login.away = None
@@ -136,6 +136,6 @@ def test_questions_beyond_the_sites_own_login_are_asked(site: Site) -> None:
 
 def test_without_a_gate_everybody_may_ask(site: Site) -> None:
     door = SharedConnection(lambda: a_line(site.login))
-    site.gate.open()
+    site.policy.open()
     assert isinstance(door.line(), SiteConnection)
     assert cast(ReconnectingConnection, site.login).alive

@@ -109,10 +109,10 @@ def test_passwords_are_kept_until_refused_and_codes_never() -> None:
 def test_what_is_only_told_reaches_the_terminal_through_all_who_hand_questions_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    curtain = TerminalLock(NobodyToAsk())
-    AskOnce(LoginPromptPolicy(AskOnce(Questions(curtain)))).tell("You stay logged in.")
+    lock = TerminalLock(NobodyToAsk())
+    AskOnce(LoginPromptPolicy(AskOnce(Questions(lock)))).tell("You stay logged in.")
     AskOnce(Counting()).tell("Who only asks is not disturbed.")
-    assert (capsys.readouterr().err, curtain.asked) == ("You stay logged in.\n", 1)
+    assert (capsys.readouterr().err, lock.asked) == ("You stay logged in.\n", 1)
 
 
 def test_a_login_that_is_to_ask_nobody_knows_what_was_answered_before() -> None:

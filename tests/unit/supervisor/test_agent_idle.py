@@ -65,7 +65,7 @@ class Router:
 
 
 class Quiet:
-    """A desk without runs, and trainers that say nothing."""
+    """A manager without runs, and trainers that say nothing."""
 
     version = 1
 

@@ -18,7 +18,7 @@ from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
 from clew_gui.jobs.held import held_jobs, held_line, live_job
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, Stage
 from clew_gui.schedulers.allocation import build_allocation, summary
-from clew_gui.session.job_managers import JobManagers, open_desks
+from clew_gui.session.job_managers import JobManagers, open_managers
 from clew_gui.sites.site import Site, is_local
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import headless_prompter
@@ -34,18 +34,20 @@ _LINE_EVERY_S = 60.0
 class HeldNode:
     """One job with an allocation, followed. ``own``: this command asked for it, and lets it go at its end."""
 
-    def __init__(self, desks: JobManagers, job: str, stops: Callable[[], int], order: JobOrder | None = None) -> None:
+    def __init__(
+        self, managers: JobManagers, job: str, stops: Callable[[], int], order: JobOrder | None = None
+    ) -> None:
         self.job = job
         self.own = order is not None
-        self._desks = desks
+        self._managers = managers
         self._stops = stops
         self._heard: queue.SimpleQueue[JobNews] = queue.SimpleQueue()
-        desks.listen = self._heard.put
+        managers.listen = self._heard.put
         if order is not None:
-            desks.submit(order)
+            managers.submit(order)
         else:
-            desks.follow(job)
-        self.news = desks.book.news(job)
+            managers.follow(job)
+        self.news = managers.book.news(job)
 
     @property
     def hint(self) -> str:
@@ -55,16 +57,16 @@ class HeldNode:
     @property
     def nodes(self) -> int:
         """How many nodes were asked for."""
-        return self._desks.book.order(self.job).allocation.nodes
+        return self._managers.book.order(self.job).allocation.nodes
 
     def target(self) -> JobTarget:
         """The way to its agent."""
-        target: JobTarget = self._desks.target(self.job)  # type: ignore[assignment]  # that of a real desk
+        target: JobTarget = self._managers.target(self.job)  # type: ignore[assignment]  # that of a real manager
         return target
 
     def is_over(self) -> bool:
         """Whether nothing more will come of it. From any thread."""
-        return self._desks.book.news(self.job).over
+        return self._managers.book.news(self.job).over
 
     def wait(self, shell: CommandContext, *wanted: Stage) -> bool:
         """Until it is so far, with each new sentence told; False when it ended instead, or someone wants to stop."""
@@ -105,7 +107,7 @@ class HeldNode:
         if self.news.over:
             return
         shell.note("The allocation is given back.")
-        self._desks.let_go(self.job)
+        self._managers.let_go(self.job)
         before = self._stops()
         while self._stops() == before and not self.is_over():
             self.hear(shell)
@@ -127,23 +129,23 @@ def reach_node(
     """
     found = known_site(shell, site)
     allocation = build_allocation(found.allocation, given_allocation(asking) if asking is not None else {})
-    desks = open_desks(shell.places, headless_prompter(os.environ))
+    managers = open_managers(shell.places, headless_prompter(os.environ))
     try:
-        job = "" if fresh else live_job(desks.book, site)
+        job = "" if fresh else live_job(managers.book, site)
         if not job and asking is None:
             text = f"No allocation of {found.title or site} is held, and no run is training there."
             raise problem(
                 "hold.none", text, f"Hold one with: clew hold --site {shlex.quote(site)} {hint}".strip(), "site"
             )
         order = None if job else JobOrder(job=str(uuid.uuid4()), site=site, allocation=allocation, hold=True)
-        node = HeldNode(desks, order.job if order is not None else job, stops, order)
+        node = HeldNode(managers, order.job if order is not None else job, stops, order)
         try:
             yield node
         finally:
             if node.own:
                 node.give_back(shell)
     finally:
-        desks.close()
+        managers.close()
 
 
 def known_site(shell: CommandContext, name: str) -> Site:
@@ -202,17 +204,17 @@ def let_go(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--site", metavar="NAME", default="", help="only those of one site")
     parser.add_argument("--list", action="store_true", help="only list them, as their schedulers see them now")
     options = parser.parse_args(list(argv))
-    desks = open_desks(shell.places, headless_prompter(os.environ))
-    with closing(desks), stop_requests() as stops:
-        jobs = held_jobs(desks.book, options.site)
+    managers = open_managers(shell.places, headless_prompter(os.environ))
+    with closing(managers), stop_requests() as stops:
+        jobs = held_jobs(managers.book, options.site)
         if options.list:
-            desks.ask_now(jobs, ASK_S)
+            managers.ask_now(jobs, ASK_S)
         if not jobs:
             raise problem("hold.none", "No allocation is held.", "`clew hold --site NAME` takes one.", "site")
         for job in jobs:
-            order, news = desks.book.order(job), desks.book.news(job)
-            shell.say(f"{desks.book.title(job)}: {summary(order.allocation)}. {held_state(news, order)}")
+            order, news = managers.book.order(job), managers.book.news(job)
+            shell.say(f"{managers.book.title(job)}: {summary(order.allocation)}. {held_state(news, order)}")
             if options.list:
                 continue
-            HeldNode(desks, job, stops).give_back(shell)
+            HeldNode(managers, job, stops).give_back(shell)
         return OK

@@ -91,15 +91,15 @@ def jobs(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of jobs")
     options = parser.parse_args(list(argv))
     if not options.last_heard and job_book(shell.places).open_jobs():
-        with closing(open_terminal(shell).desks) as desks:
-            return list_jobs(shell, ask_schedulers(desks), options.all, options.json)
+        with closing(open_terminal(shell).managers) as managers:
+            return list_jobs(shell, ask_schedulers(managers), options.all, options.json)
     return list_jobs(shell, job_book(shell.places), options.all, options.json)
 
 
-def ask_schedulers(desks: JobManagers) -> JobBook:
+def ask_schedulers(managers: JobManagers) -> JobBook:
     """The book after all schedulers were asked about the jobs that are not over."""
-    desks.ask_now(desks.book.open_jobs(), ASK_S)
-    return desks.book
+    managers.ask_now(managers.book.open_jobs(), ASK_S)
+    return managers.book
 
 
 def list_jobs(shell: CommandContext, book: JobBook, everything: bool, as_json: bool) -> int:
@@ -159,7 +159,7 @@ def cancel(shell: CommandContext, argv: Sequence[str]) -> int:
 
 def cancel_job(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
     """End the job that ``word`` names; returns the exit status."""
-    shell, book = terminal.shell, terminal.desks.book
+    shell, book = terminal.shell, terminal.managers.book
     job = named_job(shell, book, word)
     if not book.news(job).over:
         with open_session(terminal, cards(shell.places), (job,)) as session:
@@ -195,7 +195,7 @@ def attach(shell: CommandContext, argv: Sequence[str]) -> int:
 
 def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
     """Follow the run that ``word`` names, or the last one of that job."""
-    shell, book = terminal.shell, terminal.desks.book
+    shell, book = terminal.shell, terminal.managers.book
     record = run_record(shell.places)
     word = last_run(book, record) if word == "last" else word
     job = named_job(shell, book, word)

@@ -33,9 +33,9 @@ class QueueRow(NamedTuple):
 def queue(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew queue``, ``clew queue move RUN PLACE`` and ``clew queue cancel RUN``: returns the exit status."""
     options = _parser().parse_args(list(argv))
-    if options.deed == "move":
+    if options.action == "move":
         return _move(shell, options.run, options.place, options.json)
-    if options.deed == "cancel":
+    if options.action == "cancel":
         return _cancel(shell, options.run, options.json)
     return _list(shell, options.json)
 
@@ -43,11 +43,11 @@ def queue(shell: CommandContext, argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("clew queue", "List the runs that are training and those that wait, in their order.")
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of runs")
-    deeds = parser.add_subparsers(dest="deed", metavar="move|cancel")
-    move = deeds.add_parser("move", help="move a waiting run", description="Move a waiting run to another place.")
+    actions = parser.add_subparsers(dest="action", metavar="move|cancel")
+    move = actions.add_parser("move", help="move a waiting run", description="Move a waiting run to another place.")
     move.add_argument("run", metavar="RUN", help=_RUN_HELP)
     move.add_argument("place", metavar="PLACE", help="its new place: 1 or `next`, 2, … or `last`")
-    cancel = deeds.add_parser("cancel", help="take a waiting run out", description="Take a waiting run out.")
+    cancel = actions.add_parser("cancel", help="take a waiting run out", description="Take a waiting run out.")
     cancel.add_argument("run", metavar="RUN", help=_RUN_HELP)
     for one in (move, cancel):
         one.add_argument("--json", action="store_true", default=False, help="one line of JSON: the run")

@@ -26,7 +26,7 @@ from clew_gui.commands.run.arguments import count
 from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.jobs.job import Stage
 from clew_gui.schedulers.allocation import build_allocation
-from clew_gui.session.job_managers import JobManagers, open_desks
+from clew_gui.session.job_managers import JobManagers, open_managers
 from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.mirror import stray_attempts
 from clew_gui.session.other_version import CODES
@@ -63,20 +63,20 @@ class SiteTerminal(NamedTuple):
     """What a command on a site's jobs works with."""
 
     shell: CommandContext
-    desks: JobManagers
-    curtain: TerminalLock
+    managers: JobManagers
+    lock: TerminalLock
 
 
 def open_terminal(shell: CommandContext) -> SiteTerminal:
     """Logins ask on the terminal, or through the program that ``SSH_ASKPASS`` names."""
-    curtain = TerminalLock(headless_prompter(os.environ))
-    return SiteTerminal(shell, open_desks(shell.places, curtain), curtain)
+    lock = TerminalLock(headless_prompter(os.environ))
+    return SiteTerminal(shell, open_managers(shell.places, lock), lock)
 
 
 @contextmanager
 def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str] = ()) -> Iterator[Session]:
     """A session with nothing but ``jobs`` and what is sent within."""
-    session = Session(terminal.shell.places, known, desks=terminal.desks, only=jobs)
+    session = Session(terminal.shell.places, known, managers=terminal.managers, only=jobs)
     try:
         session.start()
         yield session
@@ -86,11 +86,11 @@ def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str]
 
 def show_script(shell: CommandContext, place: Place, specs: Sequence[RunSpec], as_json: bool) -> int:
     """Print the script of a job for these runs, exactly as it would be sent."""
-    desks = open_terminal(shell).desks
+    managers = open_terminal(shell).managers
     try:
-        script = desks.preview(place.order(*specs))
+        script = managers.preview(place.order(*specs))
     finally:
-        desks.close()
+        managers.close()
     if as_json:
         shell.say_json({"script": script})
     else:
@@ -125,7 +125,7 @@ def run_there(
         refused = following.refused()
         if refused is not None:
             session.forget(run)
-            terminal.desks.book.forget(following.job.id)
+            terminal.managers.book.forget(following.job.id)
             raise ProblemError(*refused)
         return following.tell_detached() if detach else following.conclude(card)
 
@@ -134,8 +134,8 @@ def with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Pla
     """The place without its held allocation if that is over: its scheduler is asked, the book may be old."""
     if not place.job:
         return place
-    terminal.desks.ask_now((place.job,), ASK_S)
-    news = terminal.desks.book.news(place.job)
+    terminal.managers.ask_now((place.job,), ASK_S)
+    news = terminal.managers.book.news(place.job)
     if not news.over:
         return place
     say = terminal.shell.note if as_json else terminal.shell.say
@@ -154,7 +154,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
     """
     run = folder.name
     raise_all(_not_resumable(terminal, folder, options))
-    order = terminal.desks.book.order(terminal.desks.book.job_of(run))
+    order = terminal.managers.book.order(terminal.managers.book.job_of(run))
     changes, given = _spread_changes(folder, options, known), given_allocation(options)
     given = {name: value for name, value in given.items() if name not in changes}
     allocation = build_allocation(order.allocation, given) if given else None
@@ -181,7 +181,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
             following.to_the_end(card, f"{run_title(spec, card)}, on {following.job.title}")
         refused = following.refused()
         if refused is not None:
-            terminal.desks.book.forget(following.job.id)
+            terminal.managers.book.forget(following.job.id)
             raise ProblemError(*refused)
         return following.tell_detached() if options.detach else following.conclude(card)
 
@@ -204,7 +204,7 @@ def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue)
 def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Namespace) -> list[Problem]:
     """Why the run in the mirror ``folder`` cannot go on, as far as this computer knows."""
     places, run = terminal.shell.places, folder.name
-    record, book = run_record(places), terminal.desks.book
+    record, book = run_record(places), terminal.managers.book
     name = f"Run {record.numbers[run]}" if run in record.numbers else f"The run {run[:8]}"
     if not book.job_of(run):
         where = record.where.get(run, "another computer")
@@ -305,16 +305,16 @@ class FollowedSiteRun:
         try:
             while not self._complete():
                 self._turn()
-                if display is not None and (self._terminal.curtain.asked > asked or self._versions):
+                if display is not None and (self._terminal.lock.asked > asked or self._versions):
                     display.close()
                     display = None  # what is said or asked is below the picture: begin a new one below that
                 self._tell_versions()
                 if self.model.history.fold.attempt <= behind:
                     self._tell_wait()
                     continue
-                with self._terminal.curtain.drawing() as free:
+                with self._terminal.lock.drawing() as free:
                     if free:
-                        asked = self._terminal.curtain.asked
+                        asked = self._terminal.lock.asked
                         display = display or self._display(card, heading, behind)
                         last = self._complete()
                         still = None if last else self._watched.look(self.model, self.job, time.time())
@@ -396,7 +396,7 @@ class FollowedSiteRun:
             text = f"Waiting: {queue_place(self.model.queue)} of {job.news.nodes or job.title}."
         if not text or text == self._told or job.news.refused:  # a refusal is the last word of the command
             return
-        with self._terminal.curtain.drawing() as free:
+        with self._terminal.lock.drawing() as free:
             if free:
                 self._told = text
                 self._say(text)
@@ -404,7 +404,7 @@ class FollowedSiteRun:
     def _tell_versions(self) -> None:
         """That the agent is of another version, at once: it explains what comes."""
         if self._versions:
-            with self._terminal.curtain.drawing() as free:
+            with self._terminal.lock.drawing() as free:
                 if free:
                     for found in self._versions:
                         self._terminal.shell.tell(found)

@@ -51,12 +51,12 @@ class SiteStudy:
 
         Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
         """
-        book = self._terminal.desks.book
+        book = self._terminal.managers.book
         sent = self._sent()
         late = [run for run in sent if self._is_late(run)]
         jobs = {book.job_of(run) for run in sent if run in late or not book.news(book.job_of(run)).over}
         jobs |= {self._place.job} - {""}
-        self._terminal.desks.ask_now(sorted(jobs), ASK_S)
+        self._terminal.managers.ask_now(sorted(jobs), ASK_S)
         with open_session(self._terminal, known, jobs) as session, stop_requests() as stops:
             late = [run for run in sent if self._is_late(run)]
             if not all(self._followed(session, run, stops).until_settled() for run in late):
@@ -70,7 +70,7 @@ class SiteStudy:
 
     def _sent(self) -> list[str]:
         """The study's runs that this computer has sent to the site, in the order in which they were sent."""
-        book, numbers = self._terminal.desks.book, self._record.numbers
+        book, numbers = self._terminal.managers.book, self._record.numbers
         jobs = (job for job in book.jobs() if book.order(job).site == self._place.site)
         runs = dict.fromkeys(run for job in jobs for run in book.runs(job))
         mine = (run for run in runs if run not in self._record.forgotten)
@@ -79,8 +79,8 @@ class SiteStudy:
 
     def _is_late(self, run: str) -> bool:
         """Whether its job is over, and what that left is not all here."""
-        job = self._terminal.desks.book.job_of(run)
-        return self._terminal.desks.book.news(job).over and self._record.settled.get(run) != job
+        job = self._terminal.managers.book.job_of(run)
+        return self._terminal.managers.book.news(job).over and self._record.settled.get(run) != job
 
     def _plan(self, sent: Sequence[str]) -> list[PlannedRun]:
         """For each run of the study one that was sent, rather a finished one; one that ended otherwise is none."""
@@ -97,7 +97,7 @@ class SiteStudy:
 
     def _use_of(self, run: str) -> list[tuple[StudyRun, bool]]:
         """The run as it was sent, and whether it is finished; nothing where it can be no more."""
-        folder, book = self._mirrors / run, self._terminal.desks.book
+        folder, book = self._mirrors / run, self._terminal.managers.book
         finished = is_finished(folder, self._study.timed)
         begun = read_run(folder).fold.done
         if not finished and (begun or book.news(book.job_of(run)).over):
@@ -110,7 +110,7 @@ class SiteStudy:
         """The plan with every run sent; those that were not go in one job."""
         going = [one.there for one in plan if one.there and not one.finished]
         if going:
-            job = session.jobs[self._terminal.desks.book.job_of(going[0])]
+            job = session.jobs[self._terminal.managers.book.job_of(going[0])]
             self._say(
                 f"{_runs(len(going), 'is', 'are')} on {job.title} already, in job j{job.number}: {self._study.study}."
             )
@@ -118,7 +118,7 @@ class SiteStudy:
         if not missing:
             return list(plan)
         names = session.start_runs(missing, self._place)
-        job = session.jobs[self._terminal.desks.book.job_of(names[0])]
+        job = session.jobs[self._terminal.managers.book.job_of(names[0])]
         self._say(f"{_runs(len(names), 'goes', 'go')} to {job.title} as job j{job.number}: {self._study.study}.")
         fresh = iter(names)
         return [one if one.there else one._replace(there=next(fresh)) for one in plan]
@@ -140,7 +140,7 @@ class SiteStudy:
         job = following.job
         for run in job.runs:
             session.forget(run)
-        self._terminal.desks.book.forget(job.id)
+        self._terminal.managers.book.forget(job.id)
         raise ProblemError(*refused)
 
     # --- Following ----------------------------------------------------------------------------------------------------

@@ -29,23 +29,23 @@ def site(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew site add|list|show|edit|set|doctor|modules|remove``: returns the exit status."""
     options = _parser().parse_args(list(argv))
     store = site_store(shell.places)
-    if options.deed == "add":
+    if options.action == "add":
         return _add(shell, store, options)
-    if options.deed == "show":
+    if options.action == "show":
         return site_show(shell, store, options)
-    if options.deed == "edit":
+    if options.action == "edit":
         return edit(shell, store, options)
-    if options.deed == "set":
+    if options.action == "set":
         return set_fields(shell, store, options)
-    if options.deed == "remove":
+    if options.action == "remove":
         return _remove(shell, store, options)
-    if options.deed in ("doctor", "modules"):
+    if options.action in ("doctor", "modules"):
         from clew_gui.commands.sites import (
-            doctor as site_doctor,  # SSH takes a moment to import; the other deeds need none
+            doctor as site_doctor,  # SSH takes a moment to import; the other actions need none
         )
 
         found = store.load(options.name)
-        if options.deed == "modules":
+        if options.action == "modules":
             return site_doctor.modules(shell, options.name, found, options.pattern, options.json)
         return site_doctor.doctor(shell, options.name, found, options.job, options.json)
     return _list(shell, store, options.json)
@@ -54,18 +54,18 @@ def site(shell: CommandContext, argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("clew site", "The machines that runs can go to.")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
-    deeds = parser.add_subparsers(dest="deed", metavar="add|list|show|edit|set|doctor|modules|remove")
-    _add_parser(deeds)
-    _json(deeds.add_parser("list", help="all sites, and the hosts of ~/.ssh/config", description="All sites."))
-    show = deeds.add_parser("show", help="one site, as in its file", description="One site.")
+    actions = parser.add_subparsers(dest="action", metavar="add|list|show|edit|set|doctor|modules|remove")
+    _add_parser(actions)
+    _json(actions.add_parser("list", help="all sites, and the hosts of ~/.ssh/config", description="All sites."))
+    show = actions.add_parser("show", help="one site, as in its file", description="One site.")
     show.add_argument("name", metavar="NAME")
     show.add_argument("--script", action="store_true", help="print the job script that it leads to, as an example")
     show.add_argument("--consent", action="store_true", help="you have read the shell commands that the site contains")
     add_allocation_flags(show, "for --script, instead of the site's own")
     _json(show)
-    _changing_parsers(deeds)
-    _examining_parsers(deeds)
-    remove = deeds.add_parser(
+    _changing_parsers(actions)
+    _examining_parsers(actions)
+    remove = actions.add_parser(
         "remove", help="forget a site", description="Forget a site. Nothing on the site itself changes."
     )
     remove.add_argument("name", metavar="NAME")
@@ -73,13 +73,13 @@ def _parser() -> Parser:
     return parser
 
 
-def _changing_parsers(deeds: argparse._SubParsersAction[Parser]) -> None:
+def _changing_parsers(actions: argparse._SubParsersAction[Parser]) -> None:
     """What changes a site that there is."""
     about = """Open a site's file in your editor ($VISUAL or $EDITOR). It is checked when you close the editor."""
-    change = deeds.add_parser("edit", help="change a site's file in your editor", description=about)
+    change = actions.add_parser("edit", help="change a site's file in your editor", description=about)
     about = """Set fields of a site: modules=python,cuda/11.8 time=02:00:00. A field without a value, as in user=, is
 cleared. A list has commas; where an entry can have commas itself, give the field once for each entry."""
-    fields = deeds.add_parser("set", help="set fields of a site", description=about, epilog=about_fields())
+    fields = actions.add_parser("set", help="set fields of a site", description=about, epilog=about_fields())
     for parser in (change, fields):
         parser.add_argument("name", metavar="NAME")
         parser.add_argument(
@@ -89,15 +89,19 @@ cleared. A list has commas; where an entry can have commas itself, give the fiel
     fields.add_argument("fields", metavar="FIELD=VALUE", nargs="+")
 
 
-def _examining_parsers(deeds: argparse._SubParsersAction[Parser]) -> None:
+def _examining_parsers(actions: argparse._SubParsersAction[Parser]) -> None:
     """What logs in to the site and looks at it."""
     about = """Log in, check every hop and everything that runs need there, and say how to fix what is wrong.
 The exit status is 1 when something keeps runs from working."""
-    doctor = deeds.add_parser("doctor", help="check every hop and need, and say how to fix problems", description=about)
+    doctor = actions.add_parser(
+        "doctor", help="check every hop and need, and say how to fix problems", description=about
+    )
     doctor.add_argument("name", metavar="NAME")
     doctor.add_argument("--job", action="store_true", help="send a tiny job as well, which reports what a node has")
     _json(doctor)
-    modules = deeds.add_parser("modules", help="list the modules there", description="The site's environment modules.")
+    modules = actions.add_parser(
+        "modules", help="list the modules there", description="The site's environment modules."
+    )
     modules.add_argument("name", metavar="NAME")
     modules.add_argument(
         "pattern", metavar="PATTERN", nargs="?", default="", help="a part of the name; * and ? as usual"
@@ -109,11 +113,11 @@ def _json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one line of JSON")
 
 
-def _add_parser(deeds: argparse._SubParsersAction[Parser]) -> None:
+def _add_parser(actions: argparse._SubParsersAction[Parser]) -> None:
     about = """Make a site: from a preset, from a file, from an entry of ~/.ssh/config with this name, or from nothing.
 Options override these values. Without a preset, a file or --scheduler, Clew logs in once and finds out
 which scheduler the site has."""
-    add = deeds.add_parser("add", help="make a site", description=about)
+    add = actions.add_parser("add", help="make a site", description=about)
     add.add_argument("name", metavar="NAME", help="small letters, digits, - and _")
     add.add_argument("--preset", metavar="P", help=f"begin with one of: {about_presets()}")
     add.add_argument("--title", metavar="TEXT", help="what lists and messages call it; the name if you give none")
