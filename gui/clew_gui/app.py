@@ -21,7 +21,7 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
-from clew_gui.views.actions.controller import SECOND_TICKS, WindowController
+from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
 from clew_gui.views.actions.scope import FIRST_EXERCISE
 from clew_gui.views.presentation.interfaces import SessionLike
@@ -91,10 +91,9 @@ class Program(QObject):
         self._unpainted.timeout.connect(self._load)
         self.settled.connect(Collector(self).begin)
         self._closed = False
-        self._ticks = 0
         self._seen = self.state
         """How the window was a second ago."""
-        self.desk.ticked.connect(self._ticked)
+        self.desk.second.connect(self._keep_what_rests)
         self.window.may_close = self.may_close
 
     def _recall(self) -> None:
@@ -232,10 +231,9 @@ class Program(QObject):
         if self.session is not None:
             self.session.close()
 
-    def _ticked(self) -> None:
+    def _keep_what_rests(self) -> None:
         """Once a second: what changed, and rests now, is kept. A window that is killed loses nothing of the sitting."""
-        self._ticks += 1
-        if self._ticks % SECOND_TICKS or self._closed:
+        if self._closed:
             return
         now, before = self._left(), self._seen
         self._seen = now

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QObject
 
-from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_told
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
@@ -32,19 +32,13 @@ class ClusterActions(QObject):
         super().__init__(window)
         self._window, self._desk = window, desk
         self._view: ClusterView | None = None
-        self._ticks = 0
         self._seen: tuple[str, Span | None] = ("", None)
         self._shown: object = None
         self.scene: ClusterScene | None = None
         window.head.tab_chosen.connect(lambda _tab: self.tell())
         desk.curves_changed.connect(self.tell)
-        desk.ticked.connect(self._ticked)
+        desk.ticked_slowly.connect(self.tell)
         window.offer_cluster(False)
-
-    def _ticked(self) -> None:
-        self._ticks += 1
-        if self._ticks % SLOW_TICKS == 0:
-            self.tell()
 
     @property
     def view(self) -> ClusterView:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_told
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
@@ -36,7 +36,6 @@ class CompareActions(QObject):
         self._cache: CurveCache | None = None
         self._before = CompareState()
         self._shown: object = None
-        self._ticks = 0
         self.scene: CompareScene | None = None
         self._due = QTimer(self)
         self._due.setSingleShot(True)
@@ -45,17 +44,12 @@ class CompareActions(QObject):
         window.head.tab_chosen.connect(lambda _tab: self.tell())
         for changed in (desk.curves_changed, desk.filtered):
             changed.connect(self._tell_soon)
-        desk.ticked.connect(self._ticked)
+        desk.ticked_slowly.connect(self.tell)
 
     def _tell_soon(self) -> None:
         """In an event of its own: a click answers before a thousand runs are compared."""
         if self._window.pages.currentIndex() == COMPARE_TAB:
             self._due.start(0)
-
-    def _ticked(self) -> None:
-        self._ticks += 1
-        if self._ticks % SLOW_TICKS == 0:
-            self.tell()
 
     @property
     def view(self) -> CompareView:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from clew_gui.session.job_model import Place
 
 SECOND_TICKS = 32
-"""What counts down follows about once a second."""
+"""About once a second."""
 SLOW_TICKS = 8
-"""The table, the card and the log follow every so many ticks, about four times a second; curves every tick."""
+"""Curves follow every tick; the table, the card and the log every so many, about four times a second."""
 _READING = "exercise.reading"
 """The problem of a card whose file the agent is reading."""
 _NOTHING_YET = "Clew is still starting; this takes a second or two"
@@ -47,6 +47,10 @@ class WindowController(QObject):
     """Other runs are listed."""
     ticked = Signal()
     """The session was asked; about 30 times a second."""
+    ticked_slowly = Signal()
+    """About four times a second, for what a person reads."""
+    second = Signal()
+    """About once a second, for what counts down."""
 
     def __init__(self, window: MainWindow, catalogue: Catalogue, places: Places) -> None:
         super().__init__(window)
@@ -450,14 +454,20 @@ class WindowController(QObject):
     def _ticked(self) -> None:
         self.ticked.emit()
         self._ticks += 1
-        if self._ticks % SLOW_TICKS == 0 and self._dirty:
-            dirty, self._dirty = self._dirty, set()
-            if self._selected() in dirty:
-                self.tell.card()
-                self.tell.log()
-            self.tell.table_rows(dirty)
+        if self._ticks % SLOW_TICKS == 0:
+            self._show_changed()
+            self.ticked_slowly.emit()
         if self._ticks % SECOND_TICKS == 0:
             self._second()
+            self.second.emit()
+
+    def _show_changed(self) -> None:
+        dirty, self._dirty = self._dirty, set()
+        if self._selected() in dirty:
+            self.tell.card()
+            self.tell.log()
+        if dirty:
+            self.tell.table_rows(dirty)
 
     def _second(self) -> None:
         """What counts down: a job's time, the silence of a link."""

@@ -208,15 +208,9 @@ class LiveDialog(Dialog):
         self._fields: list[tuple[ParamSpec, Value, NumberEdit]] = []
         for spec, value in live:
             self._add_field(look, spec, value)
-        self.error = label("", "caption", "bad", wrap=True)
-        self.error.hide()
-        self.add(self.error)
-        cancel = Button(look, "Cancel")
-        cancel.clicked.connect(self.reject)
         self.apply = Button(look, "Change", "primarySmall")
-        self.apply.setDefault(True)
         self.apply.clicked.connect(self._apply)
-        self.finish(None, cancel, self.apply)
+        self.error = self.finish_checked(look, self.apply)
 
     def _add_field(self, look: Appearance, spec: ParamSpec, value: Value) -> None:
         edit = NumberEdit(spec)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject
 
-from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.race.race_bar import RaceEntry
@@ -24,13 +24,12 @@ class Races(QObject):
         super().__init__(window)
         self._window, self._desk = window, desk
         self._hidden: set[str] = set()
-        self._ticks = 0
         self._known: dict[str, tuple[object, object]] = {}
         window.next_run.race_asked.connect(self.ask)
         window.run_view.race.chosen.connect(desk.select)
         window.run_view.race.closed.connect(self._hide)
         desk.curves_changed.connect(self.tell)
-        desk.ticked.connect(self._ticked)
+        desk.ticked_slowly.connect(self.tell)
 
     def ask(self) -> None:
         """Open the dialog for the open exercise's race."""
@@ -49,11 +48,6 @@ class Races(QObject):
         self.tell()
 
     # --- Places -------------------------------------------------------------------------------------------------------
-
-    def _ticked(self) -> None:
-        self._ticks += 1
-        if self._ticks % SLOW_TICKS == 0:
-            self.tell()
 
     def _hide(self) -> None:
         run = self._desk.scope.run()

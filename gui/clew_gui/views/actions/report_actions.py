@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from clew_gui.base.student import keep_student, student_name
-from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_told
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import REPORT_TAB, MainWindow
@@ -37,7 +37,6 @@ class ReportActions(QObject):
         super().__init__(window)
         self._window, self._desk, self._places = window, desk, places
         self._view: ReportView | None = None
-        self._ticks = 0
         self._offered: object = None
         self._wished: dict[str, set[str]] = {}
         self._work: BackgroundWork[Made] | None = None
@@ -46,12 +45,7 @@ class ReportActions(QObject):
         window.guide.answered.connect(self.answer)
         window.head.tab_chosen.connect(lambda _tab: self.tell())
         desk.curves_changed.connect(self.tell)
-        desk.ticked.connect(self._ticked)
-
-    def _ticked(self) -> None:
-        self._ticks += 1
-        if self._ticks % SLOW_TICKS == 0:
-            self.tell()
+        desk.ticked_slowly.connect(self.tell)
 
     @property
     def view(self) -> ReportView:

@@ -19,7 +19,7 @@ from clew_gui.sites.site import LOCAL, Site, is_local
 from clew_gui.sites.store import SiteStore
 from clew_gui.ssh.config import offered_hosts, user_config
 from clew_gui.ssh.prompts import AskOnce, Prompter
-from clew_gui.views.actions.controller import SECOND_TICKS, WindowController
+from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.node_actions import NodeActions
 from clew_gui.views.form.where_box import PlaceChoice
 from clew_gui.views.presentation.job_words import held_title
@@ -93,7 +93,6 @@ class SiteActions(QObject):
         self._prompter, self._store, self._desks = prompter, store, desks
         self._examine, self._search = examine, search
         self._refused_keys: set[str] = set()
-        self._ticks = 0
         self.strip = SiteBar(window.look)
         self.strip.let_go_asked.connect(self.let_go)
         self.nodes = NodeActions(window, desk, places, self.strip, desks)
@@ -103,7 +102,7 @@ class SiteActions(QObject):
         where.script_asked.connect(self.show_script)
         window.run_view.card.here_asked.connect(self.try_here)
         desk.elsewhere_asked.connect(self.run)
-        desk.ticked.connect(self._ticked)
+        desk.second.connect(self.nodes.tick)
         if desk.bridge is not None:
             desk.bridge.jobs.connect(self._jobs_changed)
         deeds: dict[str, Callable[[], object]] = {
@@ -160,11 +159,6 @@ class SiteActions(QObject):
             found = session.jobs[job].news.problem if job in session.jobs else None
             if found is not None:
                 self.key_changed(found, job)
-
-    def _ticked(self) -> None:
-        self._ticks += 1
-        if self._ticks % SECOND_TICKS == 0:
-            self.nodes.tick()
 
     def close(self) -> None:
         """The window closes."""

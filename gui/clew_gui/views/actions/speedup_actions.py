@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 from PySide6.QtCore import QObject
 
-from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_told
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
@@ -42,18 +42,12 @@ class SpeedupActions(QObject):
         self._window, self._desk = window, desk
         self._view: SpeedupView | None = None
         self._wish: Kind | None = None
-        self._ticks = 0
         self._shown: object = None
         self.scene: SpeedupScene | None = None
         window.head.tab_chosen.connect(lambda _tab: self.tell())
         window.next_run.edited.connect(self._tell_button)
         desk.curves_changed.connect(self.tell)
-        desk.ticked.connect(self._ticked)
-
-    def _ticked(self) -> None:
-        self._ticks += 1
-        if self._ticks % SLOW_TICKS == 0:
-            self.tell()
+        desk.ticked_slowly.connect(self.tell)
 
     @property
     def view(self) -> SpeedupView:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import MainWindow
@@ -33,13 +33,12 @@ class SweepActions(QObject):
         self._hidden: set[str] = set()
         self._kept: dict[str, StudySpec] = {}
         self._shown: object = None
-        self._ticks = 0
         window.next_run.sweep_asked.connect(self.ask)
         window.next_run.predict_asked.connect(self.ask_prediction)
         window.next_run.range_asked.connect(self.ask_range)
         window.run_view.sweep_made.connect(self._join_bar)
         desk.curves_changed.connect(self.tell)
-        desk.ticked.connect(self._ticked)
+        desk.ticked_slowly.connect(self.tell)
 
     def _join_bar(self, bar: SweepBar) -> None:
         bar.paused.connect(self.pause)
@@ -108,11 +107,6 @@ class SweepActions(QObject):
         self._desk.start_where_chosen(specs, lambda place: self._desk.start_all(specs, place))
 
     # --- A sweep that was begun ---------------------------------------------------------------------------------------
-
-    def _ticked(self) -> None:
-        self._ticks += 1
-        if self._ticks % SLOW_TICKS == 0:
-            self.tell()
 
     def _hide(self) -> None:
         run = self._desk.scope.run()

@@ -42,15 +42,9 @@ class NoteDialog(Dialog):
             field.setAccessibleName(text)
             self.add(head)
             self.add(field)
-        self.error = label("", "caption", "bad", wrap=True)
-        self.error.hide()
-        self.add(self.error)
-        cancel = Button(look, "Cancel")
-        cancel.clicked.connect(self.reject)
         self.keep = Button(look, "Save", "primarySmall")
-        self.keep.setDefault(True)
         self.keep.clicked.connect(self._keep)
-        self.finish(None, cancel, self.keep)
+        self.error = self.finish_checked(look, self.keep)
         (self.name if one is not None else self.tags).setFocus()
 
     def _keep(self) -> None:

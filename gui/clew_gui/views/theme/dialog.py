@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QLabel, QLayout, QWidget
 
-from clew_gui.views.theme.parts import column, label, row
+from clew_gui.views.theme.parts import Appearance, Button, column, label, row
 
 WIDTH = 400
 
@@ -48,6 +48,18 @@ class Dialog(QDialog):
         """The row at the bottom; None for the stretch."""
         self._box.addSpacing(6)
         self._box.addLayout(row(*buttons, gap=8))
+
+    def finish_checked(self, look: Appearance, go: Button) -> QLabel:
+        """A line for what is wrong, and at the bottom *Cancel* and ``go``, which Enter presses. Returns the line, for
+        ``say_wrong``."""
+        wrong = label("", "caption", "bad", wrap=True)
+        wrong.hide()
+        self.add(wrong)
+        cancel = Button(look, "Cancel")
+        cancel.clicked.connect(self.reject)
+        go.setDefault(True)
+        self.finish(None, cancel, go)
+        return wrong
 
 
 def ask_place(parent: QWidget, title: str, name: str, kinds: str, chosen: Callable[[Path], None]) -> None:
