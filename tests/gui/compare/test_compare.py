@@ -68,7 +68,7 @@ def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program
     dialog.tags.setText("good, fast")
     dialog.keep.click()
     assert session.runs[runs[2]].note.tags == ("good", "fast")
-    assert program.window.run_view.card.title.text() == "Run 3, Warm start"
+    assert program.window.run_view.card.title.whole() == "Run 3, Warm start"
     for text, kept in (
         ("learning_rate < 0.2", [4, 3]),
         ("test_accuracy > 80% sgd", [2]),
