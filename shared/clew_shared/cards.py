@@ -67,7 +67,8 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A picture that a run takes while it trains. Exercises write one line for each: ``ImageGrid`` and so on, below.
 
     ``form`` says how it is drawn and what its function returns (``Model.pictures`` in the agent). ``columns`` are the
-    images in a row (0: as many as fit). ``labels`` name classes, rows and columns, or bars. ``answers``: each image
+    images in a row (0: as many as fit). ``labels`` name classes, rows and columns, or bars; without them a gallery, a
+    scatter plot and a confusion matrix take the names that the data set has for its classes. ``answers``: each image
     comes with its class and the model's answer. ``threshold``: values above it are judged to be of class 1; it can be
     moved in the window.
     """

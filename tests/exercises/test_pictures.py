@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -194,6 +195,51 @@ def test_what_does_not_fit_into_a_frame_is_left_out_and_said(small_digits: DataS
     found, *_ = taken(HistogramPlot("one", log_x=True), lambda: tf.constant(values), small_digits)
     assert isinstance(found, Histogram)
     assert np.frombuffer(found.counts, "<i8").sum() == 3, "only what is finite"
+
+
+NAMES = tuple(f"kind {number}" for number in range(10))
+
+
+def test_classes_have_the_names_of_the_data_set_unless_the_exercise_has_labels(small_digits: DataSet) -> None:
+    named = msgspec.structs.replace(small_digits, class_names=NAMES)
+    gallery, scatter, confusion = (
+        (Gallery("one"), lambda: (tf.zeros([2, 4, 4]), tf.constant([1, 9]), tf.constant([1, 3]))),
+        (Scatter("one"), lambda: (tf.zeros([2, 2]), tf.constant([1, 9]))),
+        (ConfusionMatrix("one"), lambda: tf.zeros([10, 10])),
+    )
+    for data, expected in ((named, NAMES), (small_digits, ())):
+        for spec, function in (gallery, scatter):
+            (found,) = taken(spec, function, data)
+            assert isinstance(found, Image | Matrix)
+            assert found.class_labels == expected
+        (table,) = taken(*confusion, data)
+        assert isinstance(table, Matrix)
+        assert table.row_labels == table.column_labels == expected
+    own, other, bars = (
+        taken(spec, function, named)[0]
+        for spec, function in (
+            (Scatter("one", labels=("a", "b")), scatter[1]),
+            (ConfusionMatrix("one"), lambda: tf.zeros([3, 4])),
+            (Bars("one"), lambda: tf.zeros([10])),
+        )
+    )
+    assert isinstance(own, Matrix)
+    assert own.class_labels == ("a", "b")
+    assert isinstance(other, Matrix)
+    assert (other.row_labels, other.column_labels) == ((), ()), "it is no table of classes"
+    assert isinstance(bars, Matrix)
+    assert bars.column_labels == (), "bars need not be classes"
+
+
+def test_very_many_names_are_numbers_so_that_a_frame_holds_them(small_digits: DataSet) -> None:
+    kept = []
+    for count in (400, 600):
+        data = msgspec.structs.replace(small_digits, class_names=("ü" * 60,) * count)
+        found, *_ = taken(Gallery("one"), lambda: (tf.zeros([2000, 28, 28]), tf.zeros(2000), tf.zeros(2000)), data)
+        assert isinstance(found, Image)
+        assert len(encode_frame(found)) < MAX_FRAME
+        kept.append(len(found.class_labels))
+    assert kept == [400, 0]
 
 
 # When

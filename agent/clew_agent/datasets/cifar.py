@@ -21,6 +21,8 @@ from clew_shared.base.data_files import CIFAR_BATCHES, data_set_of
 from clew_shared.base.problem import problem
 
 SIDE, CHANNELS, CLASSES = 32, 3, 10
+CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+"""As in the archive's ``batches.meta``."""
 _IMAGE = CHANNELS * SIDE * SIDE
 _ARCHIVES = (".tar.gz", ".tgz", ".tar")
 _BATCH_BYTES = 64 << 20
@@ -51,6 +53,7 @@ def read(path: Path) -> DataSet:
         test=Split(pixels(test[0]), test[1]),
         image_shape=(SIDE, SIDE, CHANNELS),
         classes=CLASSES,
+        class_names=CLASS_NAMES,
     )
 
 

@@ -33,6 +33,7 @@ class DataSet(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     ``source`` says where it came from, ``sha256`` is that file's SHA-256 (of several files: the SHA-256 of what
     ``sha256sum`` prints for them in the order of their names). ``image_shape`` is (height, width, channels) of a row.
+    ``class_names`` are words for people, one for each class; none where numbers are the names, as with digits.
     """
 
     name: str
@@ -43,6 +44,7 @@ class DataSet(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     test: Split
     image_shape: tuple[int, int, int]
     classes: int
+    class_names: tuple[str, ...] = ()
 
 
 def pixels(images: npt.NDArray[np.uint8]) -> Rows:

@@ -1,10 +1,10 @@
 """Images of one's own: a folder with a folder of PNG or JPEG files for each class.
 
-The classes are the folders in the order of their names. Of six images of a class, in the order of their names, the
-first four train, the fifth validates and the sixth tests; the classes take turns, so that file order shows all of them.
-Images that all have one size, of at most 32×32 pixels, stay as they are. Otherwise each is cut to the square in its
-middle and resized to 32×32 pixels, the size of CIFAR-10. When all are grey the set is grey, else in colour. Several
-threads decode at once: Pillow lets the others work meanwhile.
+The classes are the folders in the order of their names, and are called like them. Of six images of a class, in the
+order of their names, the first four train, the fifth validates and the sixth tests; the classes take turns, so that
+file order shows all of them. Images that all have one size, of at most 32×32 pixels, stay as they are. Otherwise each
+is cut to the square in its middle and resized to 32×32 pixels, the size of CIFAR-10. When all are grey the set is grey,
+else in colour. Several threads decode at once: Pillow lets the others work meanwhile.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ FEWEST = 6
 _MOST_PIXELS = 50_000_000
 """Of one image; a camera's have half as many."""
 _FILE_BYTES = 64 << 20
+_NAME_LENGTH = 60
+"""Characters of a class's name that are kept: the names of all classes go into each picture of them."""
 _GREY = ("1", "L", "LA")
 _DAMAGED = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 """What Pillow raises for a file that it cannot read."""
@@ -53,7 +55,7 @@ class _Form(NamedTuple):
 
 def read(folder: Path) -> DataSet:
     """The data set in ``folder``. Raises ``ProblemError`` that names the file or folder and what was found."""
-    files, labels, places = _files(folder)
+    files, labels, places, names = _files(folder)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         form = _form(list(threads.map(_header, files)))
         needed = len(files) * form.width * form.height * form.channels * 4
@@ -66,17 +68,19 @@ def read(folder: Path) -> DataSet:
     return DataSet(
         name=folder.name,
         source=f"{folder} ({len(files):,} images)",
-        sha256=hashlib.sha256("".join(listing).encode()).hexdigest(),
+        sha256=hashlib.sha256("".join(listing).encode(errors="surrogateescape")).hexdigest(),
         train=train,
         validation=validation,
         test=test,
         image_shape=(form.height, form.width, form.channels),
-        classes=int(labels.max()) + 1,
+        classes=len(names),
+        class_names=names,
     )
 
 
-def _files(folder: Path) -> tuple[list[Path], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """The images, the class of each and its place in that: the first of every class, then the second, and so on."""
+def _files(folder: Path) -> tuple[list[Path], npt.NDArray[np.int32], npt.NDArray[np.int32], tuple[str, ...]]:
+    """The images, the class of each and its place in that: the first of every class, then the second, and so on. And
+    the names of the classes."""
     try:
         classes = [sorted(images_in(one)) for one in image_classes(folder)]
     except OSError as error:
@@ -89,7 +93,13 @@ def _files(folder: Path) -> tuple[list[Path], npt.NDArray[np.int32], npt.NDArray
         raise junk(few[0].parent, f"a class needs {FEWEST} images or more, and it has {len(few)}")
     places = sorted((place, label) for label, files in enumerate(classes) for place in range(len(files)))
     numbers = np.array(places, np.int32)
-    return [classes[label][place] for place, label in places], numbers[:, 1], numbers[:, 0]
+    files = [classes[label][place] for place, label in places]
+    return files, numbers[:, 1], numbers[:, 0], tuple(_class_name(one[0].parent) for one in classes)
+
+
+def _class_name(folder: Path) -> str:
+    """A folder's name, with a mark for each character that cannot be shown: a name on a disk may be any bytes."""
+    return "".join(one if one.isprintable() else "\ufffd" for one in folder.name)[:_NAME_LENGTH]
 
 
 def _form(headers: list[_Header]) -> _Form:

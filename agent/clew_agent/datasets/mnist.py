@@ -22,6 +22,19 @@ from clew_shared.base.problem import problem
 
 SIDE = 28
 CLASSES = 10
+FASHION_NAMES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
+"""As in Fashion-MNIST's paper, table 2."""
 _NPZ_NAMES = ("x_train", "y_train", "x_test", "y_test")
 _IMAGE_BYTES = 256 * 1024 * 1024
 """Bound for the formats that hold bytes; the full set has 55 MB."""
@@ -130,8 +143,9 @@ def _complainer(path: Path) -> Callable[[str], Exception]:
 
 def _data_set(paths: tuple[Path, ...], train: Split, validation: Split, test: Split) -> DataSet:
     source = str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} (four IDX files)"
+    fashion = data_set_of(str(paths[0])) == "fashion-mnist"
     return DataSet(
-        name="fashion-mnist" if data_set_of(str(paths[0])) == "fashion-mnist" else "mnist",
+        name="fashion-mnist" if fashion else "mnist",
         source=source,
         sha256=digest(paths),
         train=train,
@@ -139,6 +153,7 @@ def _data_set(paths: tuple[Path, ...], train: Split, validation: Split, test: Sp
         test=test,
         image_shape=(SIDE, SIDE, 1),
         classes=CLASSES,
+        class_names=FASHION_NAMES if fashion else (),
     )
 
 

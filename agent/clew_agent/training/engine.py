@@ -110,6 +110,7 @@ class Engine:
             epoch=steps_per_epoch(self.samples_per_epoch, self.samples_per_step),
             steps=self.steps,
             evaluates=bool(self._evaluators),
+            class_names=data.class_names if data is not None else (),
         )
         self._stopping = EarlyStopping(self.plan.patience, self.model.watch)
         self._block_steps = block_steps or self._sizer.next

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
@@ -31,6 +32,8 @@ MOST_BYTES: Final = 16 << 20
 """All pictures of an attempt, spread evenly over its steps: a window keeps them in memory."""
 FRAME_BYTES: Final = 900_000
 """One picture, below the 1 MiB that a frame may have."""
+_NAMES_BYTES: Final = 50_000
+"""Class names in one picture; with more, classes are numbers."""
 BINS: Final = (10, 64)
 """At least and at most so many bins: few values in many bins are a comb."""
 
@@ -111,7 +114,7 @@ class Pictures:
     """All pictures of a run. Raises ``ProblemError`` for a function whose picture the exercise does not declare.
 
     ``evaluation`` and ``epoch`` are the steps between two, ``steps`` those of the whole run; ``evaluates``: blocks end
-    at evaluations anyway.
+    at evaluations anyway. ``class_names`` are those of the data set.
     """
 
     def __init__(
@@ -123,13 +126,14 @@ class Pictures:
         epoch: int,
         steps: int,
         evaluates: bool,
+        class_names: tuple[str, ...] = (),
     ) -> None:
         unknown = sorted(functions.keys() - {spec.id for spec in specs})
         if specs and unknown:  # an exercise without any may train another one's network, which brings its pictures
             text = f"Model.pictures has {unknown[0]!r}, which the exercise does not declare."
             raise problem("exercise.picture", text, "Add it to the exercise's pictures, or correct its id.")
         self._all = [
-            (Picture(spec, functions[spec.id]), _rhythm(spec, evaluation, epoch, evaluates))
+            (Picture(_named(spec, class_names), functions[spec.id]), _rhythm(spec, evaluation, epoch, evaluates))
             for spec in specs
             if spec.id in functions
         ]
@@ -276,6 +280,7 @@ def _images(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image
         columns=spec.columns,
         classes=classes,
         answers=answers,
+        class_labels=spec.labels if answers else (),
     )
     return figure, f"Only {fit:,} of the {count:,} images of “{spec.title}” are kept." if fit < count else ""
 
@@ -287,7 +292,8 @@ def _scatter(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matr
         raise problem("exercise.picture", text, "Return points [n, 2].")
     table = np.column_stack([points.astype(np.float64), classes.astype(np.float64)])
     kept, left_out = _thinned(spec, table, 24)
-    return _matrix_event(spec, step, kept, columns=("x", "y", "class")), left_out
+    event = _matrix_event(spec, step, kept, columns=("x", "y", "class"))
+    return msgspec.structs.replace(event, class_labels=spec.labels), left_out
 
 
 def _histogram(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Histogram, str]:
@@ -333,8 +339,16 @@ def _bars(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix,
     return _matrix_event(spec, step, parts[0][np.newaxis, :].astype(np.float64), (), _labels(spec, len(parts[0]))), ""
 
 
+def _named(spec: PictureSpec, names: tuple[str, ...]) -> PictureSpec:
+    """The picture with the data set's class names, where it shows classes and the exercise has no labels of its own."""
+    shows = spec.answers or spec.form in ("scatter", "matrix")
+    if spec.labels or not shows or sum(len(name.encode()) for name in names) > _NAMES_BYTES:
+        return spec
+    return msgspec.structs.replace(spec, labels=names)
+
+
 def _labels(spec: PictureSpec, count: int) -> tuple[str, ...]:
-    """The exercise's, as far as they are as many."""
+    """The exercise's or the data set's, as far as they are as many."""
     return spec.labels if len(spec.labels) == count else ()
 
 

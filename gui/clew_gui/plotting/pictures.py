@@ -201,10 +201,9 @@ def picture_rows(run: str, taken: TakenPicture) -> Iterator[list[tuple[str, ...]
 def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]:
     match figure:
         case Image():
-            answers = integers(figure.answers) if figure.answers else ()
-            classes = integers(figure.classes) if figure.answers else ()
+            judged = answered(spec, figure)
             for k, image in enumerate(pixels(figure)):
-                name = f" {classes[k]} answered {answers[k]}" if len(answers) and len(classes) else ""
+                name = " {} answered {}".format(*judged[k]) if judged else ""
                 yield [
                     (k, colour + name, x, y, int(image[y, x, c]))
                     for c, colour in enumerate(_COLOURS[figure.channels])
@@ -215,7 +214,7 @@ def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]
             values, classes = scores(figure)
             named = bool(figure.classes)
             yield [
-                (k, class_name(spec, int(one)) if named else "", "", "", repr(float(value)))
+                (k, class_name(spec.labels, int(one)) if named else "", "", "", repr(float(value)))
                 for k, (value, one) in enumerate(zip(values, classes, strict=True))
             ]
         case Histogram():
@@ -226,8 +225,9 @@ def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]
             ]
         case Matrix() if spec.form == "scatter":
             places, classes = points(figure)
+            labels = class_labels(spec, figure)
             yield [
-                (k, class_name(spec, int(one)), repr(float(x)), repr(float(y)), "")
+                (k, class_name(labels, int(one)), repr(float(x)), repr(float(y)), "")
                 for k, ((x, y), one) in enumerate(zip(places, classes, strict=True))
             ]
         case Matrix():
@@ -245,11 +245,25 @@ def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]
 
 def table_names(spec: PictureSpec, matrix: Matrix) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of the columns and of the rows: those that were recorded, else the card's, else numbers."""
-    across = matrix.column_labels or tuple(class_name(spec, k) for k in range(matrix.columns))
-    down = matrix.row_labels or tuple(class_name(spec, k) for k in range(matrix.rows))
+    across = matrix.column_labels or tuple(class_name(spec.labels, k) for k in range(matrix.columns))
+    down = matrix.row_labels or tuple(class_name(spec.labels, k) for k in range(matrix.rows))
     return across, down
 
 
-def class_name(spec: PictureSpec, number: int) -> str:
+def answered(spec: PictureSpec, image: Image) -> list[tuple[str, str]]:
+    """The names of the class and of the answer of each image of a gallery; none of other images."""
+    if not (image.classes and image.answers):
+        return []
+    labels = class_labels(spec, image)
+    columns = ([class_name(labels, one) for one in integers(data).tolist()] for data in (image.classes, image.answers))
+    return list(zip(*columns, strict=True))
+
+
+def class_labels(spec: PictureSpec, figure: Image | Matrix) -> tuple[str, ...]:
+    """The names of the classes in a gallery or a scatter plot: those that were recorded, else the card's."""
+    return figure.class_labels or spec.labels
+
+
+def class_name(labels: Sequence[str], number: int) -> str:
     """The label of a class, or its number."""
-    return spec.labels[number] if 0 <= number < len(spec.labels) else str(number)
+    return labels[number] if 0 <= number < len(labels) else str(number)

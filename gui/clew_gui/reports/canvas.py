@@ -183,6 +183,12 @@ def draw_text(x: float, y: float, words: str, anchor: str, colour: str = FAINT) 
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
 
 
+def fitted(words: str, width: float) -> str:
+    """As much of the words as has room in so many pixels."""
+    most = max(1, int(width / LETTER))
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
 def curve_style(number: int) -> tuple[str, str]:
     """Colour and dashes of a curve."""
     return COLOURS[number % len(COLOURS)], _DASHES[number // len(COLOURS) % len(_DASHES)]

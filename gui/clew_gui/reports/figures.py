@@ -11,7 +11,7 @@ import numpy as np
 
 from clew_gui.plotting.measured import MeasuredPlot, axis_ticks, measured_plots, span_of
 from clew_gui.plotting.numbers import Format
-from clew_gui.plotting.pictures import distribution, pixels, points, table
+from clew_gui.plotting.pictures import class_labels, class_name, distribution, pixels, points, table, table_names
 from clew_gui.plotting.series import XUnit
 from clew_gui.plotting.ticks import Span, linear_ticks, log_ticks, settled_span, x_ticks
 from clew_gui.reports.canvas import (
@@ -25,6 +25,7 @@ from clew_gui.reports.canvas import (
     Floats,
     ReportFigure,
     draw_text,
+    fitted,
     whole_svg,
 )
 from clew_gui.reports.facts import goals_for
@@ -190,7 +191,7 @@ def _picture(spec: PictureSpec, run: LabelledRun, alone: str) -> ReportFigure | 
         case Histogram():
             svg, height = _histogram(last, spec)
         case Matrix() if spec.form == "scatter":
-            svg, height = _scatter(last, spec.title)
+            svg, height = _scatter(last, spec)
         case Matrix() if spec.form == "bars":
             svg, height = _bars(last, spec)
         case _:
@@ -222,7 +223,7 @@ def _histogram(histogram: Histogram, spec: PictureSpec) -> tuple[str, int]:
     return axes.svg(spec.title, names)
 
 
-def _scatter(matrix: Matrix, title: str) -> tuple[str, int]:
+def _scatter(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
     places, classes = points(matrix)
     x, y = (span_of([places[:, axis]], log=False).padded(0.04) for axis in (0, 1))
     axes = Axes(x, y, 420)
@@ -230,7 +231,9 @@ def _scatter(matrix: Matrix, title: str) -> tuple[str, int]:
     across, down = axes.across(places[:, 0]), axes.down(places[:, 1])
     for a, b, one in zip(across.tolist(), down.tolist(), classes.tolist(), strict=True):
         axes.parts.append(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2" fill="{COLOURS[one % len(COLOURS)]}"/>')
-    return axes.svg(title)
+    labels = class_labels(spec, matrix)
+    known = [(class_name(labels, one), COLOURS[one % len(COLOURS)], "") for one in np.unique(classes).tolist()]
+    return axes.svg_with(spec.title, known)
 
 
 def _bars(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
@@ -255,13 +258,10 @@ def _matrix(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
     values = table(matrix)
     side = min(44.0, (WIDTH - 110) / max(matrix.columns, 1))
     height, most = round(side * matrix.rows) + 56, float(np.nanmax(np.abs(values), initial=1e-300))
-    rows, columns = (
-        [*(found or spec.labels), *map(str, range(count))][:count]
-        for found, count in ((matrix.row_labels, matrix.rows), (matrix.column_labels, matrix.columns))
-    )
-    parts = [draw_text(90 + (n + 0.5) * side, 20, name, "middle") for n, name in enumerate(columns)]
+    columns, rows = table_names(spec, matrix)
+    parts = [draw_text(90 + (n + 0.5) * side, 20, fitted(name, side), "middle") for n, name in enumerate(columns)]
     for row, line in enumerate(values.tolist()):
-        parts.append(draw_text(82, 28 + (row + 0.62) * side, rows[row], "end"))
+        parts.append(draw_text(82, 28 + (row + 0.62) * side, fitted(rows[row], 80), "end"))
         for column, value in enumerate(line):
             x, y = 90 + column * side, 28 + row * side
             shade = abs(value) / most if math.isfinite(value) else 0.0

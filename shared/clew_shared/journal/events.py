@@ -150,7 +150,8 @@ class Series(Event, frozen=True, kw_only=True, tag="series"):
 
 class Image(Event, frozen=True, kw_only=True, tag="image"):
     """``count`` images of one size after ``step`` updates, one after the other: ``data`` is row-major uint8,
-    ``channels`` 1 or 3. A gallery has the class of each image and the model's answer (little-endian int32)."""
+    ``channels`` 1 or 3. A gallery has the class of each image and the model's answer (little-endian int32), and the
+    names of classes 0, 1 and so on where these have names."""
 
     name: str
     step: int
@@ -163,6 +164,7 @@ class Image(Event, frozen=True, kw_only=True, tag="image"):
     """Images in a row; 0: as many as fit."""
     classes: bytes = b""
     answers: bytes = b""
+    class_labels: tuple[str, ...] = ()
 
 
 class Histogram(Event, frozen=True, kw_only=True, tag="histogram"):
@@ -182,7 +184,7 @@ class Histogram(Event, frozen=True, kw_only=True, tag="histogram"):
 
 class Matrix(Event, frozen=True, kw_only=True, tag="matrix"):
     """A table of float64 values, row-major, little-endian: a confusion matrix; bars (one row); the points of a scatter
-    plot (columns ``x``, ``y`` and ``class``)."""
+    plot (columns ``x``, ``y`` and ``class``), with the names of classes 0, 1 and so on where these have names."""
 
     name: str
     step: int
@@ -191,6 +193,7 @@ class Matrix(Event, frozen=True, kw_only=True, tag="matrix"):
     data: bytes
     row_labels: tuple[str, ...] = ()
     column_labels: tuple[str, ...] = ()
+    class_labels: tuple[str, ...] = ()
 
 
 class Updates(Event, frozen=True, kw_only=True, tag="updates"):

@@ -16,10 +16,11 @@ from pytestqt.qtbot import QtBot
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from clew_gui.plotting.pictures import HEADER, Judgement, judge, tile_columns
+from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pictures.art import EMPTY
-from clew_gui.views.plots.pictures.axes import Counts, paint_key
+from clew_gui.views.plots.pictures.axes import Counts, Points, paint_key
 from clew_gui.views.plots.pictures.cells import Images, Table
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.runs.run_view import PlotControls
@@ -29,6 +30,7 @@ from clew_shared.cards import Bars, ConfusionMatrix, ExerciseCard, Gallery, Hist
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import Figure
+from clew_shared.spec import RunSpec
 from tests.gui.fakes import FakeRun, FakeSession
 from tests.gui.plots.test_plots import colours
 
@@ -276,7 +278,7 @@ def test_they_leave_as_picture_drawing_and_table(
     assert tuple(head) == HEADER
     assert len(lines) == rows == 36 + 36 + 3 + 7 + 4 + 2
     assert [run.id, "100", "digits", "0", "grey", "0", "0", "25"] == lines[0]
-    assert [run.id, "100", "wrong", "1", "grey 1 answered 2", "2", "2", "25"] in lines
+    assert [run.id, "100", "wrong", "1", "grey one answered two", "2", "2", "25"] in lines
     assert [run.id, "100", "codes", "2", "1", "1.0", "2.0", ""] in lines
     assert [run.id, "100", "errors", "4", "fraud", "", "", repr(float(SCORES[4]))] in lines
     assert [run.id, "100", "confusion", "1", "cat answered dog", "1", "0", "2.0"] in lines
@@ -289,6 +291,43 @@ def test_logarithmic_axes_are_offered_where_a_plot_asks_for_one(qtbot: QtBot) ->
     for log in (True, False):
         controls.offer_pages(surface=False, measured=False, log=log)
         assert controls.log.isHidden() is not log
+
+
+def test_names_that_the_run_recorded_come_before_numbers(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path, card: ExerciseCard
+) -> None:
+    """Of a data set whose classes have names, for a card that knows none."""
+    run = FakeSession().add()
+    run.begin(1000)
+    unnamed = (Gallery("wrong", "Wrong answers"), Scatter("codes", "Latent space"), ConfusionMatrix("confusion"))
+    card = msgspec.structs.replace(card, id="named", pictures=unnamed)
+    feed.set_card(card)
+    panel.show_page("pictures")
+    names = ("Coat", "Sandal", "Bag")
+    _, wrong, codes, _, _, _ = taken(100)
+    confusion = msgspec.structs.replace(
+        matrix("confusion", 100, [[8, 2, 0], [1, 9, 0], [0, 0, 5]], names), row_labels=names
+    )
+    run.feed(*(msgspec.structs.replace(one, class_labels=names) for one in (wrong, codes)), confusion)
+    view = show(feed, panel, qtbot, run)
+    gallery, points, table = view.canvas.shown.forms
+    assert isinstance(gallery, Images)
+    assert isinstance(points, Points)
+    assert isinstance(table, Table)
+    assert gallery.read(gallery.box(1).center()) == "Sandal, answer Bag"
+    assert points.read(QPointF(points.axes.frame.column(1), points.axes.frame.row(2))) == "Sandal at 1.00, 2.00"
+    assert table.read(table.box(0, 1).center()) == "class Coat, answer Sandal: 2"
+    assert "the most frequent mistake is Sandal instead of Coat (2)" in view.accessibleDescription()
+    panel.save_csv(tmp_path / "pictures.csv")
+    panel.save_svg(tmp_path / "pictures.svg")
+    text = (tmp_path / "pictures.csv").read_text(encoding="utf-8")
+    assert ",wrong,1,grey Sandal answered Bag," in text
+    assert ",codes,2,Sandal,1.0,2.0," in text
+    assert ",confusion,1,Coat answered Sandal,1,0,2.0" in text
+    drawing = (tmp_path / "pictures.svg").read_text(encoding="utf-8")
+    assert drawing.count("Sandal") >= 4, "below an image, in the key, among the points, at a row"
+    report = figures_of(card, [LabelledRun("Run", run.history, RunSpec(exercise="pictured"))])
+    assert [one.svg.count(">Sandal</text>") for one in report[-2:]] == [1, 2], "in the key; at a row and a column"
 
 
 def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:

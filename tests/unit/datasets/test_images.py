@@ -153,6 +153,9 @@ def test_each_name_finds_its_own_files_and_no_others(
     found = {name: load(name, search) for name in ("mnist", "fashion-mnist", "cifar10")}
     assert [data.name for data in found.values()] == list(found)
     assert [int(found[name].train.y[0]) for name in ("mnist", "fashion-mnist")] == [3, 7]
+    named = {name: data.class_names[:2] for name, data in found.items()}
+    assert named == {"mnist": (), "fashion-mnist": ("T-shirt/top", "Trouser"), "cifar10": ("airplane", "automobile")}
+    assert {len(data.class_names) for data in found.values()} == {0, 10}
     assert load(str(fashion), Search()).name == "fashion-mnist"
     own = tmp_path / "fashion-mnist.npz"
     own.touch()
@@ -214,6 +217,7 @@ def test_a_folder_for_each_class_is_a_data_set(tmp_path: Path) -> None:
     (folder / "readme.txt").touch()
     data = load(str(folder), Search())
     assert (data.name, data.classes, data.image_shape) == ("flowers", 2, (32, 32, 3))
+    assert data.class_names == ("iris", "rose")
     assert (len(data.train), len(data.validation), len(data.test)) == (16, 4, 4)
     assert data.train.y.tolist() == [0, 1] * 8, "the classes take turns"
     iris, rose = (data.test.x[place].reshape(32, 32, 3) * 256 for place in (0, 1))
@@ -222,6 +226,13 @@ def test_a_folder_for_each_class_is_a_data_set(tmp_path: Path) -> None:
     first = data.sha256
     Image.new("RGB", (9, 9)).save(folder / "rose" / "0.png")
     assert load(str(folder), Search()).sha256 != first
+
+
+def test_a_class_has_a_name_that_can_be_written_whatever_its_folder_is_called(tmp_path: Path) -> None:
+    folder = draw_images(tmp_path / "odd", {"a\nb": (9, 9), os.fsdecode(b"gr\xfcn"): (9, 9), "x" * 200: (9, 9)})
+    names = load(str(folder), Search()).class_names
+    assert names == ("a\ufffdb", "gr\ufffdn", "x" * 60)
+    assert [name.encode().decode() for name in names] == list(names)
 
 
 def test_small_grey_images_of_one_size_stay_as_they_are(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from clew_gui.plotting.measured import axis_ticks, span_of
 from clew_gui.plotting.numbers import count_text, value_text
-from clew_gui.plotting.pictures import Judgement, class_name, distribution, judge, points, scores
+from clew_gui.plotting.pictures import Judgement, class_labels, class_name, distribution, judge, points, scores
 from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.plotting.ticks import Span, Tick
 from clew_gui.views.plots.drawing.geometry import Frame, polygon
@@ -71,9 +71,9 @@ class Points:
         self._tile = tile
         self._points, self._classes = points(matrix)
         self._known = [int(one) for one in np.unique(self._classes)]
-        spec = tile.taken.spec
+        self._labels = class_labels(tile.taken.spec, matrix)
         room = tile.room
-        widest = max((width_of(class_name(spec, one)) for one in self._known), default=0.0)
+        widest = max((width_of(self._name(one)) for one in self._known), default=0.0)
         self._key = QRectF(room)
         self._key.setLeft(room.right() - min(widest + 20, _KEY_WIDTH))
         x, y = (span_of([self._points[:, k]], log=False) for k in (0, 1))
@@ -102,7 +102,7 @@ class Points:
                 _halo(painter, QPointF(float(np.median(x[own])), float(np.median(y[own]))), self._name(one), theme)
 
     def _name(self, one: int) -> str:
-        return class_name(self._tile.taken.spec, one)
+        return class_name(self._labels, one)
 
     def read(self, at: QPointF) -> str:
         """The point nearest to a pixel, if it is near."""
@@ -210,7 +210,7 @@ class Counts:
         return self._tile.theme.accent if one < 0 else self._tile.theme.class_colour(one)
 
     def _name(self, one: int) -> str:
-        return class_name(self._tile.taken.spec, one)
+        return class_name(self._tile.taken.spec.labels, one)
 
     def _paint_bars(self, painter: QPainter, counts: FloatArray, colour: QColor) -> None:
         frame = self.axes.frame

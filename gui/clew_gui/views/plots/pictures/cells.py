@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
 from clew_gui.plotting.numbers import count_text, value_text
-from clew_gui.plotting.pictures import class_name, grid_columns, integers, pixels, table, table_names
+from clew_gui.plotting.pictures import answered, grid_columns, integers, pixels, table, table_names
 from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.views.plots.pictures.tile import CENTRE, TO_LEFT, TO_RIGHT, Tile, elided, ink_on, mixed, width_of, write
 from clew_shared.journal.events import Image, Matrix
@@ -21,6 +21,8 @@ _LABEL: Final = 15.0
 _GAP: Final = 3.0
 _APART: Final = 8.0
 """Between the words below two images."""
+_LONGEST: Final = 170.0
+"""Longer words below an image are cut off: names of folders may be of any length."""
 _SMALLEST_APART: Final = 24.0
 """Smaller images, those of a manifold for example, lie almost side by side."""
 _ROW: Final = 15.0
@@ -33,10 +35,9 @@ class Images:
     def __init__(self, tile: Tile, image: Image) -> None:
         self._tile, self._image = tile, image
         self._pixels = pixels(image)
-        self._classes = integers(image.classes) if image.answers and image.classes else None
-        self._answers = integers(image.answers) if image.answers and image.classes else None
+        self._answered = answered(tile.taken.spec, image)
         room, count = tile.room, max(image.count, 1)
-        below = _LABEL if self._answers is not None else 0.0
+        below = _LABEL if self._answered else 0.0
         size = float(image.width), float(image.height)
         wanted = tile.taken.spec.columns
         if not wanted:
@@ -55,11 +56,9 @@ class Images:
         self._corner = QPointF(room.left() + max(0.0, 0.5 * (room.width() - wide)), room.top())
 
     def _widest(self) -> float:
-        """The width of the longest words below an image."""
-        if self._answers is None or self._classes is None:
-            return 0.0
-        pairs = set(zip(self._classes.tolist(), self._answers.tolist(), strict=True))
-        return max((width_of(self._answer(*pair)) for pair in pairs), default=0.0)
+        """The width of the longest words below an image, as far as they are to have room."""
+        widest = max((width_of(_said(*pair), strong=pair[0] != pair[1]) for pair in set(self._answered)), default=0.0)
+        return min(widest, _LONGEST)
 
     def box(self, number: int) -> QRectF:
         """Where image ``number`` is."""
@@ -75,38 +74,36 @@ class Images:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         for number in range(self._image.count):
             painter.drawImage(self.box(number), _qimage(self._pixels[number]))
-        if self._answers is not None and self._classes is not None:
-            for number, (true, answer) in enumerate(zip(self._classes, self._answers, strict=True)):
-                self._label(painter, number, int(true), int(answer))
+        for number, (true, answer) in enumerate(self._answered):
+            self._label(painter, number, true, answer)
 
-    def _label(self, painter: QPainter, number: int, true: int, answer: int) -> None:
+    def _label(self, painter: QPainter, number: int, true: str, answer: str) -> None:
         box, theme = self.box(number), self._tile.theme
-        text = self._answer(true, answer)
+        text = _said(true, answer)
         below = QRectF(box.center().x() - 0.5 * self._pitch, box.bottom(), self._pitch, _LABEL)
         ink = theme.text2 if true == answer else theme.bad
         write(painter, below, elided(text, below.width(), true != answer), ink, CENTRE, strong=true != answer)
-
-    def _answer(self, true: int, answer: int) -> str:
-        spec = self._tile.taken.spec
-        return class_name(spec, true) if true == answer else f"{class_name(spec, true)} → {class_name(spec, answer)}"
 
     def read(self, at: QPointF) -> str:
         """The number of an image; its class and the answer."""
         found = next((k for k in range(self._image.count) if self.box(k).contains(at)), None)
         if found is None:
             return ""
-        if self._classes is None or self._answers is None:
-            return f"image {found + 1}"
-        spec = self._tile.taken.spec
-        return f"{class_name(spec, int(self._classes[found]))}, answer {class_name(spec, int(self._answers[found]))}"
+        return "{}, answer {}".format(*self._answered[found]) if self._answered else f"image {found + 1}"
 
     def words(self) -> str:
         """How many there are, and how many are answered wrongly."""
         image = self._image
         text = f"{image.count:,} images of {image.width} × {image.height} pixels"
-        if self._answers is None or self._classes is None:
+        if not self._answered:
             return text
-        return f"{text}, {int(np.count_nonzero(self._answers != self._classes)):,} of them answered wrongly"
+        wrong = np.count_nonzero(integers(image.classes) != integers(image.answers))
+        return f"{text}, {wrong:,} of them answered wrongly"
+
+
+def _said(true: str, answer: str) -> str:
+    """What is below an image: its class, and the answer if that is another one."""
+    return true if true == answer else f"{true} → {answer}"
 
 
 def _qimage(image: npt.NDArray[np.uint8]) -> QImage:

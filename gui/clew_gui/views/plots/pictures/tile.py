@@ -80,9 +80,9 @@ def elided(text: str, width: float, strong: bool = False) -> str:
     return metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
 
 
-def width_of(text: str) -> float:
+def width_of(text: str, strong: bool = False) -> float:
     """Its width in small type."""
-    return QFontMetricsF(font("caption")).horizontalAdvance(text)
+    return QFontMetricsF(font("captionStrong" if strong else "caption")).horizontalAdvance(text)
 
 
 def mixed(first: str, second: str, share: float) -> QColor:
