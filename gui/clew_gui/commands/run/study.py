@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +23,7 @@ from clew_gui.commands.output.study_tables import (
     scaling_lines,
     scaling_summary,
 )
+from clew_gui.commands.run.finished_runs import FinishedRun, finished_runs, is_finished, is_same, made, typed_spec
 from clew_gui.commands.run.run import check_data, own_exercises, refusal, run_outcome
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
 from clew_gui.session.forecast import seconds_each
@@ -34,11 +34,9 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.catalogue import find_card, find_preset
-from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.params import check
 from clew_shared.ranking import Better, stand
 from clew_shared.reading import read_run
 from clew_shared.spec import MAX_NAME, SITE_PATH, RunSpec, read_spec, read_text
@@ -64,14 +62,6 @@ but never beside one that is timed.
 
 The exit status is 0 when every run finished, 1 when one failed, 2 when something asked for is wrong (then nothing was
 started) and 130 when it was stopped."""
-
-
-class FinishedRun(NamedTuple):
-    """One run of a study with its end as an exit status. ``asked``: a person asked for the end of the study."""
-
-    result: StudyResult
-    status: int = OK
-    asked: bool = False
 
 
 def study(shell: CommandContext, argv: Sequence[str]) -> int:
@@ -167,7 +157,7 @@ def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: i
 def _judges(places: Places, card: ExerciseCard) -> list[tuple[RunSpec, History]]:
     """The run of the exercise on this computer that has finished last, with its history."""
     found = []
-    for folder in sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=_made, reverse=True):
+    for folder in sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=made, reverse=True):
         with suppress(ProblemError):
             spec = read_spec(RunFolder(folder).spec)
             if spec.exercise == card.id and is_finished(folder, timed=False):
@@ -299,44 +289,3 @@ def study_status(study: StudySpec, finished: Sequence[FinishedRun]) -> int:
     if INTERRUPTED in statuses or len(finished) < number_of_runs(study):
         return INTERRUPTED
     return FAILED if statuses - {OK} else OK
-
-
-def typed_spec(spec: RunSpec, card: ExerciseCard) -> RunSpec:
-    """The spec with values of the right kind; those that the exercise does not know stay as they are."""
-    typed, _ = check(card.params, spec.params)
-    return msgspec.structs.replace(spec, params={name: typed.get(name, value) for name, value in spec.params.items()})
-
-
-# --- Runs that are finished -------------------------------------------------------------------------------------------
-
-
-def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[Path]:
-    """The folders of this study's finished runs on this computer, in the order in which they were made."""
-    folders = places.runs.iterdir() if study.study and places.runs.is_dir() else ()
-    return sorted((one for one in folders if is_of(one, study, card) and is_finished(one, study.timed)), key=_made)
-
-
-def _made(folder: Path) -> float:
-    return folder.stat().st_mtime
-
-
-def is_of(folder: Path, study: StudySpec, card: ExerciseCard) -> bool:
-    """Whether it holds a run of the study; what cannot be read holds none."""
-    try:
-        spec = read_spec(RunFolder(folder).spec)
-    except ProblemError:
-        return False
-    return spec.study == study.study and spec.exercise == card.id
-
-
-def is_finished(folder: Path, timed: bool) -> bool:
-    """Whether its run is finished; where it is ``timed``, in one attempt: another may have had other devices."""
-    count = len(attempts(folder))
-    return (count == 1 or (count > 1 and not timed)) and read_run(folder).fold.state is RunState.FINISHED
-
-
-def is_same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
-    """Whether a kept run is one that is wanted: all but its id and who started it is equal, the exercise's file as
-    well."""
-    one, other = (msgspec.structs.replace(typed_spec(spec, card), run="", student="") for spec in (kept, wanted))
-    return one == other
