@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.rate_range import is_rate_test
+from clew_shared.spec import from_toml
 
 LOSS = "loss"
 _LEAST_STEPS = 40
@@ -194,8 +196,15 @@ def _lost_quality(history: History, spec: MetricSpec) -> Advice | None:
 
 
 def _batch_share(history: History) -> float:
+    """The share of the training set that one gradient comes from: with local steps, a step has several of them."""
     schema = history.schema
-    return schema.batch_size / schema.samples_per_epoch if schema is not None and schema.samples_per_epoch else 0.0
+    if schema is None or not schema.samples_per_epoch:
+        return 0.0
+    try:
+        local = from_toml(history.fold.spec).options.get("local_steps", 1)
+    except ProblemError:  # a later version wrote it
+        local = 1
+    return schema.batch_size / (local if isinstance(local, int) and local > 0 else 1) / schema.samples_per_epoch
 
 
 def _dead(history: History) -> Iterator[Advice]:

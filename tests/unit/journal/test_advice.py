@@ -101,6 +101,12 @@ HEALTHY = {
     "a large batch that does no harm": run(
         {"loss": FALLS, "accuracy": 1 - FALLS / 4}, {"test_accuracy": [0.8, 0.96]}, batch=500
     ),
+    "many local steps": run(
+        {"loss": FALLS, "accuracy": 1 - FALLS / 4},
+        {"validation_accuracy": [0.8, 0.88]},
+        batch=500,
+        spec=RunSpec(exercise="e", strategy="parameter-server", options={"local_steps": 10}),
+    ),
     "a gradient that comes back": run({"loss": FALLS, "w_gradient": np.where(AT % 7 == 0, 1.0, 0.0)}),
     "not trained to the end": run({"loss": FALLS, "accuracy": 0.6 + AT / 2000}, {"test_accuracy": [0.5, 0.6]}),
     "no loss": run({"accuracy": 1 - FALLS / 4}),
