@@ -282,6 +282,10 @@ def check_wishes(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
         if wish is not None and wish.metric not in metrics:
             text = f"{card.id} has no metric {wish.metric!r}."
             found.append(Problem("spec.metric", text, f"Known: {', '.join(metrics) or 'none'}.", "metric"))
+    if spec.pruning is not None and card.kind != "training":
+        what = "a training script" if card.kind == "script" else "a measurement"
+        text = f"{card.id} is {what}: Clew cannot end its run early because others do better."
+        found.append(Problem("spec.pruning", text, "Leave the pruner out.", "pruner"))
     live = any(param.name == LEARNING_RATE and param.live for param in card.params)
     if spec.rate_range is not None and (not live or card.kind != "training"):
         text = f"{card.id} has no learning rate that can change while it trains."

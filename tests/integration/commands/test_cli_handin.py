@@ -14,6 +14,8 @@ from clew_gui.reports.facts import read_source
 from clew_shared.journal.events import Files, Points
 from clew_shared.journal.files import JournalWriter, Record, journal_path, read_journal
 from clew_shared.journal.run_folder import RunFolder
+from clew_shared.spec import Pruning
+from tests.integration.agent_runs import agent, write_spec
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
@@ -67,3 +69,26 @@ def test_a_hand_in_is_checked_by_training_its_first_steps_again(
     assert f"ben.clew.zip: Run {run.name[:8]} was also handed in by Anna Example." in table
     assert len((tmp_path / "class.csv").read_text().splitlines()) == 3
     assert read_source(run).spec.student == ""
+
+
+def test_a_script_is_handed_in_but_not_repeated_and_no_pruner_ends_it(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert agent("new", "straight-line", "--script", "--folder", tmp_path / "lab").returncode == 0
+    own = ("--exercises", "lab")
+    values = "learning_rate=0.1, 0.5"
+    assert main(("sweep", "straight-line", *own, "--over", values, "--pruner", "halving")) == 2
+    assert "straight-line is a training script: Clew cannot end its run early" in capsys.readouterr().err
+    spec = write_spec(tmp_path, "straight-line", pruning=Pruning("median", "loss"))
+    refused = agent("run", spec, *own, "--out", tmp_path / "run")
+    assert refused.returncode == 2
+    assert "straight-line is a training script: Clew cannot end its run early" in refused.stderr
+
+    run = json.loads(said(capsys, "run", "straight-line", *own, "--preset", "tiny", "--json"))["run_dir"]
+    said(capsys, "hand-in", run, *own, "--student", "Anna Example", "--out", "anna.clew.zip")
+    shown = json.loads(said(capsys, "verify-handin", "anna.clew.zip", *own, "--rerun", "8", "--json"))
+    assert shown["notes"][-1] == (
+        f"Run {Path(run).name[:8]} was not repeated: it ran a training script, and only the script knows which random"
+        " numbers it draws."
+    )

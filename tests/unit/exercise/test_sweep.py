@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 import pytest
 
@@ -128,6 +130,16 @@ def test_what_is_no_list_of_values_is_said(text: str, words: str) -> None:
 )
 def test_what_is_wrong_with_a_sweep_is_said(sweep: Sweep, words: str) -> None:
     assert words in " ".join(problem.text for problem in check_sweep(sweep, CARD))
+
+
+@pytest.mark.parametrize(("kind", "words"), [("script", "a training script"), ("measurement", "a measurement")])
+def test_a_pruner_is_refused_where_no_run_ends_early(kind: Literal["script", "measurement"], words: str) -> None:
+    card = msgspec.structs.replace(CARD, kind=kind)
+    (found,) = check_study(study(GRID), card)
+    assert found.text == f"{CARD.id} is {words}: Clew cannot end its run early because others do better."
+    assert found.hint == "Leave the pruner out."
+    assert check_study(study(msgspec.structs.replace(GRID, pruner="")), card) == []
+    assert check_study(study(GRID), CARD) == []
 
 
 def test_what_is_left_of_a_sweep_is_found_by_the_specs_of_its_runs() -> None:

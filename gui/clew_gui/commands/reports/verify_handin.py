@@ -22,6 +22,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, to_toml
 
 _POLL_S = 0.05
+_SCRIPT = "it ran a training script, and only the script knows which random numbers it draws"
 _VERIFY = """Check a hand-in: every hash, the journals, whose runs they are, and every number and figure of the report,
 computed again from the journals alone. --rerun N trains the first N steps of each run here and compares them.
 
@@ -139,8 +140,10 @@ def _repeat(
     if source.spec.strategy == PARAMETER_SERVER:
         yield f"Run {short} was not repeated: workers of parameter servers take turns by chance."
         return
-    if known[source.spec.exercise].kind != "training":
-        yield f"Run {short} was not repeated: it measures times, which differ."
+    kind = known[source.spec.exercise].kind
+    if kind != "training":
+        why = "it measures times, which differ" if kind == "measurement" else _SCRIPT
+        yield f"Run {short} was not repeated: {why}."
         return
     count = min(steps, repeats_until(history))
     if count < 1:
