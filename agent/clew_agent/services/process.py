@@ -26,7 +26,7 @@ from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED
 from clew_agent.services.programs import SOCKET, ServiceProgram, new_token, prepare, took_port
 from clew_agent.services.streams import StreamDoor
-from clew_agent.services.token_gate import TokenCheck, TokenGate
+from clew_agent.services.token_proxy import TokenCheck, TokenProxy
 from clew_agent.wire.rendezvous import read_ports
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.private_files import make_private
@@ -94,7 +94,7 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgr
         start_new_session=True,
         preexec_fn=operating_system.die_with_parent,
     )
-    front = TokenGate(TokenCheck(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
+    front = TokenProxy(TokenCheck(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
     streams: StreamDoor | None = None
     try:
         if not await _is_up(child, folder / SOCKET, ended):

@@ -72,9 +72,9 @@ class GuardedRouter:
         self.ready: dict[zmq.Socket[bytes] | int, int] = {}
         """What the last ``poll`` found, with the events."""
         operating_system.raise_descriptor_limit()
-        self._gate: zmq.Socket[bytes] = context.socket(zmq.REP)
-        self._gate.linger = 0
-        self._gate.bind(ZAP_ENDPOINT)
+        self._zap: zmq.Socket[bytes] = context.socket(zmq.REP)
+        self._zap.linger = 0
+        self._zap.bind(ZAP_ENDPOINT)
         keys = KeyPair.generate()
         self.public_key = keys.public
         self._socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
@@ -86,7 +86,7 @@ class GuardedRouter:
             raise
         self.port = _port(self._socket)
         self._poller = zmq.Poller()
-        self._poller.register(self._gate, zmq.POLLIN)
+        self._poller.register(self._zap, zmq.POLLIN)
         self._poller.register(self._socket, zmq.POLLIN)
 
     def watch(self, socket: zmq.Socket[bytes] | int, events: int = zmq.POLLIN) -> None:
@@ -104,8 +104,8 @@ class GuardedRouter:
         A request over 64 KiB is refused here already, anything that is not two frames is counted and dropped.
         """
         self.ready = dict(self._poller.poll(max(0, round(timeout * 1000))))
-        if self._gate in self.ready:
-            self._serve_gate()
+        if self._zap in self.ready:
+            self._serve_zap()
         return self._receive() if self._socket in self.ready else []
 
     def reply(self, identity: bytes, request_id: bytes, reply: Reply) -> None:
@@ -124,7 +124,7 @@ class GuardedRouter:
 
     def close(self) -> None:
         """Stop listening. Replies on their way are still sent, for half a second at most."""
-        self._gate.close()
+        self._zap.close()
         self._socket.close()
 
     def _receive(self) -> list[Message]:
@@ -148,16 +148,16 @@ class GuardedRouter:
         if self.rejected & (self.rejected - 1) == 0:  # 1, 2, 4, 8, …: a flood must not fill the log
             _log.info("Rejected %s (%d so far).", what, self.rejected)
 
-    def _serve_gate(self) -> None:
+    def _serve_zap(self) -> None:
         for _ in range(_MESSAGES_AT_ONCE):
             try:
-                frames = self._gate.recv_multipart(flags=zmq.DONTWAIT)
+                frames = self._zap.recv_multipart(flags=zmq.DONTWAIT)
             except zmq.Again:
                 return
-            self._gate.send_multipart(answer_gate(frames, self.allow_list))
+            self._zap.send_multipart(answer_zap(frames, self.allow_list))
 
 
-def answer_gate(frames: Sequence[bytes], allow_list: Path) -> list[bytes]:
+def answer_zap(frames: Sequence[bytes], allow_list: Path) -> list[bytes]:
     """The reply to one ZAP request (https://rfc.zeromq.org/spec/27/): 200 for a known CURVE key, 400 for all else.
 
     300 when the list cannot be read just now: nobody gets in, and ZeroMQ lets a client that belongs here try again.

@@ -44,7 +44,7 @@ from clew_agent.processes.nursery_messages import Ready, StartGuard, StartRefuse
 from clew_agent.services.services import read_line
 from clew_agent.supervisor.run_manager import read_record
 from clew_agent.supervisor.run_queue import QueueRecord
-from clew_agent.wire.server import answer_gate
+from clew_agent.wire.server import answer_zap
 from clew_gui.base.settings import LocalSettings, SettingsFile
 from clew_gui.deploy.bundle import packed
 from clew_gui.deploy.install_there import unpack
@@ -146,7 +146,7 @@ def read_queue(path: Path) -> object:
 
 def read_gate(data: bytes) -> object:
     frames = [data[i : i + 32] for i in range(0, len(data), 32)]
-    reply = answer_gate(frames, Path("/nowhere"))
+    reply = answer_zap(frames, Path("/nowhere"))
     assert reply[2] == b"400", "nobody is on that list"
     return reply
 

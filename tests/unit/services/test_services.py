@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from clew_agent.services.process import own_folder
 from clew_agent.services.programs import prepare, took_port
 from clew_agent.services.tensorboard import EventFolder
-from clew_agent.services.token_gate import MAX_HEAD, AccessVerdict, Answer, TokenCheck, TokenGate
+from clew_agent.services.token_proxy import MAX_HEAD, AccessVerdict, Answer, TokenCheck, TokenProxy
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import Evaluation, Image, Schema
@@ -151,7 +151,7 @@ def behind_a_door(path: Path, use: Callable[[Path, list[bytes]], Awaitable[T]]) 
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        front = TokenGate(door(), lambda: asyncio.open_connection("127.0.0.1", port))
+        front = TokenProxy(door(), lambda: asyncio.open_connection("127.0.0.1", port))
         try:
             await front.listen(path / "d")
             return await use(path / "d", heard)
@@ -205,7 +205,7 @@ def test_a_program_that_has_ended_is_a_bad_gateway(tmp_path: Path) -> None:
         async def nobody() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
             raise ConnectionRefusedError
 
-        front = TokenGate(door(), nobody)
+        front = TokenProxy(door(), nobody)
         try:
             await front.listen(tmp_path / "d")
             return await say(tmp_path / "d", head("/?token=the-token"))

@@ -15,7 +15,7 @@ import zmq
 from zmq.utils import z85
 
 from clew_agent.wire import server as security
-from clew_agent.wire.server import GuardedRouter, allowed_keys, answer_gate
+from clew_agent.wire.server import GuardedRouter, allowed_keys, answer_zap
 from clew_shared.base.private_files import is_private, make_private
 from clew_shared.base.problem import ProblemError
 from clew_shared.wire.channel import Channel, Greeting, KeyPair, allow
@@ -160,8 +160,8 @@ def test_many_silent_connections_keep_nobody_out(router: GuardedRouter, connect:
 def test_without_the_gatekeeper_nobody_gets_in(
     keys: KeyPair, router: GuardedRouter, contexts: Contexts, connect: Callable[[KeyPair], Channel]
 ) -> None:
-    router._poller.unregister(router._gate)
-    router._gate.close()
+    router._poller.unregister(router._zap)
+    router._zap.close()
     channel = connect(keys)
     channel.send(Hello())
     assert serve(router, lambda: channel.greeting not in (Greeting.NONE, Greeting.GONE)) == 0
@@ -212,7 +212,7 @@ def test_a_key_that_cannot_be_read_just_now_is_not_passed_over(
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(OSError, match=re.escape(os.strerror(number))):
         allowed_keys(tmp_path / "allow")
-    assert answer_gate([*GATE_REQUEST[:6], z85.decode(GOOD.public)], tmp_path / "allow")[2] == b"300"
+    assert answer_zap([*ZAP_REQUEST[:6], z85.decode(GOOD.public)], tmp_path / "allow")[2] == b"300"
 
 
 def test_an_over_size_request_is_refused_with_its_size_and_the_client_stays_connected(
@@ -248,7 +248,7 @@ def test_a_reply_to_a_client_that_is_gone_is_dropped(router: GuardedRouter) -> N
     router.reply(b"\0nobody", b"12345678", Done())
 
 
-GATE_REQUEST = [b"1.0", b"1", b"clew", b"127.0.0.1", b"", b"CURVE", b"?"]
+ZAP_REQUEST = [b"1.0", b"1", b"clew", b"127.0.0.1", b"", b"CURVE", b"?"]
 
 
 @pytest.mark.parametrize(
@@ -263,19 +263,19 @@ GATE_REQUEST = [b"1.0", b"1", b"clew", b"127.0.0.1", b"", b"CURVE", b"?"]
         ({6: bytes(32)}, b"400"),
     ],
 )
-def test_the_gate_lets_in_only_a_known_curve_key(change: dict[int, bytes], code: bytes, tmp_path: Path) -> None:
+def test_the_handler_lets_in_only_a_known_curve_key(change: dict[int, bytes], code: bytes, tmp_path: Path) -> None:
     allow(tmp_path / "allow", "window", GOOD.public)
-    frames = [*GATE_REQUEST[:6], z85.decode(GOOD.public)]
+    frames = [*ZAP_REQUEST[:6], z85.decode(GOOD.public)]
     for place, value in change.items():
         frames[place] = value
-    reply = answer_gate(frames, tmp_path / "allow")
+    reply = answer_zap(frames, tmp_path / "allow")
     assert reply[2] == code
     assert reply[4] == (GOOD.public.encode() if code == b"200" else b"")
 
 
-@pytest.mark.parametrize("frames", [[], [b"1.0"], [b"1.0", b"1"], GATE_REQUEST[:6], [*GATE_REQUEST, b"more"]])
-def test_the_gate_refuses_requests_of_another_length(frames: list[bytes], tmp_path: Path) -> None:
-    assert answer_gate(frames, tmp_path)[2] == b"400"
+@pytest.mark.parametrize("frames", [[], [b"1.0"], [b"1.0", b"1"], ZAP_REQUEST[:6], [*ZAP_REQUEST, b"more"]])
+def test_the_handler_refuses_requests_of_another_length(frames: list[bytes], tmp_path: Path) -> None:
+    assert answer_zap(frames, tmp_path)[2] == b"400"
 
 
 def test_a_folder_that_others_may_write_to_lets_nobody_in(tmp_path: Path) -> None:

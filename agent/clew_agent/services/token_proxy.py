@@ -1,7 +1,7 @@
-"""The door of a service: lets in anyone who knows the token, and passes everybody else by.
+"""The proxy before a service: answers only those who know the token.
 
 What is behind it (Jupyter, TensorBoard) listens on a socket in an owner-only folder, so that this is the only way
-to it. So does the door itself: ``services.streams`` leads to it. Each request of a connection is looked at by itself,
+to it. So does the proxy itself: ``services.streams`` leads to it. Each request of a connection is looked at by itself,
 until it becomes a WebSocket.
 """
 
@@ -31,7 +31,7 @@ only. Open it from the window, or with <code>clew open</code>.
 """
 
 Open = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
-"""Connects to what stands behind the door; raises ``OSError``."""
+"""Connects to what is behind the proxy; raises ``OSError``."""
 
 
 class Answer(Enum):
@@ -53,7 +53,8 @@ class AccessVerdict(NamedTuple):
 
 
 class TokenCheck:
-    """One token's door. ``strip``: the token is taken out of the address, because what is behind has no use for it."""
+    """Looks for one token in requests. ``strip``: the token is taken out of the address, because what is behind has no
+    use for it."""
 
     def __init__(self, token: str, strip: bool) -> None:
         self._token = token.encode()
@@ -136,11 +137,11 @@ REFUSAL = _response("403 Forbidden", _PAGE.encode(), "Content-Type: text/html; c
 ABSENT = _response("502 Bad Gateway", b"", "Retry-After: 1")
 
 
-class TokenGate:
-    """Stands on a socket of this computer. Belongs to one event loop."""
+class TokenProxy:
+    """Listens on a socket of this computer. Belongs to one event loop."""
 
-    def __init__(self, door: TokenCheck, open_behind: Open) -> None:
-        self._door = door
+    def __init__(self, check: TokenCheck, open_behind: Open) -> None:
+        self._check = check
         self._open = open_behind
         self._server: asyncio.AbstractServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -174,10 +175,10 @@ class TokenGate:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_WITHIN_S)
-        verdict = self._door.look(head)
+        verdict = self._check.look(head)
         if verdict.answer is not Answer.PASS:
             welcome = verdict.answer is Answer.WELCOME
-            writer.write(self._door.welcome(verdict.target) if welcome else REFUSAL)
+            writer.write(self._check.welcome(verdict.target) if welcome else REFUSAL)
             await writer.drain()
             return
         try:
@@ -207,7 +208,7 @@ class TokenGate:
                     return
                 await _copy(reader, writer, verdict.body)
                 head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), NEXT_WITHIN_S)
-                verdict = self._door.look(head)
+                verdict = self._check.look(head)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             pass
         with suppress(OSError, RuntimeError):
