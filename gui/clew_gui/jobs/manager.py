@@ -86,7 +86,7 @@ class SiteJobManager:
             text = f"The job cannot be recorded on this computer, so it is not sent: {error}."
             raise problem("book.write", text, "Make room on the disk.") from None
         self.title = title or self.title
-        self._shared.knock()
+        self._shared.allow_prompts()
         self._tasks.start(order.job, lambda: self._send(order))
 
     def follow(self, job: str, asked: bool = True) -> None:
@@ -97,7 +97,7 @@ class SiteJobManager:
         if news.over or self._tasks.is_busy(job):
             return
         if asked:
-            self._shared.knock()
+            self._shared.allow_prompts()
         self._take_over(job, news)
         if not news.id:
             self._tasks.start(job, lambda: self._resume(job))
@@ -144,7 +144,7 @@ class SiteJobManager:
     def preview(self, order: JobOrder) -> str:
         """The job script exactly as it would be sent. Dials, installs the agent and stages exercises if that was not
         done before, since the script names where they lie. Raises ``ProblemError``."""
-        self._shared.knock()
+        self._shared.allow_prompts()
         line = self.line()
         submitter = Submitter(self.line, self._deployer, _log.info, self._tasks.pause)
         return line.scheduler.script(job_spec(line, order, self.installed(), submitter.exercises(order)))
@@ -164,7 +164,7 @@ class SiteJobManager:
 
     def log_in(self) -> None:
         """A person wants to be logged in, and answers what is asked."""
-        self._shared.knock()
+        self._shared.allow_prompts()
         self.wake()
 
     def close(self) -> None:
@@ -300,7 +300,7 @@ class SiteJobManager:
             self._book.note_wish(job, wish)
         except OSError as error:
             _log.warning("The request to end a job cannot be recorded: %s", error)
-        self._shared.knock()
+        self._shared.allow_prompts()
         self._board.publish(job, lambda news: replace(news, text=job_news.ending(wish)))
         self._tasks.wake()
         self._tasks.start(_END + job, lambda: self._end_it(job))

@@ -24,7 +24,7 @@ class SharedConnection:
         self._dialling = threading.Lock()
         self._line: SiteConnection | None = None
         self._refusal: ProblemError | None = None
-        self._knocks = 0
+        self._allowed = 0
         self._closed = threading.Event()
 
     @property
@@ -61,23 +61,21 @@ class SharedConnection:
         with self._dialling:
             if self._refusal is not None and not line.connection.alive:
                 raise ProblemError(*self._refusal.problems)  # a new one: each raise leaves its trace in what is raised
-            knocks = self._knocks
+            allowed = self._allowed
             try:
                 line.connection.connected()
             except ProblemError as error:
-                if knocks == self._knocks and error.problems[0].code not in TRANSIENT - {NEEDS_PERSON}:
+                if allowed == self._allowed and error.problems[0].code not in TRANSIENT - {NEEDS_PERSON}:
                     self._refusal = error
                 raise
             finally:
-                if (
-                    knocks == self._knocks and self._policy is not None
-                ):  # what was knocked for meanwhile is still to come
+                if allowed == self._allowed and self._policy is not None:  # else a person did something meanwhile
                     self._policy.shut()
             return line
 
-    def knock(self) -> None:
+    def allow_prompts(self) -> None:
         """The person does something: a login may be tried again, and may ask."""
-        self._knocks += 1
+        self._allowed += 1
         self._refusal = None
         if self._policy is not None:
             self._policy.open()

@@ -46,7 +46,7 @@ class Site:
 
         self.login = Dialled()
         self.login.away = problem("ssh.lost", "not dialled yet")
-        self.door = SharedConnection(lambda: a_line(self.login), self.policy)
+        self.shared = SharedConnection(lambda: a_line(self.login), self.policy)
 
     def _dial(self) -> None:
         if self.login.alive:
@@ -67,7 +67,7 @@ def site() -> Site:
 
 
 def refused(site: Site) -> bool:
-    return site.door.refusal is not None
+    return site.shared.refusal is not None
 
 
 def code(error: pytest.ExceptionInfo[ProblemError]) -> str:
@@ -76,9 +76,9 @@ def code(error: pytest.ExceptionInfo[ProblemError]) -> str:
 
 def test_nobody_is_asked_before_a_person_wants_something(site: Site) -> None:
     with pytest.raises(ProblemError) as error:
-        site.door.line()
+        site.shared.line()
     assert (code(error), site.person.asked) == (NEEDS_PERSON, [])
-    refusal = site.door.refusal
+    refusal = site.shared.refusal
     assert refusal is not None
     assert "asks for a password" in refusal.text
     traces = {_trace_of_the_next_refusal(site) for _ in range(5)}
@@ -88,43 +88,43 @@ def test_nobody_is_asked_before_a_person_wants_something(site: Site) -> None:
 
 def _trace_of_the_next_refusal(site: Site) -> int:
     with pytest.raises(ProblemError) as error:
-        site.door.line()
+        site.shared.line()
     return len(list(traceback.walk_tb(error.value.__traceback__)))
 
 
 def test_what_a_person_wants_may_ask_once_and_a_lost_login_waits_for_the_person_again(site: Site) -> None:
-    site.door.knock()
-    site.door.line()
+    site.shared.allow_prompts()
+    site.shared.line()
     assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
     assert not refused(site)
     site.hang_up()
-    site.door.wake()
+    site.shared.wake()
     with pytest.raises(ProblemError) as error:
-        site.door.line()
+        site.shared.line()
     assert "asks for a one-time code" in str(error.value), "the password is remembered"
     assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
     assert refused(site)
-    site.door.knock()
-    site.door.line()
+    site.shared.allow_prompts()
+    site.shared.line()
     assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE, PromptKind.CODE]
     assert not refused(site)
 
 
-def test_a_knock_while_a_quiet_login_fails_is_not_lost(site: Site) -> None:
+def test_prompts_allowed_while_a_quiet_login_fails_are_not_lost(site: Site) -> None:
     dial = site._dial
 
-    def knocked() -> None:
+    def allowing() -> None:
         try:
             dial()
         finally:
-            site.door.knock()
+            site.shared.allow_prompts()
 
-    site._dial = knocked  # type: ignore[method-assign]
+    site._dial = allowing  # type: ignore[method-assign]
     with pytest.raises(ProblemError):
-        site.door.line()
+        site.shared.line()
     site._dial = dial  # type: ignore[method-assign]
     assert not refused(site)
-    site.door.line()
+    site.shared.line()
     assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
 
 
