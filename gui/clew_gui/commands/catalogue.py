@@ -16,21 +16,21 @@ from clew_shared.catalogue import find_card
 from clew_shared.params import format_value
 
 
-def catalogue(shell: CommandContext, argv: Sequence[str]) -> int:
+def catalogue(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew catalogue [EXERCISE]``: all exercises, or one with its presets, hyperparameters and goals."""
     parser = Parser("clew catalogue", "List the exercises, or show what one of them lets you choose.")
     parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help="show this one with its hyperparameters")
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="the cards as one line of JSON")
     options = parser.parse_args(list(argv))
-    known = cards(shell.places, options.exercises)
+    known = cards(context.places, options.exercises)
     chosen = find_card(known.exercises, options.exercise) if options.exercise else None
     if options.json:
-        shell.say_json(chosen or known)
+        context.say_json(chosen or known)
     elif chosen is not None:
-        _show(shell.console(), chosen)
+        _show(context.console(), chosen)
     else:
-        _list(shell.console(), known)
+        _list(context.console(), known)
     return OK
 
 

@@ -27,7 +27,7 @@ from clew_shared.run_settings import RunNote, differences, label_of, note_proble
 from clew_shared.spec import MAX_NAME
 
 
-def compare(shell: CommandContext, argv: Sequence[str]) -> int:
+def compare(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew compare RUN RUN…``: in what runs differ, and what came of it."""
     parser = Parser(
         "clew compare",
@@ -43,7 +43,7 @@ def compare(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table as CSV")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     options = parser.parse_args(list(argv))
-    seen = _chosen(shell, options.runs, options.filter, options.baseline)
+    seen = _chosen(context, options.runs, options.filter, options.baseline)
     histories = {run.kept.folder.name: run.history for run in seen if run.history is not None}
     metric = _metric(seen, options.metric)
     groups = [
@@ -51,20 +51,20 @@ def compare(shell: CommandContext, argv: Sequence[str]) -> int:
         for group in repeats_of({run.kept.folder.name: run.settings for run in seen})
     ]
     if options.json:
-        shell.say_json(_as_json(seen, groups, metric, options.target))
+        context.say_json(_as_json(seen, groups, metric, options.target))
         return OK
     rows = _rows(seen, groups, metric, options.target)
     if options.csv is not None:
         _write(options.csv, rows)
-    _say(shell, seen, rows)
+    _say(context, seen, rows)
     return OK
 
 
-def _chosen(shell: CommandContext, named: Sequence[str], text: str, baseline: str) -> list[SeenRun]:
+def _chosen(context: CommandContext, named: Sequence[str], text: str, baseline: str) -> list[SeenRun]:
     """The runs to compare, the baseline first. Raises ``ProblemError`` where they are not comparable."""
-    known, jobs = cards(shell.places), KeptJobs(shell.places)
-    kept = {run.folder: run for run in kept_runs(shell.places)}
-    asked = [find_run(shell.places, word) for word in ([baseline] if baseline else []) + list(named)]
+    known, jobs = cards(context.places), KeptJobs(context.places)
+    kept = {run.folder: run for run in kept_runs(context.places)}
+    asked = [find_run(context.places, word) for word in ([baseline] if baseline else []) + list(named)]
     folders = [*asked, *(run.folder for run in (filtered(list(kept.values()), text, known, jobs) if text else []))]
     seen = [look_at(kept.get(one, KeptRun(0, one, 0.0)), known, jobs) for one in dict.fromkeys(folders)]
     seen = [run for run in seen if run.kept.folder in asked or not _is_test(run)]
@@ -152,15 +152,15 @@ def _seconds(group: Outcome) -> str:
     return NONE if group.seconds is None else f"{group.seconds:.3g}"
 
 
-def _say(shell: CommandContext, seen: Sequence[SeenRun], rows: Sequence[Sequence[str]]) -> None:
+def _say(context: CommandContext, seen: Sequence[SeenRun], rows: Sequence[Sequence[str]]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, head in enumerate(rows[0]):
         table.add_column(head, justify="left" if head == "Name" or not place else "right")
     for row in rows[1:]:
         table.add_row(*row)
     card = seen[0].card
-    shell.say(f"{card.title if card is not None else ''}: {len(seen)} runs, baseline {seen[0].kept.number}")
-    shell.console().print(table)
+    context.say(f"{card.title if card is not None else ''}: {len(seen)} runs, baseline {seen[0].kept.number}")
+    context.console().print(table)
 
 
 def _write(path: Path, rows: Sequence[Sequence[str]]) -> None:
@@ -206,7 +206,7 @@ def _delta(value: float | None, base: float | None) -> float | None:
 # --- Notes ------------------------------------------------------------------------------------------------------------
 
 
-def note(shell: CommandContext, argv: Sequence[str]) -> int:
+def note(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew note RUN``: show or change a run's name, note and tags."""
     parser = Parser("clew note", "Show or change what you wrote about a run: its name, a note, tags.")
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
@@ -216,8 +216,8 @@ def note(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--untag", action="append", default=[], metavar="TAG", help="take a tag away")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     options = parser.parse_args(list(argv))
-    run = find_run(shell.places, options.run).name
-    kept = run_record(shell.places).notes.get(run, RunNote())
+    run = find_run(context.places, options.run).name
+    kept = run_record(context.places).notes.get(run, RunNote())
     tags = [tag for tag in (*kept.tags, *read_tags(" ".join(options.tag))) if tag not in options.untag]
     wanted = RunNote(
         kept.name if options.name is None else options.name.strip(),
@@ -225,13 +225,13 @@ def note(shell: CommandContext, argv: Sequence[str]) -> int:
         read_tags(" ".join(tags)),
     )
     if wanted != kept:
-        _keep(shell.places, run, wanted)
+        _keep(context.places, run, wanted)
     if options.json:
-        shell.say_json({"run": run, **msgspec.to_builtins(wanted)})
+        context.say_json({"run": run, **msgspec.to_builtins(wanted)})
         return OK
     tagged = " ".join(f"#{tag}" for tag in wanted.tags)
     for title, text in (("Name", wanted.name), ("Tags", tagged), ("Note", wanted.note)):
-        shell.say(f"{title:<6}{text or NONE}")
+        context.say(f"{title:<6}{text or NONE}")
     return OK
 
 

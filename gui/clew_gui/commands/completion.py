@@ -42,22 +42,22 @@ _RUNS = ("show", "compare", "note", "verify", "export", "resume", "attach")
 _EXERCISES = ("run", "race", "scaling", "catalogue")
 
 
-def completion(shell: CommandContext, argv: Sequence[str]) -> int:
+def completion(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew completion SHELL`` prints the script; with ``--words`` what may come for the last word."""
     if argv and argv[0] == "--words":
-        for word in candidates(shell, list(argv[1:])):
-            shell.say(word)
+        for word in candidates(context, list(argv[1:])):
+            context.say(word)
         return OK
     lines = "\n".join(f"  {text}" for text in _WHERE.values())
     parser = Parser(
         "clew completion", f"Print what completes commands, options, exercises and runs with Tab:\n\n{lines}"
     )
     parser.add_argument("shell", choices=sorted(_SCRIPTS), help="your shell")
-    shell.say(_SCRIPTS[parser.parse_args(list(argv)).shell])
+    context.say(_SCRIPTS[parser.parse_args(list(argv)).shell])
     return OK
 
 
-def candidates(shell: CommandContext, words: Sequence[str]) -> list[str]:
+def candidates(context: CommandContext, words: Sequence[str]) -> list[str]:
     """What may stand for the last of ``words`` (which may be empty), after those before it."""
     from clew_gui.commands.main import COMMANDS  # it imports this module by name
 
@@ -68,44 +68,44 @@ def candidates(shell: CommandContext, words: Sequence[str]) -> list[str]:
     if command not in names:
         return []
     if start.startswith("-"):
-        return _beginning(start, _options(shell, words[:-1]))
-    return _beginning(start, _values(shell, command, words[-2]))
+        return _beginning(start, _options(context, words[:-1]))
+    return _beginning(start, _values(context, command, words[-2]))
 
 
 def _beginning(start: str, words: Iterable[str]) -> list[str]:
     return [word for word in words if word.startswith(start)]
 
 
-def _values(shell: CommandContext, command: str, before: str) -> list[str]:
+def _values(context: CommandContext, command: str, before: str) -> list[str]:
     """Names of what the word after ``before`` can be."""
     if before == "--site":
-        return _quietly(lambda: _sites(shell))
+        return _quietly(lambda: _sites(context))
     if before in _RUN_OPTIONS or (command in _RUNS and (not before.startswith("-"))):
-        return _quietly(lambda: ["last", *_numbers(shell)])
+        return _quietly(lambda: ["last", *_numbers(context)])
     if command in _EXERCISES and before == command:
-        return _quietly(lambda: _exercises(shell))
+        return _quietly(lambda: _exercises(context))
     return []
 
 
 _RUN_OPTIONS = ("--baseline",)
 
 
-def _numbers(shell: CommandContext) -> list[str]:
+def _numbers(context: CommandContext) -> list[str]:
     from clew_gui.commands.find import kept_runs
 
-    return [str(run.number) for run in reversed(kept_runs(shell.places))]
+    return [str(run.number) for run in reversed(kept_runs(context.places))]
 
 
-def _exercises(shell: CommandContext) -> list[str]:
+def _exercises(context: CommandContext) -> list[str]:
     from clew_gui.commands.agent_program import cards
 
-    return [card.id for card in cards(shell.places).exercises]
+    return [card.id for card in cards(context.places).exercises]
 
 
-def _sites(shell: CommandContext) -> list[str]:
+def _sites(context: CommandContext) -> list[str]:
     from clew_gui.sites.store import site_store
 
-    return list(site_store(shell.places).names())
+    return list(site_store(context.places).names())
 
 
 def _quietly(find: Callable[[], list[str]]) -> list[str]:
@@ -116,7 +116,7 @@ def _quietly(find: Callable[[], list[str]]) -> list[str]:
         return []
 
 
-def _options(shell: CommandContext, words: Sequence[str]) -> list[str]:
+def _options(context: CommandContext, words: Sequence[str]) -> list[str]:
     """The options of a command, as its own help lists them; for ``clew run EXERCISE`` with that exercise's flags."""
     from clew_gui.commands.main import COMMANDS
 
@@ -125,5 +125,5 @@ def _options(shell: CommandContext, words: Sequence[str]) -> list[str]:
     exercise = [word for word in words[1:2] if words[0] in _EXERCISES and not word.startswith("-")]
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit, ProblemError):
-        function(shell, [*exercise, "--help"])
+        function(context, [*exercise, "--help"])
     return list(dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", said.getvalue())))

@@ -77,17 +77,17 @@ class Parser(argparse.ArgumentParser):
         raise problem("cli.usage", f"{text.rstrip('.')}.", f"See: {self.prog} --help")
 
 
-def complain(shell: CommandContext, command: str, problems: Sequence[Problem], as_json: bool = False) -> None:
+def complain(context: CommandContext, command: str, problems: Sequence[Problem], as_json: bool = False) -> None:
     """All ``problems`` as one message on standard error, and as one JSON line on standard output when asked for."""
     if len(problems) == 1:
-        shell.note(f"{command}: {problems[0]}")
+        context.note(f"{command}: {problems[0]}")
     else:
         lines = "\n".join(f"  - {found}" for found in problems)
-        shell.note(f"{command}: {len(problems)} things are wrong, and nothing was started.\n{lines}")
+        context.note(f"{command}: {len(problems)} things are wrong, and nothing was started.\n{lines}")
     if as_json:
-        shell.say_json({"problems": problems})
+        context.say_json({"problems": problems})
 
 
-def standard_shell(places: Places) -> CommandContext:
-    """The shell of this process."""
+def standard_context(places: Places) -> CommandContext:
+    """The context of this process."""
     return CommandContext(places=places, out=sys.stdout, err=sys.stderr)

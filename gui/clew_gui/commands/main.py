@@ -9,7 +9,7 @@ from importlib import import_module
 from keyword import iskeyword
 from typing import NamedTuple
 
-from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, complain, standard_shell
+from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, complain, standard_context
 from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError, did_you_mean, long_names_refused, problem
@@ -78,23 +78,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv`` (default: the process's own) and return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     replace_missing_characters()
-    shell = standard_shell(find_places())
+    context = standard_context(find_places())
     name = words[0] if words else "--help"
     if name in ("--help", "-h", "help"):
-        return _help(shell, words[1:2])
+        return _help(context, words[1:2])
     if name in ("--version", "version"):
-        shell.say(f"clew {__version__}")
+        context.say(f"clew {__version__}")
         return OK
-    return _guarded(shell, name, words[1:])
+    return _guarded(context, name, words[1:])
 
 
-def _guarded(shell: CommandContext, name: str, words: Sequence[str]) -> int:
+def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
     """Run one command; a refusal becomes a message, ``--help`` a normal end, a closed pipe and Ctrl+C no traceback."""
     try:
         with long_names_refused():
-            return _function(name)(shell, words)
+            return _function(name)(context, words)
     except ProblemError as error:
-        complain(shell, f"clew {name}", error.problems, as_json="--json" in words)
+        complain(context, f"clew {name}", error.problems, as_json="--json" in words)
         return BAD_INPUT
     except SystemExit as end:  # argparse after --help
         return end.code if isinstance(end.code, int) else OK
@@ -104,13 +104,13 @@ def _guarded(shell: CommandContext, name: str, words: Sequence[str]) -> int:
         sys.stdout = None  # whoever read it has left: nothing more can be written there
         return FAILED
     except Exception as error:  # noqa: BLE001  # the process border
-        shell.note(f"clew {name}: an unexpected error, {type(error).__name__}: {error}. {_kept_trace(shell)}")
+        context.note(f"clew {name}: an unexpected error, {type(error).__name__}: {error}. {_kept_trace(context)}")
         return FAILED
 
 
-def _kept_trace(shell: CommandContext) -> str:
+def _kept_trace(context: CommandContext) -> str:
     """Write the traceback where it can be found; returns the sentence that says where."""
-    path = shell.places.home / "log" / "command.log"
+    path = context.places.home / "log" / "command.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
@@ -131,16 +131,16 @@ def _function(name: str) -> Callable[[CommandContext, Sequence[str]], int]:
     raise problem("cli.command", f"There is no command {name!r}.", hint, where=name)
 
 
-def _help(shell: CommandContext, words: Sequence[str]) -> int:
+def _help(context: CommandContext, words: Sequence[str]) -> int:
     if words:
-        return _guarded(shell, words[0], ["--help"])
-    shell.say("Clew: guided deep-learning laboratories. Pick an exercise, run it, and watch it converge.\n")
-    shell.say("usage: clew COMMAND [options]      (clew COMMAND --help shows a command's options)")
+        return _guarded(context, words[0], ["--help"])
+    context.say("Clew: guided deep-learning laboratories. Pick an exercise, run it, and watch it converge.\n")
+    context.say("usage: clew COMMAND [options]      (clew COMMAND --help shows a command's options)")
     group = ""
     for command in COMMANDS:
         if command.group != group:
             group = command.group
-            shell.say(f"\n{group}:")
-        shell.say(f"  {command.name:<15}{command.about}")
-    shell.say(f"\n{_EXAMPLES}\n\nclew --version shows the version; runs are kept in {shell.places.runs}")
+            context.say(f"\n{group}:")
+        context.say(f"  {command.name:<15}{command.about}")
+    context.say(f"\n{_EXAMPLES}\n\nclew --version shows the version; runs are kept in {context.places.runs}")
     return OK

@@ -44,7 +44,7 @@ _SHOWN = 30
 FILTER_HELP = "only runs that fit, such as: adam 'learning_rate > 0.01' tag=good -failed"
 
 
-def runs(shell: CommandContext, argv: Sequence[str]) -> int:
+def runs(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew runs``: one line for each kept run, the latest last."""
     parser = Parser("clew runs", f"List the runs that are kept on this computer, the latest {_SHOWN} of them.")
     parser.add_argument("--all", action="store_true", help="all of them")
@@ -52,21 +52,21 @@ def runs(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--columns", default="", metavar="A,B", help="more columns: settings or results by name")
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of what `clew show --json` says")
     options = parser.parse_args(list(argv))
-    kept, jobs, known = kept_runs(shell.places), KeptJobs(shell.places), cards(shell.places)
+    kept, jobs, known = kept_runs(context.places), KeptJobs(context.places), cards(context.places)
     if not kept and not options.json:
-        shell.say(f"No runs are kept in {shell.places.runs} yet. Begin with: clew run softmax")
+        context.say(f"No runs are kept in {context.places.runs} yet. Begin with: clew run softmax")
         return OK
     chosen = filtered(kept, options.filter, known, jobs)
     shown = chosen if options.all else chosen[-_SHOWN:]
     if options.json:
-        shell.say_json([{"number": run.number} | _as_json(run.folder, known, jobs, run.note) for run in shown])
+        context.say_json([{"number": run.number} | _as_json(run.folder, known, jobs, run.note) for run in shown])
         return OK
-    console = shell.console()
+    console = context.console()
     console.print(runs_table([look_at(run, known, jobs) for run in shown], _names(options.columns), console.width))
     if len(shown) < len(chosen):
-        shell.say(f"{len(chosen) - len(shown)} older runs are not shown; --all shows them.")
+        context.say(f"{len(chosen) - len(shown)} older runs are not shown; --all shows them.")
     if len(chosen) < len(kept):
-        shell.say(f"{len(chosen)} of {len(kept)} runs fit the filter.")
+        context.say(f"{len(chosen)} of {len(kept)} runs fit the filter.")
     return OK
 
 
@@ -232,7 +232,7 @@ def _when(started: float) -> str:
     return begun.strftime("%d %b %H:%M" if this_year else "%d %b %Y")
 
 
-def show(shell: CommandContext, argv: Sequence[str]) -> int:
+def show(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew show RUN``: everything about one run."""
     parser = Parser("clew show", "Show one run: how it ended, its settings, curves, goals and files.")
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
@@ -240,32 +240,32 @@ def show(shell: CommandContext, argv: Sequence[str]) -> int:
         "--json", action="store_true", help="one line of JSON, the same as at the end of `clew run --json`"
     )
     options = parser.parse_args(list(argv))
-    folder, jobs = find_run(shell.places, options.run), KeptJobs(shell.places)
+    folder, jobs = find_run(context.places, options.run), KeptJobs(context.places)
     if options.json:
-        shell.say_json(_as_json(folder, cards(shell.places), jobs, _note(shell, folder)))
+        context.say_json(_as_json(folder, cards(context.places), jobs, _note(context, folder)))
     else:
-        _show(shell, folder, read_run(folder), jobs)
+        _show(context, folder, read_run(folder), jobs)
     return OK
 
 
-def _note(shell: CommandContext, folder: Path) -> RunNote:
-    return run_record(shell.places).notes.get(folder.name, RunNote())
+def _note(context: CommandContext, folder: Path) -> RunNote:
+    return run_record(context.places).notes.get(folder.name, RunNote())
 
 
-def _note_lines(shell: CommandContext, folder: Path) -> list[str]:
+def _note_lines(context: CommandContext, folder: Path) -> list[str]:
     """What a person wrote about the run."""
-    note = _note(shell, folder)
+    note = _note(context, folder)
     known = {"Name": note.name, "Tags": ", ".join(note.tags), "Note": note.note}
     return [f"{name:<18}{text}" for name, text in known.items() if text]
 
 
-def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs) -> None:
-    card = _card(cards(shell.places), history)
-    console = shell.console()
+def _show(context: CommandContext, folder: Path, history: History, jobs: KeptJobs) -> None:
+    card = _card(cards(context.places), history)
+    console = context.console()
     console.print(Text(card.title if card else history.fold.exercise, style="bold"))
     state, reason = jobs.state(folder, history.fold)
-    for line in (ending(history, state), *why(history, reason), *advice_lines(history, shell.places)):
-        shell.say(line)
+    for line in (ending(history, state), *why(history, reason), *advice_lines(history, context.places)):
+        context.say(line)
     console.print(curves(history, card, console.width))
     for line in (
         *measured_lines(history, card),
@@ -273,11 +273,11 @@ def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs)
         *asked_lines(history, folder),
         *goal_lines(history, card, folder),
         "",
-        *_note_lines(shell, folder),
+        *_note_lines(context, folder),
         *_spec_lines(folder),
         *_file_lines(folder, history),
     ):
-        shell.say(line)
+        context.say(line)
 
 
 def _card(known: Catalogue, history: History) -> ExerciseCard | None:

@@ -23,7 +23,7 @@ _PICTURE_S = 120
 """Bound on painting one picture; it takes about two seconds."""
 
 
-def start(shell: CommandContext, argv: Sequence[str]) -> int:
+def start(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew start [--exercise ID]``: returns the window's or the run's exit status."""
     parser = Parser(
         "clew start", "Open the window. Without a display, run an exercise here and write a picture of the window."
@@ -37,8 +37,8 @@ def start(shell: CommandContext, argv: Sequence[str]) -> int:
     card = find_card(catalogue.exercises, options.exercise or _DEFAULT)
     if has_display(os.environ, sys.platform):
         return _window(card.id if options.exercise else "", catalogue)
-    picture = Path(options.picture) if options.picture else shell.places.home / "pictures" / f"{card.id}.png"
-    return _without_display(shell, card, picture.expanduser().absolute())
+    picture = Path(options.picture) if options.picture else context.places.home / "pictures" / f"{card.id}.png"
+    return _without_display(context, card, picture.expanduser().absolute())
 
 
 def _window(exercise: str, catalogue: Catalogue) -> int:
@@ -56,44 +56,44 @@ def _has_qt() -> bool:
     return find_spec("PySide6") is not None and find_spec("pyqtgraph") is not None
 
 
-def _without_display(shell: CommandContext, card: ExerciseCard, picture: Path) -> int:
-    shell.say(f"There is no display here, so {card.id} runs in the terminal.")
-    status, folder = _run(shell, card)
+def _without_display(context: CommandContext, card: ExerciseCard, picture: Path) -> int:
+    context.say(f"There is no display here, so {card.id} runs in the terminal.")
+    status, folder = _run(context, card)
     if folder is None:
         return status
     if not _has_qt():
-        shell.say(
+        context.say(
             "PySide6 and pyqtgraph are not installed, so there is no picture of the window (pip install 'clew[gui]')."
         )
         return status
-    return _paint(shell, card, folder, picture) or status
+    return _paint(context, card, folder, picture) or status
 
 
-def _run(shell: CommandContext, card: ExerciseCard) -> tuple[int, Path | None]:
+def _run(context: CommandContext, card: ExerciseCard) -> tuple[int, Path | None]:
     """Run the exercise with the course's values; with the built-in digits when its own data is nowhere to be found."""
     try:
-        return _run_with(shell, card, ())
+        return _run_with(context, card, ())
     except ProblemError as error:
         if "digits" not in card.datasets:
             raise
-        shell.say(error.problems[0].text)
-        shell.say("So the built-in digits are used: 1,797 real handwritten digits of 8 × 8 pixels.")
-    return _run_with(shell, card, ("--data", "digits"))
+        context.say(error.problems[0].text)
+        context.say("So the built-in digits are used: 1,797 real handwritten digits of 8 × 8 pixels.")
+    return _run_with(context, card, ("--data", "digits"))
 
 
-def _run_with(shell: CommandContext, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:
+def _run_with(context: CommandContext, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:
     import uuid
 
     from clew_gui.commands.run.arguments import parse_run
     from clew_gui.commands.run.run import run_spec
 
     _, _, spec = parse_run([card.id, *words], load_builtin(), str(uuid.uuid4()))
-    folder = shell.places.runs / spec.run
-    status = run_spec(shell, spec, card, folder)
+    folder = context.places.runs / spec.run
+    status = run_spec(context, spec, card, folder)
     return status, folder if folder.is_dir() and status != BAD_INPUT else None
 
 
-def _paint(shell: CommandContext, card: ExerciseCard, folder: Path, picture: Path) -> int:
+def _paint(context: CommandContext, card: ExerciseCard, folder: Path, picture: Path) -> int:
     """A picture of the real window, drawn without a display by a process of its own; 0 when it was written."""
     import subprocess
 
@@ -113,11 +113,11 @@ def _paint(shell: CommandContext, card: ExerciseCard, folder: Path, picture: Pat
             check=False,
         )
     except subprocess.TimeoutExpired:
-        shell.note(f"clew start: painting the picture took more than {_PICTURE_S} s and was given up.")
+        context.note(f"clew start: painting the picture took more than {_PICTURE_S} s and was given up.")
         return FAILED
     if done.returncode != 0 or not picture.is_file():
         words = done.stderr.strip().splitlines()[-1:] or ["it gave no reason"]
-        shell.note(f"clew start: the picture of the window could not be written: {words[0]}")
+        context.note(f"clew start: the picture of the window could not be written: {words[0]}")
         return FAILED
-    shell.say(f"A picture of the window with this run: {picture}")
+    context.say(f"A picture of the window with this run: {picture}")
     return 0

@@ -27,7 +27,7 @@ from clew_shared.journal.verify import Fault, verify_run
 from clew_shared.reading import read_run
 
 
-def verify(shell: CommandContext, argv: Sequence[str]) -> int:
+def verify(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew verify RUN``: 0 when everything is as it was written, else 1 with file and offset of each difference."""
     parser = Parser(
         "clew verify",
@@ -37,18 +37,18 @@ def verify(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="one line of JSON with all findings")
     options = parser.parse_args(list(argv))
-    folder = find_run(shell.places, options.run)
-    copy = is_copy(shell.places, folder)
+    folder = find_run(context.places, options.run)
+    copy = is_copy(context.places, folder)
     report = verify_run(folder, journals_only=copy)
     what = f"Every byte of the journals in {folder}" if copy else f"All of {folder}"
     if options.json:
-        shell.say_json({"run_dir": str(folder), "ok": report.ok, "findings": report.findings})
+        context.say_json({"run_dir": str(folder), "ok": report.ok, "findings": report.findings})
     else:
         for finding in report.findings:
-            shell.say(told(finding))
-        shell.say(f"{what} is as it was written." if report.ok else f"{folder} is not as it was written.")
+            context.say(told(finding))
+        context.say(f"{what} is as it was written." if report.ok else f"{folder} is not as it was written.")
         if copy:
-            shell.say("It is the copy of a run that was made elsewhere; its checkpoints and other files are there.")
+            context.say("It is the copy of a run that was made elsewhere; its checkpoints and other files are there.")
     return OK if report.ok else FAILED
 
 
@@ -87,7 +87,7 @@ FORMATS = (
 )
 
 
-def export(shell: CommandContext, argv: Sequence[str]) -> int:
+def export(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew export RUN --csv DIR …``: every point of a run as open files; says which files it wrote."""
     parser = Parser("clew export", "Write every point of a run, never a sample of them, as open files.")
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
@@ -100,18 +100,18 @@ def export(shell: CommandContext, argv: Sequence[str]) -> int:
         flags = " or ".join(f"--{form.name} DIR" for form in FORMATS)
         problems.append(Problem("cli.format", "Choose a format.", f"Give {flags}."))
     try:
-        folder = find_run(shell.places, options.run)
+        folder = find_run(context.places, options.run)
     except ProblemError as error:
         problems += error.problems
     raise_all(problems)
     history = read_run(folder)
     for form, out in chosen:
-        shell.say(str(form.write(history, out)))
+        context.say(str(form.write(history, out)))
         for path in filter(None, (write(history, out) for write in form.write_more)):
-            shell.say(str(path))
+            context.say(str(path))
     if history.damages:
         text = f"damaged parts of the journals were left out ({len(history.damages)})"
-        shell.note(f"clew export: {text}. To see what is damaged: clew verify {options.run}")
+        context.note(f"clew export: {text}. To see what is damaged: clew verify {options.run}")
         return FAILED
     return OK
 

@@ -166,12 +166,12 @@ class Typed:
 
     def __init__(self) -> None:
         self.out, self.err = io.StringIO(), io.StringIO()
-        self.shell = CommandContext(find_places(), self.out, self.err)
+        self.context = CommandContext(find_places(), self.out, self.err)
         self.spec = stand_in_spec(steps=40)
 
     def run(self, as_json: bool = False) -> int:
-        target = LocalTarget(self.shell.places, STAND_IN)
-        return run_queued(self.shell, target, self.spec, None, "Stand-in", as_json)
+        target = LocalTarget(self.context.places, STAND_IN)
+        return run_queued(self.context, target, self.spec, None, "Stand-in", as_json)
 
 
 def later(deed: Callable[[], object]) -> threading.Thread:

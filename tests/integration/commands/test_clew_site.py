@@ -59,7 +59,7 @@ class Laptop:
     def __init__(self) -> None:
         self.places = find_places()
         self.out, self.err = io.StringIO(), io.StringIO()
-        self.shell = CommandContext(self.places, self.out, self.err)
+        self.context = CommandContext(self.places, self.out, self.err)
         self.book = job_book(self.places)
         self.sites: list[BusySite] = []
         self.prepare: Callable[[BusySite], None] = lambda site: site.nodes.set()
@@ -75,7 +75,7 @@ class Laptop:
 
     def terminal(self) -> SiteTerminal:
         return SiteTerminal(
-            self.shell, JobManagers(job_book(self.places), self._make, lambda _name: "Test site"), CURTAIN
+            self.context, JobManagers(job_book(self.places), self._make, lambda _name: "Test site"), LOCK
         )
 
     def _make(self, name: str, book: JobBook, tell: Callable[[JobNews], None]) -> BusySite:
@@ -132,7 +132,7 @@ class Laptop:
         return self.book.news(jobs[-1]).stage if jobs else None
 
 
-CURTAIN = TerminalLock(NobodyToAsk())
+LOCK = TerminalLock(NobodyToAsk())
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_a_run_is_sent_waited_for_followed_and_its_copy_is_whole(laptop: Laptop)
     assert told.index("Other jobs come first.") < told.index("Stand-in") < told.index("Finished: 200 steps")
     copy = Path(found["journal"])
     assert copy.read_bytes() == journal_path(laptop.places.home / "test" / "runs" / spec.run, 1).read_bytes()
-    assert verify(laptop.shell, ["last"]) == 0
+    assert verify(laptop.context, ["last"]) == 0
     assert laptop.stage() is Stage.ENDED, "the node was let go of, nobody need log in again to learn that"
 
 
@@ -162,7 +162,7 @@ def test_a_run_is_left_to_itself_and_come_back_to(laptop: Laptop) -> None:
     laptop.prepare = lambda _site: None
     assert laptop.run(stand_in_spec(steps=100), detach=True) == 0
     assert laptop.said()[-1] == "It goes on by itself. Come back with: clew attach 1"
-    jobs(laptop.shell, ["--json", "--last-heard"])
+    jobs(laptop.context, ["--json", "--last-heard"])
     listed = json.loads(laptop.said()[-1])
     assert [(job["number"], job["stage"], job["site"]) for job in listed] == [(1, "QUEUED", "test")]
     laptop.prepare = lambda site: site.nodes.set()
@@ -220,9 +220,9 @@ def test_a_run_that_was_stopped_goes_on_on_its_site_as_one_curve(
     press = laptop.when(lambda: any(path.stat().st_size > 3000 for path in laptop.journals(1)))
     assert laptop.run(spec) == 130
     press.result(BOUND_S)
-    monkeypatch.setattr("clew_gui.commands.run.site_run.open_terminal", lambda _shell: laptop.terminal())
+    monkeypatch.setattr("clew_gui.commands.run.site_run.open_terminal", lambda _context: laptop.terminal())
     laptop.clear()
-    assert resume(laptop.shell, ["1", "--time", "45"]) == 0, laptop.out.getvalue() + laptop.err.getvalue()
+    assert resume(laptop.context, ["1", "--time", "45"]) == 0, laptop.out.getvalue() + laptop.err.getvalue()
     assert laptop.out.getvalue().startswith("Run 1 goes to Test site as job j2.\n")
     assert any(line.startswith("Finished: 400 steps") for line in laptop.said())
     assert laptop.out.getvalue().count("CUDA_VISIBLE_DEVICES=") == 1, "what the first attempt said is known"
@@ -231,15 +231,15 @@ def test_a_run_that_was_stopped_goes_on_on_its_site_as_one_curve(
     there = laptop.places.home / "test" / "runs" / spec.run
     for number, copy in enumerate(sorted(laptop.places.mirrors.glob("*/journal.*")), 1):
         assert copy.read_bytes() == journal_path(there, number).read_bytes()
-    assert verify(laptop.shell, ["1"]) == 0
+    assert verify(laptop.context, ["1"]) == 0
     history = read_run(laptop.places.mirrors / spec.run)
     assert (history.fold.attempt, history.fold.state, len(history.column("loss").steps)) == (2, RunState.FINISHED, 400)
     with pytest.raises(ProblemError, match="Run 1 has finished after 400 steps"):
-        resume(laptop.shell, ["1"])
+        resume(laptop.context, ["1"])
 
 
 def test_what_cannot_go_on_is_said_and_nothing_is_sent(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew_gui.commands.run.site_run.open_terminal", lambda _shell: laptop.terminal())
+    monkeypatch.setattr("clew_gui.commands.run.site_run.open_terminal", lambda _context: laptop.terminal())
     spec = stand_in_spec(**SLOW)
     laptop.run(spec, detach=True)
     wait_for(lambda: laptop.sites[-1].address(laptop.book.jobs()[0]) if laptop.stage() else None, "the agent")
@@ -248,7 +248,7 @@ def test_what_cannot_go_on_is_said_and_nothing_is_sent(laptop: Laptop, monkeypat
     laptop.sites[-1].end(laptop.book.jobs()[0], Phase.NODE_FAILED, "A node of the job failed.", kill=True)
     laptop.prepare = lambda site: setattr(site, "no_room", Problem("scheduler.partition", "There is no partition."))
     with pytest.raises(ProblemError, match="There is no partition"):
-        resume(laptop.shell, ["1"])
+        resume(laptop.context, ["1"])
     laptop.book.refresh()
     assert len(laptop.book.jobs()) == 1, "the further job was not taken, and the run is the first one's again"
     assert laptop.book.job_of(spec.run) == laptop.book.jobs()[0]
@@ -259,7 +259,7 @@ def attached_and_resumed(laptop: Laptop) -> None:
     """Resume a run of which nothing is here yet but its number: wait for the first bytes."""
     with open_session(laptop.terminal(), CATALOGUE, laptop.book.jobs()) as session:
         wait_for(lambda: (session.tick(), laptop.journals(1))[1], "the first bytes")
-    resume(laptop.shell, ["1"])
+    resume(laptop.context, ["1"])
 
 
 def test_nothing_trains_in_a_mirror(laptop: Laptop) -> None:
@@ -285,7 +285,7 @@ def test_fetch_repairs_a_copy_in_which_an_earlier_version_trained(laptop: Laptop
     begin_run(there)
     write_journal(there, 1, "job-1", RunState.TIMED_OUT)
     mirror = Mirror(laptop.places.mirrors / RUN)
-    assert fetch_runs(laptop.shell, line, "", as_json=False) == 0
+    assert fetch_runs(laptop.context, line, "", as_json=False) == 0
     (mirror.folder / "mirror.txt").rename(mirror.folder / "gone")  # as an earlier version left it
     aside = mirror.folder.rename(laptop.places.home / "bug")
     write_journal(aside, 2, "", RunState.STOPPED)
@@ -293,7 +293,7 @@ def test_fetch_repairs_a_copy_in_which_an_earlier_version_trained(laptop: Laptop
     aside.rename(mirror.folder)
     assert stray_attempts(mirror.folder) == (2,)
     laptop.clear()
-    assert fetch_runs(laptop.shell, line, "last", as_json=False) == 0
+    assert fetch_runs(laptop.context, line, "last", as_json=False) == 0
     assert (mirror.folder / "stray.0002" / "log.txt").read_text() == "It trained here."
     assert "Attempt 2 of run 5f2b8c1e was not made on here; what it left is now in" in laptop.err.getvalue()
     assert (stray_attempts(mirror.folder), attempts(mirror.folder)) == ((), (1,))
@@ -302,7 +302,7 @@ def test_fetch_repairs_a_copy_in_which_an_earlier_version_trained(laptop: Laptop
     # The node went on meanwhile: its second attempt wins over one that was made here.
     write_journal(there, 2, "job-2", RunState.FINISHED)
     journal_path(mirror.folder, 2).write_bytes((mirror.folder / "stray.0002" / "journal.0002").read_bytes())
-    assert fetch_runs(laptop.shell, line, "1", as_json=False) == 0
+    assert fetch_runs(laptop.context, line, "1", as_json=False) == 0
     assert journal_path(mirror.folder, 2).read_bytes() == journal_path(there, 2).read_bytes()
 
 
@@ -393,22 +393,22 @@ def test_a_held_node_whose_time_has_passed_eats_no_run(laptop: Laptop) -> None:
 def test_jobs_and_held_nodes_are_listed_as_their_schedulers_see_them_now(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew_gui.commands.jobs.jobs.open_terminal", lambda _shell: laptop.terminal())
+    monkeypatch.setattr("clew_gui.commands.jobs.jobs.open_terminal", lambda _context: laptop.terminal())
     monkeypatch.setattr("clew_gui.commands.jobs.hold.open_managers", lambda *_: laptop.terminal().managers)
     laptop.prepare = lambda site: setattr(
         site, "answer", lambda job: site.end(job, Phase.TIMED_OUT, "Its time was up.")
     )
     laptop.hold()
-    jobs(laptop.shell, ["--last-heard"])
+    jobs(laptop.context, ["--last-heard"])
     assert "Running" in laptop.said()[-1]
-    jobs(laptop.shell, [])
+    jobs(laptop.context, [])
     assert "Time was up" in laptop.said()[-1]
     assert [site.asked for site in laptop.sites] == [list(laptop.book.jobs())]
     count = len(laptop.sites)
-    jobs(laptop.shell, [])
+    jobs(laptop.context, [])
     assert len(laptop.sites) == count, "nobody logs in for jobs that are over"
     laptop.hold()
-    assert let_go(laptop.shell, ["--list"]) == 0
+    assert let_go(laptop.context, ["--list"]) == 0
     assert laptop.said()[-1] == "Test site: 1 node. It is over. Its time was up."
 
 

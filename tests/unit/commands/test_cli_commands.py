@@ -573,3 +573,8 @@ def test_tab_offers_commands_runs_exercises_and_options(
     words: list[str], offered: list[str], rates: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said(capsys, "completion", "--words", *words).split() == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_asks_the_command_itself(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "clew completion --words" in said(capsys, "completion", shell)

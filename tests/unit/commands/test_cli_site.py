@@ -188,13 +188,13 @@ def test_our_numbers_go_before_a_schedulers_and_the_other_one_is_told(places: Pl
     with pytest.raises(ProblemError, match="one of this computer's") as caught:
         find_job(places, book, "2")  # the run that has this number is no job's
     assert caught.value.problems[0].hint.endswith("The scheduler's 2 is j4 (2 on Lab).")
-    shell = CommandContext(places, io.StringIO(), io.StringIO())
+    context = CommandContext(places, io.StringIO(), io.StringIO())
     book.note_news(JobNews(job=jobs[1], stage=Stage.RUNNING, id="1"))
-    assert named_job(shell, book, "1") == jobs[0]
-    assert isinstance(shell.err, io.StringIO)
-    assert shell.err.getvalue() == ("1 is read as job j1, by Clew's own numbers; there is also j2 (1 on Lab).\n")
-    assert named_job(shell, book, "4711") == jobs[0]
-    assert shell.err.getvalue().count("\n") == 1, "where nothing is unclear nothing is said"
+    assert named_job(context, book, "1") == jobs[0]
+    assert isinstance(context.err, io.StringIO)
+    assert context.err.getvalue() == ("1 is read as job j1, by Clew's own numbers; there is also j2 (1 on Lab).\n")
+    assert named_job(context, book, "4711") == jobs[0]
+    assert context.err.getvalue().count("\n") == 1, "where nothing is unclear nothing is said"
 
 
 class Lister:
@@ -228,9 +228,9 @@ def test_the_runs_of_a_job_are_brought_by_its_id_there(places: Places) -> None:
 def test_jobs_that_nobody_sent_are_a_sentence(places: Places) -> None:
     from clew_gui.commands.jobs.jobs import jobs
 
-    shell = CommandContext(places, io.StringIO(), io.StringIO())
-    assert jobs(shell, []) == 0
-    assert "No job was sent" in shell.out.getvalue()  # type: ignore[attr-defined]
+    context = CommandContext(places, io.StringIO(), io.StringIO())
+    assert jobs(context, []) == 0
+    assert "No job was sent" in context.out.getvalue()  # type: ignore[attr-defined]
 
 
 # --- What a job says of its runs --------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class There(NamedTuple):
     spec: RunSpec
 
 
-def fetch(shell: CommandContext, argv: Sequence[str]) -> int:
+def fetch(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew fetch --site NAME [RUN|PATH|JOB]``: 0 when everything that was asked for is here."""
     parser = Parser(
         "clew fetch",
@@ -51,46 +51,46 @@ def fetch(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("run", metavar="RUN|PATH|JOB", nargs="?", help=about)
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of runs")
     options = parser.parse_args(list(argv))
-    site = site_store(shell.places).load(options.site)
+    site = site_store(context.places).load(options.site)
     if not site.host:
         raise problem("cli.site", "The runs of this computer are here already.", "See: clew runs", options.site)
-    line = open_line(options.site, site, shell.places, AskOnce(headless_prompter(os.environ)))
+    line = open_line(options.site, site, context.places, AskOnce(headless_prompter(os.environ)))
     try:
-        return fetch_runs(shell, line, options.run or "", options.json)
+        return fetch_runs(context, line, options.run or "", options.json)
     finally:
         line.close()
 
 
-def fetch_runs(shell: CommandContext, line: SiteConnection, word: str, as_json: bool) -> int:
+def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json: bool) -> int:
     """Bring the runs that ``word`` names, without one all that are not here yet or have grown; returns the exit status.
 
     Raises ``ProblemError`` when there are none.
     """
-    record = run_record(shell.places)
+    record = run_record(context.places)
     found: list[Mirror] = []
     problems: list[Problem] = []
-    word = _numbered(shell.places, record, line, word)
-    for path in find_folders(line, word, runs_of_job(shell.places, line.name, word)):
+    word = _numbered(context.places, record, line, word)
+    for path in find_folders(line, word, runs_of_job(context.places, line.name, word)):
         try:
             there = _look(line, path)
-            if not _is_from_here(shell, record, there.spec.run, asked_for=bool(word)):
-                before = _bytes_here(shell, there)
-                mirror = _bring(shell, line, record, there, check=bool(word))
-                if word or _bytes_here(shell, there) != before:
+            if not _is_from_here(context, record, there.spec.run, asked_for=bool(word)):
+                before = _bytes_here(context, there)
+                mirror = _bring(context, line, record, there, check=bool(word))
+                if word or _bytes_here(context, there) != before:
                     found.append(mirror)
         except ProblemError as error:
             problems += error.problems
     if not found and problems:
         raise ProblemError(*problems)
     for one in problems:
-        shell.note(str(one))
+        context.note(str(one))
     if as_json:
-        shell.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
+        context.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
     elif not found:
-        shell.say(f"All your runs on {line.title} are here already.")
+        context.say(f"All your runs on {line.title} are here already.")
     for mirror in found if not as_json else ():
         number = record.numbers[mirror.folder.name]
-        shell.say(f"Run {number}: {ending(read_run(mirror.folder))} Kept in {mirror.folder}")
+        context.say(f"Run {number}: {ending(read_run(mirror.folder))} Kept in {mirror.folder}")
     return OK if not problems else FAILED
 
 
@@ -147,10 +147,10 @@ def _look(line: SiteConnection, path: str) -> There:
     return There(path, spec)
 
 
-def _is_from_here(shell: CommandContext, record: RunRecord, run: str, asked_for: bool) -> bool:
+def _is_from_here(context: CommandContext, record: RunRecord, run: str, asked_for: bool) -> bool:
     """Whether it comes through the link of a job of this computer, and so through nothing else. Raises ``ProblemError``
     when just this one is wanted."""
-    job = job_book(shell.places).job_of(run)
+    job = job_book(context.places).job_of(run)
     from_here = bool(job) and record.settled.get(run) != job
     if from_here and asked_for:
         hint = f"Come back to it: clew attach {run[:8]}"
@@ -168,13 +168,13 @@ def _is_run(name: str) -> bool:
 # --- Bringing it ------------------------------------------------------------------------------------------------------
 
 
-def _bytes_here(shell: CommandContext, there: There) -> int:
-    mirror = Mirror(shell.places.mirrors / there.spec.run)
+def _bytes_here(context: CommandContext, there: There) -> int:
+    mirror = Mirror(context.places.mirrors / there.spec.run)
     return sum(mirror.length(attempt) for attempt in mirror.attempts())
 
 
-def _bring(shell: CommandContext, line: SiteConnection, record: RunRecord, there: There, check: bool) -> Mirror:
-    mirror = Mirror(shell.places.mirrors / there.spec.run)
+def _bring(context: CommandContext, line: SiteConnection, record: RunRecord, there: There, check: bool) -> Mirror:
+    mirror = Mirror(context.places.mirrors / there.spec.run)
     try:
         if mirror.spec() is None:
             mirror.keep_spec(there.spec)
@@ -184,7 +184,7 @@ def _bring(shell: CommandContext, line: SiteConnection, record: RunRecord, there
         for stray in [one for one in mirror.attempts() if one >= attempt]:
             aside = mirror.set_aside_stray(stray)
             text = f"Attempt {stray} of run {there.spec.run[:8]} was not made on {line.title}"
-            shell.note(f"{text}; what it left is now in {aside}.")
+            context.note(f"{text}; what it left is now in {aside}.")
         record.number(there.spec.run, time.time())
         if record.where.get(there.spec.run) != line.title:
             record.came_from(there.spec.run, line.title, time.time())

@@ -68,17 +68,17 @@ class HeldNode:
         """Whether nothing more will come of it. From any thread."""
         return self._managers.book.news(self.job).over
 
-    def wait(self, shell: CommandContext, *wanted: Stage) -> bool:
+    def wait(self, context: CommandContext, *wanted: Stage) -> bool:
         """Until it is so far, with each new sentence told; False when it ended instead, or someone wants to stop."""
         while not self._stops():
             if self.news.stage in wanted:
                 return True
             if self.news.over:
                 return False
-            self.hear(shell)
+            self.hear(context)
         return False
 
-    def hear(self, shell: CommandContext) -> bool:
+    def hear(self, context: CommandContext) -> bool:
         """Take in what is new, if anything comes soon."""
         try:
             news = self._heard.get(timeout=_POLL_S)
@@ -88,34 +88,34 @@ class HeldNode:
             return False
         before, self.news = self.news, news
         if news.text and news.text != before.text:
-            shell.note(news.text)
+            context.note(news.text)
         if news.over and news.problem is not None:
-            complain(shell, "clew", (news.problem,))
+            complain(context, "clew", (news.problem,))
         return True
 
-    def keep(self, shell: CommandContext) -> None:
+    def keep(self, context: CommandContext) -> None:
         """Stay until it is over or someone wants to stop, and tell each minute what it costs."""
         told = 0.0
         while not self._stops() and not self.news.over:
             if time.monotonic() - told >= _LINE_EVERY_S:
                 told = time.monotonic()
-                shell.note(held_line(self.news, self.nodes))
-            self.hear(shell)
+                context.note(held_line(self.news, self.nodes))
+            self.hear(context)
 
-    def give_back(self, shell: CommandContext) -> None:
+    def give_back(self, context: CommandContext) -> None:
         """Let it go, and wait for the scheduler's word; a further Ctrl+C ends the waiting."""
         if self.news.over:
             return
-        shell.note("The allocation is given back.")
+        context.note("The allocation is given back.")
         self._managers.let_go(self.job)
         before = self._stops()
         while self._stops() == before and not self.is_over():
-            self.hear(shell)
+            self.hear(context)
 
 
 @contextmanager
 def reach_node(
-    shell: CommandContext,
+    context: CommandContext,
     site: str,
     stops: Callable[[], int],
     asking: argparse.Namespace | None = None,
@@ -127,9 +127,9 @@ def reach_node(
 
     Raises ``ProblemError``, also when there is none and none may be asked for; ``hint`` then says what else helps.
     """
-    found = known_site(shell, site)
+    found = known_site(context, site)
     allocation = build_allocation(found.allocation, given_allocation(asking) if asking is not None else {})
-    managers = open_managers(shell.places, headless_prompter(os.environ))
+    managers = open_managers(context.places, headless_prompter(os.environ))
     try:
         job = "" if fresh else live_job(managers.book, site)
         if not job and asking is None:
@@ -143,14 +143,14 @@ def reach_node(
             yield node
         finally:
             if node.own:
-                node.give_back(shell)
+                node.give_back(context)
     finally:
         managers.close()
 
 
-def known_site(shell: CommandContext, name: str) -> Site:
+def known_site(context: CommandContext, name: str) -> Site:
     """The site of this name, which is not this computer. Raises ``ProblemError``."""
-    found = site_store(shell.places).load(name)
+    found = site_store(context.places).load(name)
     if is_local(found):
         raise problem("hold.local", f"{name} is this computer: there is nothing to hold.", "Start the program here.")
     return found
@@ -167,7 +167,7 @@ _ABOUT = """Keep an allocation for many runs, for `clew shell` and for `clew ope
 start to its end, whether something runs on it or not: Ctrl+C gives it back, or `clew let-go`."""
 
 
-def hold(shell: CommandContext, argv: Sequence[str]) -> int:
+def hold(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew hold --site NAME [--detach]``: returns the exit status."""
     parser = Parser("clew hold", _ABOUT)
     parser.add_argument("--site", metavar="NAME", required=True, help="which site; `clew site list` shows them")
@@ -176,17 +176,17 @@ def hold(shell: CommandContext, argv: Sequence[str]) -> int:
     )
     add_allocation_flags(parser, "instead of the site's own")
     options = parser.parse_args(list(argv))
-    with stop_requests() as stops, reach_node(shell, options.site, stops, options, fresh=True) as node:
-        if not node.wait(shell, *(_SENT if options.detach else (Stage.RUNNING,))):
+    with stop_requests() as stops, reach_node(context, options.site, stops, options, fresh=True) as node:
+        if not node.wait(context, *(_SENT if options.detach else (Stage.RUNNING,))):
             return FAILED
         if options.detach:
             node.own = False
-            shell.say(node.job)
-            shell.note(f"It is kept. `clew let-go --site {options.site}` gives it back.")
+            context.say(node.job)
+            context.note(f"It is kept. `clew let-go --site {options.site}` gives it back.")
             return OK
         use = f"clew run, clew shell and clew open with --site {options.site}"
-        shell.note(f"In other terminals {use} use it. Ctrl+C gives it back.")
-        node.keep(shell)
+        context.note(f"In other terminals {use} use it. Ctrl+C gives it back.")
+        node.keep(context)
         return OK
 
 
@@ -198,13 +198,13 @@ def held_state(news: JobNews, order: JobOrder) -> str:
     return f"{state} This is the last known state: {news.problem.text}" if news.problem is not None else state
 
 
-def let_go(shell: CommandContext, argv: Sequence[str]) -> int:
+def let_go(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew let-go [--site NAME] [--list]``: returns the exit status."""
     parser = Parser("clew let-go", "Give back the allocations that are held.")
     parser.add_argument("--site", metavar="NAME", default="", help="only those of one site")
     parser.add_argument("--list", action="store_true", help="only list them, as their schedulers see them now")
     options = parser.parse_args(list(argv))
-    managers = open_managers(shell.places, headless_prompter(os.environ))
+    managers = open_managers(context.places, headless_prompter(os.environ))
     with closing(managers), stop_requests() as stops:
         jobs = held_jobs(managers.book, options.site)
         if options.list:
@@ -213,8 +213,8 @@ def let_go(shell: CommandContext, argv: Sequence[str]) -> int:
             raise problem("hold.none", "No allocation is held.", "`clew hold --site NAME` takes one.", "site")
         for job in jobs:
             order, news = managers.book.order(job), managers.book.news(job)
-            shell.say(f"{managers.book.title(job)}: {summary(order.allocation)}. {held_state(news, order)}")
+            context.say(f"{managers.book.title(job)}: {summary(order.allocation)}. {held_state(news, order)}")
             if options.list:
                 continue
-            HeldNode(managers, job, stops).give_back(shell)
+            HeldNode(managers, job, stops).give_back(context)
         return OK

@@ -16,13 +16,13 @@ JOB_HELP = (
 _LISTED = 5
 
 
-def named_job(shell: CommandContext, book: JobBook, word: str, site: str = "") -> str:
+def named_job(context: CommandContext, book: JobBook, word: str, site: str = "") -> str:
     """Like ``find_job``; where a scheduler calls another job so, that is said on standard error."""
-    job = find_job(shell.places, book, word, site)
+    job = find_job(context.places, book, word, site)
     others = [one for one in called_there(book, word, site) if one != job]
     if others:
         taken = f"j{book.jobs().index(job) + 1}"
-        shell.note(f"{word} is read as job {taken}, by Clew's own numbers; there is also {_listed(book, others)}.")
+        context.note(f"{word} is read as job {taken}, by Clew's own numbers; there is also {_listed(book, others)}.")
     return job
 
 

@@ -78,7 +78,7 @@ def job_word(news: JobNews) -> str:
 # --- clew jobs --------------------------------------------------------------------------------------------------------
 
 
-def jobs(shell: CommandContext, argv: Sequence[str]) -> int:
+def jobs(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew jobs``: one line for each job, the latest last."""
     about = (
         f"List the jobs on sites, the latest {_SHOWN} of them. Clew asks the schedulers about those that are not over."
@@ -90,10 +90,10 @@ def jobs(shell: CommandContext, argv: Sequence[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of jobs")
     options = parser.parse_args(list(argv))
-    if not options.last_heard and job_book(shell.places).open_jobs():
-        with closing(open_terminal(shell).managers) as managers:
-            return list_jobs(shell, ask_schedulers(managers), options.all, options.json)
-    return list_jobs(shell, job_book(shell.places), options.all, options.json)
+    if not options.last_heard and job_book(context.places).open_jobs():
+        with closing(open_terminal(context).managers) as managers:
+            return list_jobs(context, ask_schedulers(managers), options.all, options.json)
+    return list_jobs(context, job_book(context.places), options.all, options.json)
 
 
 def ask_schedulers(managers: JobManagers) -> JobBook:
@@ -102,18 +102,18 @@ def ask_schedulers(managers: JobManagers) -> JobBook:
     return managers.book
 
 
-def list_jobs(shell: CommandContext, book: JobBook, everything: bool, as_json: bool) -> int:
+def list_jobs(context: CommandContext, book: JobBook, everything: bool, as_json: bool) -> int:
     """One line for each job; returns the exit status."""
-    lines = job_lines(shell.places, book)
+    lines = job_lines(context.places, book)
     shown = lines if everything else lines[-_SHOWN:]
     if as_json:
-        shell.say_json([_as_json(line) for line in shown])
+        context.say_json([_as_json(line) for line in shown])
     elif not lines:
-        shell.say("No job was sent to a site yet. Begin with: clew run softmax --site NAME")
+        context.say("No job was sent to a site yet. Begin with: clew run softmax --site NAME")
     else:
-        shell.console().print(_table(shown))
+        context.console().print(_table(shown))
         if len(shown) < len(lines):
-            shell.say(f"{len(lines) - len(shown)} older jobs are not shown; --all shows them.")
+            context.say(f"{len(lines) - len(shown)} older jobs are not shown; --all shows them.")
     return OK
 
 
@@ -148,39 +148,41 @@ def _as_json(line: JobRow) -> dict[str, object]:
 # --- clew cancel ------------------------------------------------------------------------------------------------------
 
 
-def cancel(shell: CommandContext, argv: Sequence[str]) -> int:
+def cancel(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew cancel JOB``: 0 when the job is over, 1 when that could not be learnt in time."""
     parser = Parser("clew cancel", "End a job with all its runs, take it out of the queue, or let go of a held node.")
     parser.add_argument("job", metavar="JOB", help=JOB_HELP)
     parser.add_argument("--json", action="store_true", help="one line of JSON: the job")
     options = parser.parse_args(list(argv))
-    return cancel_job(open_terminal(shell), options.job, options.json)
+    return cancel_job(open_terminal(context), options.job, options.json)
 
 
 def cancel_job(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
     """End the job that ``word`` names; returns the exit status."""
-    shell, book = terminal.shell, terminal.managers.book
-    job = named_job(shell, book, word)
+    context, book = terminal.context, terminal.managers.book
+    job = named_job(context, book, word)
     if not book.news(job).over:
-        with open_session(terminal, cards(shell.places), (job,)) as session:
+        with open_session(terminal, cards(context.places), (job,)) as session:
             session.cancel(job)
             deadline = time.monotonic() + ASK_S
             while not session.jobs[job].news.over and time.monotonic() < deadline:
                 session.tick(_LOOK_S)
                 time.sleep(_LOOK_S)
-    line = next(line for line in job_lines(shell.places, book) if line.order.job == job)
+    line = next(line for line in job_lines(context.places, book) if line.order.job == job)
     if as_json:
-        shell.say_json(_as_json(line))
+        context.say_json(_as_json(line))
     else:
         what = f"Job j{line.number} on {line.title}: {job_word(line.news).lower()}. {line.news.text}".strip()
-        shell.say(what if line.news.over else f"{what} It was asked to end; `clew jobs` shows later what became of it.")
+        context.say(
+            what if line.news.over else f"{what} It was asked to end; `clew jobs` shows later what became of it."
+        )
     return OK if line.news.over else FAILED
 
 
 # --- clew attach ------------------------------------------------------------------------------------------------------
 
 
-def attach(shell: CommandContext, argv: Sequence[str]) -> int:
+def attach(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew attach RUN``: follow a run on a site again, or fetch what is missing of it; the run's exit status."""
     parser = Parser(
         "clew attach",
@@ -190,25 +192,25 @@ def attach(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("run", metavar="RUN|JOB", help=f"the run's number or id; or of a job, {JOB_HELP}")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     options = parser.parse_args(list(argv))
-    return attach_run(open_terminal(shell), options.run, options.json)
+    return attach_run(open_terminal(context), options.run, options.json)
 
 
 def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
     """Follow the run that ``word`` names, or the last one of that job."""
-    shell, book = terminal.shell, terminal.managers.book
-    record = run_record(shell.places)
+    context, book = terminal.context, terminal.managers.book
+    record = run_record(context.places)
     word = last_run(book, record) if word == "last" else word
-    job = named_job(shell, book, word)
+    job = named_job(context, book, word)
     runs = [run for run in book.runs(job) if book.job_of(run) == job and run not in record.forgotten]
     chosen = [run for run in runs if str(record.numbers.get(run)) == word or run.startswith(word)] or runs[-1:]
     if not chosen:
         hint = f"To end it: clew cancel {word}"
         raise problem("cli.job", f"The job {word} has no run to follow.", hint, word)
-    known = cards(shell.places)
+    known = cards(context.places)
     if book.news(job).over and record.settled.get(chosen[0]) == job:
-        return _tell_kept(shell, shell.places.mirrors / chosen[0], known, book.news(job), as_json)
+        return _tell_kept(context, context.places.mirrors / chosen[0], known, book.news(job), as_json)
     with open_session(terminal, known, (job,)) as session, stop_requests() as stops:
-        behind = attempts_before(shell.places.mirrors / chosen[0], job)
+        behind = attempts_before(context.places.mirrors / chosen[0], job)
         following = FollowedSiteRun(terminal, session, chosen[0], as_json, stops, behind)
         spec = following.model.spec
         card = next((card for card in known.exercises if card.id == spec.exercise), None)
@@ -216,20 +218,20 @@ def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
         return following.conclude(card)
 
 
-def _tell_kept(shell: CommandContext, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
+def _tell_kept(context: CommandContext, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
     """How a run ended of which everything is here already."""
-    say = shell.note if as_json else shell.say
+    say = context.note if as_json else context.say
     if attempts(folder):
         history = read_run(folder)
         card = next((card for card in known.exercises if card.id == history.fold.exercise), None)
-        state, reason = KeptJobs(shell.places).state(folder, history.fold)
-        for line in result_lines(history, card, folder, shell.places, word_for(shell.places, folder), reason):
+        state, reason = KeptJobs(context.places).state(folder, history.fold)
+        for line in result_lines(history, card, folder, context.places, word_for(context.places, folder), reason):
             say(line)
         if as_json:
-            shell.say_json(summary(history, folder) | {"state": state, "reason": reason})
+            context.say_json(summary(history, folder) | {"state": state, "reason": reason})
     else:
         state, reason = verdict(news, began=False)
         say(f"{state_word(state)}. {reason}")
         if as_json:
-            shell.say_json({"run": folder.name, "state": state, "reason": reason})
+            context.say_json({"run": folder.name, "state": state, "reason": reason})
     return exit_status(state)

@@ -27,7 +27,7 @@ _ABOUT = """A terminal on the compute node: on the allocation that is held (clew
 on one of its own that ends with the terminal. After -- comes a command to run there instead of a shell."""
 
 
-def shell(shell: CommandContext, argv: Sequence[str]) -> int:
+def shell(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew shell --site NAME [--job JOB | --fresh] [-- COMMAND]``: returns the exit status over there."""
     words, command = split_words(list(argv))
     parser = Parser("clew shell", _ABOUT, usage="clew shell --site NAME [options] [-- COMMAND …]")
@@ -36,36 +36,36 @@ def shell(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--fresh", action="store_true", help="take an allocation of its own in any case")
     add_allocation_flags(parser, "of its own, instead of the site's")
     options = parser.parse_args(words)
-    site = known_site(shell, options.site)
+    site = known_site(context, options.site)
     given = given_allocation(options)
     of_its_own = ["--fresh"] * options.fresh + [flag(field) for field in FIELDS if field.name in given]
     if options.job and of_its_own:
         text = f"--job names a job that is running; with {', '.join(of_its_own)} a shell gets its own allocation."
         raise problem("cli.usage", text, "Leave one or the other out.", "job")
     allocation = build_allocation(site.allocation, given)
-    book = job_book(shell.places)
-    job = "" if options.fresh or given else chosen_job(shell, book, options.site, options.job)
+    book = job_book(context.places)
+    job = "" if options.fresh or given else chosen_job(context, book, options.site, options.job)
     size, term = own_size(), os.environ.get("TERM", "")
     if size is None and not command:
         raise problem(
             "shell.terminal", "A shell needs a terminal to run in.", "Give a command: clew shell … -- hostname"
         )
-    with closing(open_line(options.site, site, shell.places, AskOnce(headless_prompter(os.environ)))) as line:
+    with closing(open_line(options.site, site, context.places, AskOnce(headless_prompter(os.environ)))) as line:
         if job:
             ref = JobRef(book.news(job).id, job)
             opened = shell_on_job(line, ref, first_node(where_it_runs(line, ref)), command, term, size)
         else:
             opened = shell_of_its_own(line, str(uuid.uuid4()), allocation, command, term, size)
         if size is not None:
-            shell.note(f"A terminal {opened.text}, through {line.connection.route}.")
+            context.note(f"A terminal {opened.text}, through {line.connection.route}.")
         return _use(opened, size is not None)
 
 
-def chosen_job(shell: CommandContext, book: JobBook, site: str, word: str) -> str:
+def chosen_job(context: CommandContext, book: JobBook, site: str, word: str) -> str:
     """The job that ``word`` names, else the one to open a shell beside; empty: none. Raises ``ProblemError``."""
     if not word:
         return live_job(book, site)
-    job = named_job(shell, book, word, site)
+    job = named_job(context, book, word, site)
     if job not in book.open_jobs() or book.order(job).site != site:
         raise problem("job.unknown", f"No job {word} is running on {site}.", "`clew jobs` lists them.", "job")
     return job

@@ -23,7 +23,7 @@ there; TensorBoard shows all runs of the site, also those that are still trainin
 _OR = "   Or add --hold to take one until Ctrl+C."
 
 
-def open(shell: CommandContext, argv: Sequence[str]) -> int:  # noqa: A001  # the command's name
+def open(context: CommandContext, argv: Sequence[str]) -> int:  # noqa: A001  # the command's name
     """``clew open KIND --site NAME [--no-browser] [--hold]``: returns the exit status."""
     parser = Parser("clew open", _ABOUT)
     parser.add_argument("kind", choices=KINDS, metavar="jupyter|tensorboard")
@@ -33,10 +33,10 @@ def open(shell: CommandContext, argv: Sequence[str]) -> int:  # noqa: A001  # th
     add_allocation_flags(parser, "for --hold, instead of the site's own")
     options = parser.parse_args(list(argv))
     asking = options if options.hold else None
-    with stop_requests() as stops, reach_node(shell, options.site, stops, asking, hint=_OR) as node:
-        if not node.wait(shell, Stage.RUNNING):
+    with stop_requests() as stops, reach_node(context, options.site, stops, asking, hint=_OR) as node:
+        if not node.wait(context, Stage.RUNNING):
             return OK if stops() else FAILED
-        return _serve(shell, node, options.kind, _browser(options.no_browser), stops)
+        return _serve(context, node, options.kind, _browser(options.no_browser), stops)
 
 
 def _browser(unwanted: bool) -> bool:
@@ -44,7 +44,7 @@ def _browser(unwanted: bool) -> bool:
     return not unwanted and has_display(os.environ, sys.platform)
 
 
-def _serve(shell: CommandContext, node: HeldNode, kind: str, browse: bool, stops: Callable[[], int]) -> int:
+def _serve(context: CommandContext, node: HeldNode, kind: str, browse: bool, stops: Callable[[], int]) -> int:
     heard: queue.SimpleQueue[ServiceNews] = queue.SimpleQueue()
     opened = OpenedService(node.target(), kind, node.is_over, heard.put)
     page: RedirectPage | None = None
@@ -54,17 +54,17 @@ def _serve(shell: CommandContext, node: HeldNode, kind: str, browse: bool, stops
                 news = heard.get(timeout=_POLL_S)
             except queue.Empty:
                 continue
-            shell.note(news.text)
+            context.note(news.text)
             if news.url:
-                shell.say(news.url)
-                shell.note(
+                context.say(news.url)
+                context.note(
                     f"Open it in the browser of this computer; it works nowhere else. {node.hint} Ctrl+C closes it."
                 )
                 if browse and page is None:
-                    page = show_in_browser(news.url, shell.places.private)
+                    page = show_in_browser(news.url, context.places.private)
             if news.over:
                 if news.problem is not None:
-                    complain(shell, "clew open", (news.problem,))
+                    complain(context, "clew open", (news.problem,))
                 return FAILED
         return OK
     finally:

@@ -20,7 +20,7 @@ _ABOUT = """Show a finished run again as if it were training: here, and in a win
 The replay is a run of its own, which is called one and which nobody can hand in. Ctrl+C ends it."""
 
 
-def replay(shell: CommandContext, argv: Sequence[str]) -> int:
+def replay(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew replay RUN [--speed X]``: 0 when it was shown to its end."""
     parser = Parser("clew replay", _ABOUT)
     parser.add_argument("run", metavar="RUN", nargs="?", help=f"{RUN_HELP}, or {DEMONSTRATION}NAME")
@@ -30,7 +30,7 @@ def replay(shell: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     if options.list:
         for name in demonstrations():
-            shell.say(f"{DEMONSTRATION}{name}")
+            context.say(f"{DEMONSTRATION}{name}")
         return OK
     if not options.run:
         hint = "Name one, or see: clew replay --list"
@@ -39,15 +39,17 @@ def replay(shell: CommandContext, argv: Sequence[str]) -> int:
         raise problem("cli.speed", f"--speed must be greater than 0, got {options.speed:g}.", where="speed")
     demo = options.run.startswith(DEMONSTRATION)
     name = options.run.removeprefix(DEMONSTRATION)
-    source = find_demonstration(name) if demo else find_run(shell.places, options.run)
+    source = find_demonstration(name) if demo else find_run(context.places, options.run)
     return _show(
-        shell, Replay(source, shell.places.runs, options.name or (f"Recorded: {name}" if demo else "")), options.speed
+        context,
+        Replay(source, context.places.runs, options.name or (f"Recorded: {name}" if demo else "")),
+        options.speed,
     )
 
 
-def _show(shell: CommandContext, shown: Replay, speed: float) -> int:
-    card = next((card for card in cards(shell.places).exercises if card.id == shown.spec.exercise), None)
-    display = choose_display(shell.console(), card, f"{shown.spec.name}, {title(shown.spec, card)}", 0)
+def _show(context: CommandContext, shown: Replay, speed: float) -> int:
+    card = next((card for card in cards(context.places).exercises if card.id == shown.spec.exercise), None)
+    display = choose_display(context.console(), card, f"{shown.spec.name}, {title(shown.spec, card)}", 0)
     begun = time.monotonic()
     try:
         with stop_requests() as stops, Follower(shown.folder.path) as follower:

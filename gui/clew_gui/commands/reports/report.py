@@ -24,7 +24,7 @@ _REPORT = """Write a report of one or several runs: goals, figures, values, sett
 All of it is computed from the journals. The HTML page holds everything in one file and loads nothing."""
 
 
-def report(shell: CommandContext, argv: Sequence[str]) -> int:
+def report(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew report RUN… --html FILE``: says which files it wrote."""
     parser = _parser("clew report", _REPORT)
     parser.add_argument("--html", metavar="FILE", help="write one HTML page")
@@ -32,15 +32,15 @@ def report(shell: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     if not options.html and not options.pdf:
         raise problem("cli.format", "Where should the report go?", "Give --html FILE or --pdf FILE.")
-    made, _ = _made(shell, options.runs, options.exercises, options.student)
+    made, _ = _made(context, options.runs, options.exercises, options.student)
     if options.html:
         path = Path(options.html).expanduser()
         write_text(path, render(made))
-        shell.say(str(path))
+        context.say(str(path))
     if options.pdf:
         path = Path(options.pdf).expanduser()
         _write_pdf(made, path)
-        shell.say(str(path))
+        context.say(str(path))
     return OK
 
 
@@ -61,7 +61,7 @@ _HAND_IN = """Pack the report of finished runs, their journals and specs into on
 The name is remembered: runs that are started from then on carry it, and only their student can hand them in."""
 
 
-def hand_in(shell: CommandContext, argv: Sequence[str]) -> int:
+def hand_in(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew hand-in RUN… --student NAME``: says where the bundle is."""
     parser = _parser("clew hand-in", _HAND_IN)
     parser.add_argument(
@@ -69,7 +69,7 @@ def hand_in(shell: CommandContext, argv: Sequence[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="one line of JSON with the file and its SHA-256")
     options = parser.parse_args(list(argv))
-    made, sources = _made(shell, options.runs, options.exercises, options.student)
+    made, sources = _made(context, options.runs, options.exercises, options.student)
     if not made.facts.student:
         text = "A hand-in needs the name of its student."
         raise problem("handin.student", text, 'Give it once: clew hand-in RUN --student "Anna Example".', "student")
@@ -78,20 +78,20 @@ def hand_in(shell: CommandContext, argv: Sequence[str]) -> int:
     with path.open("rb") as file:
         digest = digest_of(file)
     if options.json:
-        shell.say_json({"file": str(path), "sha256": digest, "goals": {g.id: g.reached for g in made.facts.goals}})
+        context.say_json({"file": str(path), "sha256": digest, "goals": {g.id: g.reached for g in made.facts.goals}})
         return OK
     for goal in made.facts.goals:
-        shell.say(f"{'[x]' if goal.reached else '[ ]'} {goal.text}")
+        context.say(f"{'[x]' if goal.reached else '[ ]'} {goal.text}")
     open_questions = sum(not one.text for exercise in made.facts.exercises for one in exercise.answers)
     if open_questions:
-        shell.say(
+        context.say(
             f"Questions without an answer: {open_questions}. `clew answer {made.facts.exercises[0].id}` shows them."
         )
-    shell.say(f"Hand in this file: {path}")
+    context.say(f"Hand in this file: {path}")
     return OK
 
 
-def answer(shell: CommandContext, argv: Sequence[str]) -> int:
+def answer(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew answer EXERCISE [NUMBER TEXT]``: shows the questions of a guide, or answers one."""
     parser = Parser("clew answer", "Show the questions of an exercise's guide with your answers, or answer one.")
     parser.add_argument("exercise", metavar="EXERCISE", help="which exercise; `clew catalogue` lists them")
@@ -99,19 +99,19 @@ def answer(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("text", metavar="TEXT", nargs="?", help="the answer; it replaces an earlier one")
     parser.add_argument("--exercises", metavar="DIR", help="the folder of your own exercises, if it is one of them")
     options = parser.parse_args(list(argv))
-    card = find_card(cards(shell.places, options.exercises).exercises, options.exercise)
-    known = answered(card.guide, read_answers(shell.places, card.id))
+    card = find_card(cards(context.places, options.exercises).exercises, options.exercise)
+    known = answered(card.guide, read_answers(context.places, card.id))
     if not known:
-        shell.say(f"The guide of {card.id} asks no questions.")
+        context.say(f"The guide of {card.id} asks no questions.")
         return OK
     if options.number is None:
         for number, one in enumerate(known, 1):
-            shell.say(f"{number}. {one.question}\n   {one.text or '(no answer yet)'}")
+            context.say(f"{number}. {one.question}\n   {one.text or '(no answer yet)'}")
         return OK
     if not 1 <= options.number <= len(known) or options.text is None:
         text = f"{card.id} has the questions 1 to {len(known)}."
         raise problem("cli.question", text, f'Write: clew answer {card.id} 1 "my answer"', "number")
-    keep_answer(shell.places, card.id, known[options.number - 1].question, options.text)
+    keep_answer(context.places, card.id, known[options.number - 1].question, options.text)
     return OK
 
 
@@ -124,13 +124,13 @@ def _parser(name: str, about: str) -> Parser:
 
 
 def _made(
-    shell: CommandContext, words: Sequence[str], exercises: str | None, name: str | None
+    context: CommandContext, words: Sequence[str], exercises: str | None, name: str | None
 ) -> tuple[Report, list[RunSource]]:
-    student = keep_student(shell.places, name) if name else student_name(shell.places)
-    folders = dict.fromkeys(find_run(shell.places, word) for word in words)
+    student = keep_student(context.places, name) if name else student_name(context.places)
+    folders = dict.fromkeys(find_run(context.places, word) for word in words)
     sources = [read_source(folder) for folder in folders]
-    known = {card.id: card for card in cards(shell.places, exercises).exercises}
-    return report_of(shell.places, sources, known, student, job_book(shell.places).words()), sources
+    known = {card.id: card for card in cards(context.places, exercises).exercises}
+    return report_of(context.places, sources, known, student, job_book(context.places).words()), sources
 
 
 def write_text(path: Path, text: str) -> None:

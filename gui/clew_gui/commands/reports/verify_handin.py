@@ -29,26 +29,26 @@ computed again from the journals alone. --rerun N trains the first N steps of ea
 The exit status is 0 when all is as it was recorded, and 1 when something was altered; it is named."""
 
 
-def verify_handin(shell: CommandContext, argv: Sequence[str]) -> int:
+def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew verify-handin BUNDLE [--rerun N] [--json]``."""
     parser = Parser("clew verify-handin", _VERIFY)
     parser.add_argument("bundle", metavar="BUNDLE", type=Path, help=f"the file that was handed in (*{SUFFIX})")
     _add_checks(parser)
     parser.add_argument("--json", action="store_true", help="one line of JSON with all that was found")
     options = parser.parse_args(list(argv))
-    verdict = _check(shell, options.bundle.expanduser(), options.exercises, options.rerun, options.data)
+    verdict = _check(context, options.bundle.expanduser(), options.exercises, options.rerun, options.data)
     if options.json:
-        shell.say_json({"file": str(options.bundle), "ok": verdict.ok, **msgspec.structs.asdict(verdict)})
+        context.say_json({"file": str(options.bundle), "ok": verdict.ok, **msgspec.structs.asdict(verdict)})
         return OK if verdict.ok else FAILED
     for found in verdict.problems:
-        shell.say(f"Altered: {found}")
+        context.say(f"Altered: {found}")
     for note in verdict.notes:
-        shell.say(f"Note: {note}")
+        context.say(f"Note: {note}")
     if verdict.facts is not None:
         for goal in verdict.facts.goals if verdict.ok else ():
-            shell.say(f"{'[x]' if goal.reached else '[ ]'} {goal.text} ({goal.sentence})")
+            context.say(f"{'[x]' if goal.reached else '[ ]'} {goal.text} ({goal.sentence})")
         who = f"{verdict.facts.student}: {len(verdict.facts.runs)} run{'' if len(verdict.facts.runs) == 1 else 's'}"
-        shell.say(f"{who}, {'all as it was recorded' if verdict.ok else 'NOT as it was recorded'}.")
+        context.say(f"{who}, {'all as it was recorded' if verdict.ok else 'NOT as it was recorded'}.")
     return OK if verdict.ok else FAILED
 
 
@@ -57,7 +57,7 @@ _CLASS = """Check all hand-ins of a folder and make the table of the class: goal
 A run that is in the hand-ins of two students is named."""
 
 
-def class_(shell: CommandContext, argv: Sequence[str]) -> int:
+def class_(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew class DIR``: 0 when every hand-in is as it was recorded."""
     parser = Parser("clew class", _CLASS)
     parser.add_argument("folder", metavar="DIR", type=Path, help=f"the folder with the files (*{SUFFIX}), also deeper")
@@ -72,16 +72,16 @@ def class_(shell: CommandContext, argv: Sequence[str]) -> int:
     checked = []
     for path in bundles:
         try:
-            verdict = _check(shell, path, options.exercises, options.rerun, options.data)
+            verdict = _check(context, path, options.exercises, options.rerun, options.data)
         except ProblemError as error:
             verdict = Verdict(problems=error.problems)
         checked.append((path.relative_to(folder).as_posix(), verdict))
     rows = class_rows(checked)
-    _say_table(shell, rows)
+    _say_table(context, rows)
     for name, write in (("html", table_html), ("csv", table_csv)):
         if getattr(options, name):
             write_text(Path(getattr(options, name)).expanduser(), write(rows))
-            shell.say(getattr(options, name))
+            context.say(getattr(options, name))
     return OK if all(row.ok for row in rows) else FAILED
 
 
@@ -91,7 +91,7 @@ def _add_checks(parser: Parser) -> None:
     parser.add_argument("--exercises", metavar="DIR", help="the folder of your own exercises")
 
 
-def _say_table(shell: CommandContext, rows: Sequence[ClassRow]) -> None:
+def _say_table(context: CommandContext, rows: Sequence[ClassRow]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -99,17 +99,17 @@ def _say_table(shell: CommandContext, rows: Sequence[ClassRow]) -> None:
         table.add_column(column)
     for row in rows:
         table.add_row(row.student, row.exercises, row.goals, "as recorded" if row.ok else "ALTERED", row.file)
-    shell.console().print(table)
+    context.console().print(table)
     for row in rows:
         for text in row.problems:
-            shell.say(f"{row.file}: {text}")
+            context.say(f"{row.file}: {text}")
 
 
-def _check(shell: CommandContext, path: Path, exercises: str | None, rerun: int, data: str | None) -> Verdict:
+def _check(context: CommandContext, path: Path, exercises: str | None, rerun: int, data: str | None) -> Verdict:
     """Check one bundle, with ``rerun`` steps of each run. Raises ``ProblemError`` for what is no bundle."""
     if rerun < 0:
         raise problem("cli.rerun", f"--rerun must be a number of steps from 1 on, got {rerun}.", where="rerun")
-    known = {card.id: card for card in cards(shell.places, exercises).exercises}
+    known = {card.id: card for card in cards(context.places, exercises).exercises}
     with tempfile.TemporaryDirectory(prefix="clew-handin-") as into:
         opened = open_handin(path, Path(into))
         verdict = check_handin(opened, known)
@@ -117,7 +117,7 @@ def _check(shell: CommandContext, path: Path, exercises: str | None, rerun: int,
             return verdict
         problems, notes = [], list(verdict.notes)
         for folder in opened.run_folders().values():
-            for found in _repeat(shell, read_source(folder), known, rerun, (exercises, data)):
+            for found in _repeat(context, read_source(folder), known, rerun, (exercises, data)):
                 if isinstance(found, Problem):
                     problems.append(found)
                 else:
@@ -129,7 +129,7 @@ def _check(shell: CommandContext, path: Path, exercises: str | None, rerun: int,
 
 
 def _repeat(
-    shell: CommandContext,
+    context: CommandContext,
     source: RunSource,
     known: Mapping[str, ExerciseCard],
     steps: int,
@@ -153,7 +153,7 @@ def _repeat(
     spec = msgspec.structs.replace(source.spec, run=str(uuid.uuid4()), data=data or _data_here(source), source_hash="")
     with tempfile.TemporaryDirectory(prefix="clew-rerun-") as place:
         folder = Path(place) / "run"
-        again = _train(shell, spec, folder, count, exercises)
+        again = _train(context, spec, folder, count, exercises)
         if isinstance(again, Problem):
             yield again
             return
@@ -178,12 +178,12 @@ def _data_here(source: RunSource) -> str:
 
 
 def _train(
-    shell: CommandContext, spec: RunSpec, folder: Path, steps: int, exercises: str | None
+    context: CommandContext, spec: RunSpec, folder: Path, steps: int, exercises: str | None
 ) -> RunSource | Problem:
     """Run ``spec`` until it has done ``steps`` steps; why it could not be."""
     own = ("--exercises", str(Path(exercises).expanduser().absolute())) if exercises else ()
     with temporary_file("spec.toml", to_toml(spec)) as path:
-        command = agent_command(shell.places, "run", str(path), "--out", str(folder), "--quiet", *own)
+        command = agent_command(context.places, "run", str(path), "--out", str(folder), "--quiet", *own)
         with AgentProgram(command) as agent, Follower(folder) as follower:
             code, asked = None, False
             while code is None:

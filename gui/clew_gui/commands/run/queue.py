@@ -30,14 +30,14 @@ class QueueRow(NamedTuple):
     status: RunStatus
 
 
-def queue(shell: CommandContext, argv: Sequence[str]) -> int:
+def queue(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew queue``, ``clew queue move RUN PLACE`` and ``clew queue cancel RUN``: returns the exit status."""
     options = _parser().parse_args(list(argv))
     if options.action == "move":
-        return _move(shell, options.run, options.place, options.json)
+        return _move(context, options.run, options.place, options.json)
     if options.action == "cancel":
-        return _cancel(shell, options.run, options.json)
-    return _list(shell, options.json)
+        return _cancel(context, options.run, options.json)
+    return _list(context, options.json)
 
 
 def _parser() -> Parser:
@@ -69,20 +69,20 @@ def _lines(places: Places, agent: AgentLine) -> list[QueueRow]:
     return [QueueRow(numbers[status.run], status) for status in found]
 
 
-def _list(shell: CommandContext, as_json: bool) -> int:
+def _list(context: CommandContext, as_json: bool) -> int:
     try:
-        with AgentLine(LocalTarget(shell.places), tell=shell.tell) as agent:
-            lines = _lines(shell.places, agent)
+        with AgentLine(LocalTarget(context.places), tell=context.tell) as agent:
+            lines = _lines(context.places, agent)
     except ProblemError as error:
         if error.problems[0].code != "agent.absent":
             raise
         lines = []
     if as_json:
-        shell.say_json([_as_json(line) for line in lines])
+        context.say_json([_as_json(line) for line in lines])
     elif not lines:
-        shell.say("No run waits, and this computer's agent is not training any.")
+        context.say("No run waits, and this computer's agent is not training any.")
     else:
-        shell.console().print(_table(lines))
+        context.console().print(_table(lines))
     return OK
 
 
@@ -141,28 +141,28 @@ def read_place(word: str) -> int:
     raise ProblemError(Problem("cli.place", text, "1 or `next` is the next, `last` the last.", "place"))
 
 
-def _move(shell: CommandContext, word: str, place_word: str, as_json: bool) -> int:
+def _move(context: CommandContext, word: str, place_word: str, as_json: bool) -> int:
     place = read_place(place_word)
-    with AgentLine(LocalTarget(shell.places), tell=shell.tell) as agent:
-        line = find_waiting(word, _lines(shell.places, agent))
+    with AgentLine(LocalTarget(context.places), tell=context.tell) as agent:
+        line = find_waiting(word, _lines(context.places, agent))
         agent.ask(MoveRun(run=line.status.run, place=place))
-        return _tell(shell, line, agent, as_json)
+        return _tell(context, line, agent, as_json)
 
 
-def _cancel(shell: CommandContext, word: str, as_json: bool) -> int:
-    with AgentLine(LocalTarget(shell.places), tell=shell.tell) as agent:
-        line = find_waiting(word, _lines(shell.places, agent))
+def _cancel(context: CommandContext, word: str, as_json: bool) -> int:
+    with AgentLine(LocalTarget(context.places), tell=context.tell) as agent:
+        line = find_waiting(word, _lines(context.places, agent))
         agent.ask(Stop(run=line.status.run))
-        return _tell(shell, line, agent, as_json)
+        return _tell(context, line, agent, as_json)
 
 
-def _tell(shell: CommandContext, before: QueueRow, agent: AgentLine, as_json: bool) -> int:
+def _tell(context: CommandContext, before: QueueRow, agent: AgentLine, as_json: bool) -> int:
     """What became of the run."""
     status = agent.status(before.status.run) or before.status
     if as_json:
-        shell.say_json(_as_json(QueueRow(before.number, status)))
+        context.say_json(_as_json(QueueRow(before.number, status)))
     else:
         state = _joined(words.state_word(status.state).lower(), queue_place(status.queue))
         reason = f" {status.reason}" if status.reason else ""
-        shell.say(f"Run {before.number} is {state}.{reason}")
+        context.say(f"Run {before.number} is {state}.{reason}")
     return OK

@@ -32,36 +32,41 @@ _STOP_NOTES = (
 
 
 def run_queued(
-    shell: CommandContext, target: Target, spec: RunSpec, card: ExerciseCard | None, heading: str, as_json: bool = False
+    context: CommandContext,
+    target: Target,
+    spec: RunSpec,
+    card: ExerciseCard | None,
+    heading: str,
+    as_json: bool = False,
 ) -> int:
     """Queue ``spec``, say its place while it waits, follow it, and tell how it ended; returns the exit status.
 
     Raises ``ProblemError`` when the agent refuses it; then nothing is left behind.
     """
-    folder = shell.places.runs / spec.run
+    folder = context.places.runs / spec.run
     with (
-        AgentLine(target, start=True, tell=shell.tell) as agent,
+        AgentLine(target, start=True, tell=context.tell) as agent,
         stop_requests() as stops,
         Follower(folder) as follower,
     ):
         agent.ask(StartRun(spec=spec))
-        queued = _Queued(shell, agent, spec.run, as_json, stops)
+        queued = _Queued(context, agent, spec.run, as_json, stops)
         ended = queued.wait(follower)
         if ended is None:
-            queued.watch(follower, choose_display(shell.console(err=as_json), card, heading))
+            queued.watch(follower, choose_display(context.console(err=as_json), card, heading))
     if ended is not None:
-        return _never_began(shell, ended, as_json)
-    return _conclude(shell, follower.history, card, folder, as_json)
+        return _never_began(context, ended, as_json)
+    return _conclude(context, follower.history, card, folder, as_json)
 
 
 class _Queued:
     """A run that was handed over. Each request to stop is passed on once."""
 
     def __init__(
-        self, shell: CommandContext, agent: AgentLine, run: str, as_json: bool, stops: Callable[[], int]
+        self, context: CommandContext, agent: AgentLine, run: str, as_json: bool, stops: Callable[[], int]
     ) -> None:
         self._agent, self._run, self._stops = agent, run, stops
-        self._say = shell.note if as_json else shell.say
+        self._say = context.note if as_json else context.say
         self._asked = 0
 
     def wait(self, follower: Follower) -> RunStatus | None:
@@ -105,18 +110,20 @@ class _Queued:
                 self._say(str(error))
 
 
-def _never_began(shell: CommandContext, status: RunStatus, as_json: bool) -> int:
-    say = shell.note if as_json else shell.say
+def _never_began(context: CommandContext, status: RunStatus, as_json: bool) -> int:
+    say = context.note if as_json else context.say
     say(f"{words.state_word(status.state)}. {status.reason}".strip())
     if as_json:
-        shell.say_json({"run": status.run, "exercise": status.exercise, "state": status.state, "reason": status.reason})
+        context.say_json(
+            {"run": status.run, "exercise": status.exercise, "state": status.state, "reason": status.reason}
+        )
     return exit_status(status.state)
 
 
-def _conclude(shell: CommandContext, history: History, card: ExerciseCard | None, folder: Path, as_json: bool) -> int:
-    say = shell.note if as_json else shell.say
-    for line in result_lines(history, card, folder, shell.places, word_for(shell.places, folder)):
+def _conclude(context: CommandContext, history: History, card: ExerciseCard | None, folder: Path, as_json: bool) -> int:
+    say = context.note if as_json else context.say
+    for line in result_lines(history, card, folder, context.places, word_for(context.places, folder)):
         say(line)
     if as_json:
-        shell.say_json(summary(history, folder))
+        context.say_json(summary(history, folder))
     return exit_status(history.fold.state) if history.fold.done else FAILED

@@ -26,7 +26,7 @@ started) and 130 when it was stopped."""
 _NOT_HERE = ("out", "name", "queue", "site")
 
 
-def race(shell: CommandContext, argv: Sequence[str]) -> int:
+def race(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew race EXERCISE …``: returns the exit status."""
     parser = Parser("clew race", _DESCRIPTION, usage="clew race EXERCISE|STUDY.toml [options]")
     parser.add_argument("--race", metavar="ID", default="", help="which race, when the exercise has several")
@@ -36,11 +36,11 @@ def race(shell: CommandContext, argv: Sequence[str]) -> int:
     )
     parser.add_argument("--save", metavar="FILE", help="write the study as TOML as well, to run it again or share it")
     options, rest = parser.parse_known_args(list(argv))
-    study, card, as_json, exercises = _asked(shell, rest, options.race, _listed(options.lanes), options.rate)
+    study, card, as_json, exercises = _asked(context, rest, options.race, _listed(options.lanes), options.rate)
     if options.save:
         save_study(Path(options.save).expanduser(), study)
-    finished = run_all(shell, study, card, as_json, exercises)
-    show_study(shell, study, card, finished, as_json)
+    finished = run_all(context, study, card, as_json, exercises)
+    show_study(context, study, card, finished, as_json)
     return study_status(study, finished)
 
 
@@ -49,10 +49,10 @@ def _listed(text: str) -> list[str]:
 
 
 def _asked(
-    shell: CommandContext, rest: Sequence[str], race: str, lanes: Sequence[str], rates: Sequence[str]
+    context: CommandContext, rest: Sequence[str], race: str, lanes: Sequence[str], rates: Sequence[str]
 ) -> tuple[StudySpec, ExerciseCard, bool, str | None]:
     """The study, its exercise's card, whether JSON is wanted, and the folder of own exercises."""
-    known = cards(shell.places, exercises_folder(rest))
+    known = cards(context.places, exercises_folder(rest))
     files = [word for word in rest if word.endswith(".toml")]
     if files:
         study = read_study(Path(files[0]).expanduser())

@@ -62,30 +62,30 @@ class RunOutcome(NamedTuple):
     """Whether a person asked for its end, be it too late for this run."""
 
 
-def run(shell: CommandContext, argv: Sequence[str]) -> int:
+def run(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
-    known = cards(shell.places, exercises_folder(argv))
+    known = cards(context.places, exercises_folder(argv))
     request, card, spec = parse_run(argv, known, str(uuid.uuid4()))
-    spec = signed(shell.places, spec)
-    place = read_place(shell.places, request, spec)
+    spec = signed(context.places, spec)
+    place = read_place(context.places, request, spec)
     if place is not None:
         from clew_gui.commands.run.site_run import open_terminal, run_there, show_script  # SSH is loaded there
 
         if request.dry_run:
-            return show_script(shell, place, (spec,), request.json)
+            return show_script(context, place, (spec,), request.json)
         heading = f"{title(spec, card)}, on {request.site}"
-        return run_there(open_terminal(shell), place, spec, card, known, heading, request.json, request.detach)
-    check_data(shell.places, spec.data)
+        return run_there(open_terminal(context), place, spec, card, known, heading, request.json, request.detach)
+    check_data(context.places, spec.data)
     if request.queue:
         from clew_gui.commands.run.queued import run_queued  # with ZeroMQ, of which a run without the agent has no need
 
-        return run_queued(shell, LocalTarget(shell.places), spec, card, title(spec, card), request.json)
-    folder = Path(request.out).expanduser().absolute() if request.out else shell.places.runs / spec.run
-    return run_spec(shell, spec, card, folder, request.json, request.exercises)
+        return run_queued(context, LocalTarget(context.places), spec, card, title(spec, card), request.json)
+    folder = Path(request.out).expanduser().absolute() if request.out else context.places.runs / spec.run
+    return run_spec(context, spec, card, folder, request.json, request.exercises)
 
 
 def run_spec(
-    shell: CommandContext,
+    context: CommandContext,
     spec: RunSpec,
     card: ExerciseCard,
     folder: Path,
@@ -93,12 +93,12 @@ def run_spec(
     exercises: str | None = None,
 ) -> int:
     """Run ``spec`` in ``folder`` and tell of it; returns the exit status."""
-    outcome = run_outcome(shell, spec, card, folder, title(spec, card), as_json, exercises)
-    return conclude(shell, outcome, folder, card, as_json)
+    outcome = run_outcome(context, spec, card, folder, title(spec, card), as_json, exercises)
+    return conclude(context, outcome, folder, card, as_json)
 
 
 def run_outcome(
-    shell: CommandContext,
+    context: CommandContext,
     spec: RunSpec,
     card: ExerciseCard,
     folder: Path,
@@ -109,14 +109,14 @@ def run_outcome(
 ) -> RunOutcome:
     """Run ``spec`` in ``folder`` under this heading, and follow it to its end; by the agent of ``turns``, which has
     imported TensorFlow for the run before, or by one of its own."""
-    with temporary_file("spec.toml", to_toml(signed(shell.places, spec))) as path:
+    with temporary_file("spec.toml", to_toml(signed(context.places, spec))) as path:
         words = ("run", str(path), "--out", str(folder), "--quiet", *own_exercises(exercises))
-        command = agent_command(shell.places, *words)
+        command = agent_command(context.places, *words)
 
         def begin() -> Agent:
             return AgentProgram(command) if turns is None else Turn(turns, RunWanted(str(path), str(folder)))
 
-        return follow(shell, begin, folder, card, heading, as_json)
+        return follow(context, begin, folder, card, heading, as_json)
 
 
 def own_exercises(folder: str | None) -> tuple[str, ...]:
@@ -129,28 +129,28 @@ _RESUME = """Continue an ended run from its last checkpoint, as a new attempt.
 A run of a site continues there: its agent takes it up again, or Clew sends a further job like the last one."""
 
 
-def resume(shell: CommandContext, argv: Sequence[str]) -> int:
+def resume(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew resume RUN``: a new attempt from the last checkpoint, where the run trained; returns the exit status."""
     options = _resume_parser().parse_args(list(argv))
-    folder = find_run(shell.places, options.run)
-    own = shell.places.runs / folder.name
+    folder = find_run(context.places, options.run)
+    own = context.places.runs / folder.name
     if is_mirror(folder) and not attempts(own):
         from clew_gui.commands.run.site_run import open_terminal, resume_there  # SSH is loaded there
 
-        known = cards(shell.places, options.exercises)
-        return resume_there(open_terminal(shell), folder, known, options)
+        known = cards(context.places, options.exercises)
+        return resume_there(open_terminal(context), folder, known, options)
     raise_all([one for one in only_for_sites(options) if one.where != "--nodes"])
     folder = own if is_mirror(folder) else folder
     spec = read_spec(RunFolder(folder).spec)
-    known = cards(shell.places, options.exercises)
+    known = cards(context.places, options.exercises)
     card = next((card for card in known.exercises if card.id == spec.exercise), None)
     raise_all([*count("devices", options.devices)[1], *count("nodes", options.allocation_nodes)[1]])
     changes = {"--strategy": options.strategy, "--devices": options.devices, "--nodes": options.allocation_nodes}
     spread = [word for flag, value in changes.items() if value for word in (flag, value)]
     words = ("run", "--resume", str(folder), "--quiet", *spread, *own_exercises(options.exercises))
-    command = agent_command(shell.places, *words)
-    outcome = follow(shell, lambda: AgentProgram(command), folder, card, title(spec, card), options.json)
-    return conclude(shell, outcome, folder, card, options.json)
+    command = agent_command(context.places, *words)
+    outcome = follow(context, lambda: AgentProgram(command), folder, card, title(spec, card), options.json)
+    return conclude(context, outcome, folder, card, options.json)
 
 
 def _resume_parser() -> Parser:
@@ -168,7 +168,7 @@ def _resume_parser() -> Parser:
 
 
 def follow(
-    shell: CommandContext,
+    context: CommandContext,
     begin: Callable[[], Agent],
     folder: Path,
     card: ExerciseCard | None,
@@ -177,7 +177,7 @@ def follow(
 ) -> RunOutcome:
     """Start the agent with ``begin``, show the run in ``folder`` while it lasts, pass on Ctrl+C."""
     behind = max(RunFolder(folder).attempts(), default=0)
-    display = choose_display(shell.console(err=as_json), card, heading, behind)
+    display = choose_display(context.console(err=as_json), card, heading, behind)
     refused = False
     try:
         with stop_requests() as stops, begin() as agent, Follower(folder) as follower:
@@ -204,7 +204,9 @@ def _pass_on(agent: Agent, asked: int) -> None:
         agent.kill()
 
 
-def conclude(shell: CommandContext, outcome: RunOutcome, folder: Path, card: ExerciseCard | None, as_json: bool) -> int:
+def conclude(
+    context: CommandContext, outcome: RunOutcome, folder: Path, card: ExerciseCard | None, as_json: bool
+) -> int:
     """Say how the run ended. Raises ``ProblemError`` when the agent refused it or ended without a word."""
     history = outcome.history
     if outcome.exit_code == BAD_INPUT:
@@ -212,12 +214,12 @@ def conclude(shell: CommandContext, outcome: RunOutcome, folder: Path, card: Exe
     if not history.fold.done:
         last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
         text = f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}"
-        shell.note(f"clew run: {text}")
-    say = shell.note if as_json else shell.say
-    for line in result_lines(history, card, folder, shell.places, word_for(shell.places, folder)):
+        context.note(f"clew run: {text}")
+    say = context.note if as_json else context.say
+    for line in result_lines(history, card, folder, context.places, word_for(context.places, folder)):
         say(as_flags(line))
     if as_json:
-        shell.say_json(summary(history, folder))
+        context.say_json(summary(history, folder))
     return exit_status(history.fold.state) if history.fold.done else FAILED
 
 

@@ -29,7 +29,7 @@ _NOT_HERE = ("out", "name", "queue")
 _DEVICES = "1,2,4"
 
 
-def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
+def scaling(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew scaling EXERCISE …``: returns the exit status."""
     parser = Parser("clew scaling", _DESCRIPTION, usage="clew scaling EXERCISE [--devices 1,2,4] [options]")
     parser.add_argument("--devices", metavar="N,N", help=f"numbers of devices (default {_DEVICES}), or one for --nodes")
@@ -39,7 +39,7 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--weak", action="store_true", help="weak scaling: the batch grows with the devices")
     parser.add_argument("--save", metavar="FILE", help="write the study as TOML as well, to continue or share it")
     options, rest = parser.parse_known_args(list(argv))
-    known = cards(shell.places, exercises_folder(rest))
+    known = cards(context.places, exercises_folder(rest))
     axis, counts, fixed = _axis(options.devices, options.nodes)
     devices, nodes = (max(counts), fixed) if axis == "devices" else (fixed, max(counts))
     spread = ["--devices", str(devices), *(["--nodes", str(nodes)] if nodes > 1 else [])]
@@ -63,7 +63,7 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
     raise_all(check_study(study, card))
     if options.save:
         save_study(Path(options.save).expanduser(), study)
-    return run_study(shell, study, card, known, request)
+    return run_study(context, study, card, known, request)
 
 
 def _axis(devices: str | None, nodes: str | None) -> tuple[str, list[int], int]:

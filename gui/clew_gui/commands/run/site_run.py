@@ -62,21 +62,21 @@ _STOP_NOTES = (
 class SiteTerminal(NamedTuple):
     """What a command on a site's jobs works with."""
 
-    shell: CommandContext
+    context: CommandContext
     managers: JobManagers
     lock: TerminalLock
 
 
-def open_terminal(shell: CommandContext) -> SiteTerminal:
+def open_terminal(context: CommandContext) -> SiteTerminal:
     """Logins ask on the terminal, or through the program that ``SSH_ASKPASS`` names."""
     lock = TerminalLock(headless_prompter(os.environ))
-    return SiteTerminal(shell, open_managers(shell.places, lock), lock)
+    return SiteTerminal(context, open_managers(context.places, lock), lock)
 
 
 @contextmanager
 def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str] = ()) -> Iterator[Session]:
     """A session with nothing but ``jobs`` and what is sent within."""
-    session = Session(terminal.shell.places, known, managers=terminal.managers, only=jobs)
+    session = Session(terminal.context.places, known, managers=terminal.managers, only=jobs)
     try:
         session.start()
         yield session
@@ -84,17 +84,17 @@ def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str]
         session.close()
 
 
-def show_script(shell: CommandContext, place: Place, specs: Sequence[RunSpec], as_json: bool) -> int:
+def show_script(context: CommandContext, place: Place, specs: Sequence[RunSpec], as_json: bool) -> int:
     """Print the script of a job for these runs, exactly as it would be sent."""
-    managers = open_terminal(shell).managers
+    managers = open_terminal(context).managers
     try:
         script = managers.preview(place.order(*specs))
     finally:
         managers.close()
     if as_json:
-        shell.say_json({"script": script})
+        context.say_json({"script": script})
     else:
-        shell.say(script.rstrip("\n"))
+        context.say(script.rstrip("\n"))
     return OK
 
 
@@ -138,7 +138,7 @@ def with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Pla
     news = terminal.managers.book.news(place.job)
     if not news.over:
         return place
-    say = terminal.shell.note if as_json else terminal.shell.say
+    say = terminal.context.note if as_json else terminal.context.say
     say(f"The held allocation is over. {news.text} The run gets its own job.".replace("  ", " "))
     return msgspec.structs.replace(place, job="")
 
@@ -203,7 +203,7 @@ def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue)
 
 def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Namespace) -> list[Problem]:
     """Why the run in the mirror ``folder`` cannot go on, as far as this computer knows."""
-    places, run = terminal.shell.places, folder.name
+    places, run = terminal.context.places, folder.name
     record, book = run_record(places), terminal.managers.book
     name = f"Run {record.numbers[run]}" if run in record.numbers else f"The run {run[:8]}"
     if not book.job_of(run):
@@ -245,7 +245,7 @@ class FollowedSiteRun:
         self._terminal, self._session, self._stops = terminal, session, stops
         self._others = others
         self._as_json = as_json
-        self._say = terminal.shell.note if as_json else terminal.shell.say
+        self._say = terminal.context.note if as_json else terminal.context.say
         self.model: RunModel = session.runs[run]
         self._behind = behind
         self._watched = Watched(time.time())
@@ -324,7 +324,7 @@ class FollowedSiteRun:
                 display.close()
 
     def _display(self, card: ExerciseCard | None, heading: str, behind: int) -> Display:
-        return choose_display(self._terminal.shell.console(err=self._as_json), card, heading, behind)
+        return choose_display(self._terminal.context.console(err=self._as_json), card, heading, behind)
 
     def _earlier(self) -> int:
         """Attempts of earlier jobs are not shown while the next one is waited for."""
@@ -407,7 +407,7 @@ class FollowedSiteRun:
             with self._terminal.lock.drawing() as free:
                 if free:
                     for found in self._versions:
-                        self._terminal.shell.tell(found)
+                        self._terminal.context.tell(found)
                     self._versions.clear()
 
     def refused(self) -> list[Problem] | None:
@@ -419,11 +419,11 @@ class FollowedSiteRun:
 
     def tell_detached(self) -> int:
         """How to come back."""
-        shell, model, job = self._terminal.shell, self.model, self.job
+        context, model, job = self._terminal.context, self.model, self.job
         if self._as_json:
-            shell.say_json(about_run(model, job))
+            context.say_json(about_run(model, job))
         else:
-            shell.say(f"It goes on by itself. Come back with: clew attach {model.number}")
+            context.say(f"It goes on by itself. Come back with: clew attach {model.number}")
         return OK if not job.news.over else exit_status(model.state)
 
     def conclude(self, card: ExerciseCard | None) -> int:
@@ -434,7 +434,7 @@ class FollowedSiteRun:
 
     def tell(self, card: ExerciseCard | None) -> int:
         """How it ended; returns the exit status."""
-        model, shell = self.model, self._terminal.shell
+        model, context = self.model, self._terminal.context
         self._tell_versions()
         for found in dict.fromkeys(self._problems):
             if found != self.job.news.problem:
@@ -442,7 +442,7 @@ class FollowedSiteRun:
         for line in self._ending(card):
             self._say(line)
         if self._as_json:
-            shell.say_json(about_run(model, self.job))
+            context.say_json(about_run(model, self.job))
         return INTERRUPTED if self._added_nothing() and self._asked else exit_status(model.state)
 
     def _added_nothing(self) -> bool:
@@ -454,7 +454,7 @@ class FollowedSiteRun:
         if self._added_nothing():
             yield f"{model.reason} Run {model.number} is as it was before:"
         if model.history.fold.done and model.state is model.history.fold.state:
-            places = self._terminal.shell.places
+            places = self._terminal.context.places
             yield from result_lines(model.history, card, model.folder, places, str(model.number), model.reason)
         else:
             yield f"{words.state_word(model.state)}. {model.reason}".strip()

@@ -40,10 +40,10 @@ class SiteStudy:
         self, terminal: SiteTerminal, place: Place, study: StudySpec, card: ExerciseCard, as_json: bool = False
     ) -> None:
         self._terminal, self._study, self._card, self._as_json = terminal, study, card, as_json
-        self._say = terminal.shell.note if as_json else terminal.shell.say
+        self._say = terminal.context.note if as_json else terminal.context.say
         self._place = with_living_node(terminal, place, as_json)
-        self._record = run_record(terminal.shell.places)
-        self._mirrors = terminal.shell.places.mirrors
+        self._record = run_record(terminal.context.places)
+        self._mirrors = terminal.context.places.mirrors
 
     def run(self, known: Catalogue, detach: bool = False) -> list[FinishedRun]:
         """Do what is left of the study, in the order of its runs as far as there are devices; what became of each, up

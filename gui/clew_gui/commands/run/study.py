@@ -64,7 +64,7 @@ The exit status is 0 when every run finished, 1 when one failed, 2 when somethin
 started) and 130 when it was stopped."""
 
 
-def study(shell: CommandContext, argv: Sequence[str]) -> int:
+def study(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew study SPEC.toml``: returns the exit status."""
     parser = Parser("clew study", _DESCRIPTION)
     parser.add_argument("file", metavar="SPEC.toml", help="the study")
@@ -74,10 +74,10 @@ def study(shell: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     options.site = None if options.site == LOCAL else options.site
     raise_all(check_site_flags(options))
-    known = cards(shell.places, options.exercises)
+    known = cards(context.places, options.exercises)
     path = Path(options.file).expanduser()
-    if not path.exists() and study_file(shell.places, options.file).exists():
-        path = study_file(shell.places, options.file)
+    if not path.exists() and study_file(context.places, options.file).exists():
+        path = study_file(context.places, options.file)
     text = read_text(path, "study.read")
     found = from_toml(text, str(path))
     card = find_card(known.exercises, found.base.exercise)
@@ -88,7 +88,7 @@ def study(shell: CommandContext, argv: Sequence[str]) -> int:
     if found.sweep is not None:
         found = msgspec.structs.replace(found, sweep=settled(found.sweep, card))
         raise_all(check_study(found, card))
-    return run_study(shell, found, card, known, options)
+    return run_study(context, found, card, known, options)
 
 
 def complete_base(base: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
@@ -110,34 +110,34 @@ def complete_base(base: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
 
 
 def run_study(
-    shell: CommandContext, study: StudySpec, card: ExerciseCard, known: Catalogue, options: argparse.Namespace
+    context: CommandContext, study: StudySpec, card: ExerciseCard, known: Catalogue, options: argparse.Namespace
 ) -> int:
     """Do what is left of the study where ``options`` (those of the command) say, and show what came out; returns the
     exit status."""
-    study = msgspec.structs.replace(study, base=signed(shell.places, study.base))
+    study = msgspec.structs.replace(study, base=signed(context.places, study.base))
     if options.site is not None and study.sweep is not None and study.sweep.sampled:
         text = "The method tpe chooses each point by earlier results, so a job cannot get all runs at once."
         raise problem("sweep.site", text, "Take the method random on a site, or run it on this computer.", "method")
-    place = read_place(shell.places, options, largest(study))
+    place = read_place(context.places, options, largest(study))
     if place is None:
-        kept = finished_runs(shell.places, study, card)
-        for line in forecast_lines(shell.places, study, card, len(kept)):
-            (shell.note if options.json else shell.say)(line)
-        finished = run_all(shell, study, card, options.json, options.exercises, kept)
+        kept = finished_runs(context.places, study, card)
+        for line in forecast_lines(context.places, study, card, len(kept)):
+            (context.note if options.json else context.say)(line)
+        finished = run_all(context, study, card, options.json, options.exercises, kept)
     elif options.dry_run:
         from clew_gui.commands.run.site_run import show_script  # SSH is loaded there
 
-        return show_script(shell, place, [run.spec for run in study_runs(study)], options.json)
+        return show_script(context, place, [run.spec for run in study_runs(study)], options.json)
     else:
         from clew_gui.commands.run.site_run import open_terminal
         from clew_gui.commands.run.site_study import SiteStudy
 
-        finished = SiteStudy(open_terminal(shell), place, study, card, options.json).run(known, options.detach)
+        finished = SiteStudy(open_terminal(context), place, study, card, options.json).run(known, options.detach)
         if options.detach:
-            shell.note(f"It goes on by itself. To come back: `clew study` with its file and --site {options.site}")
+            context.note(f"It goes on by itself. To come back: `clew study` with its file and --site {options.site}")
             return OK
     if finished:
-        show_study(shell, study, card, finished, options.json)
+        show_study(context, study, card, finished, options.json)
     return study_status(study, finished)
 
 
@@ -167,15 +167,15 @@ def _judges(places: Places, card: ExerciseCard) -> list[tuple[RunSpec, History]]
 
 
 def show_study(
-    shell: CommandContext, study: StudySpec, card: ExerciseCard, finished: Sequence[FinishedRun], as_json: bool
+    context: CommandContext, study: StudySpec, card: ExerciseCard, finished: Sequence[FinishedRun], as_json: bool
 ) -> None:
     """The table of a study: times and speed-ups over devices, else who did best."""
     results = [run.result for run in finished]
     lines, summary = (scaling_lines, scaling_summary) if study.timed else (ranking_lines, ranking_summary)
     for line in lines(study, card, results):
-        (shell.note if as_json else shell.say)(line)
+        (context.note if as_json else context.say)(line)
     if as_json:
-        shell.say_json(summary(study, card, results))
+        context.say_json(summary(study, card, results))
 
 
 def save_study(path: Path, study: StudySpec) -> None:
@@ -191,7 +191,7 @@ def save_study(path: Path, study: StudySpec) -> None:
 
 
 def run_all(
-    shell: CommandContext,
+    context: CommandContext,
     study: StudySpec,
     card: ExerciseCard,
     as_json: bool,
@@ -200,24 +200,24 @@ def run_all(
 ) -> list[FinishedRun]:
     """The runs of the study in order, as far as nobody stopped it. ``kept`` are the folders of those that need not be
     done again. Raises ``ProblemError`` when the agent refuses one."""
-    check_data(shell.places, study.base.data)
-    with _turns(shell, study, exercises) as turns:
-        return _run_in_turn(shell, study, card, as_json, exercises, kept, turns)
+    check_data(context.places, study.base.data)
+    with _turns(context, study, exercises) as turns:
+        return _run_in_turn(context, study, card, as_json, exercises, kept, turns)
 
 
 @contextmanager
-def _turns(shell: CommandContext, study: StudySpec, exercises: str | None) -> Iterator[AgentTurns | None]:
+def _turns(context: CommandContext, study: StudySpec, exercises: str | None) -> Iterator[AgentTurns | None]:
     """One agent for all runs, which imports TensorFlow once; none where runs are timed, because each is to begin alike,
     or on several nodes."""
     if study.timed or number_of_runs(study) < 2 or largest(study).nodes > 1:
         yield None
         return
-    with AgentTurns(agent_command(shell.places, "runs", *own_exercises(exercises))) as turns:
+    with AgentTurns(agent_command(context.places, "runs", *own_exercises(exercises))) as turns:
         yield turns
 
 
 def _run_in_turn(
-    shell: CommandContext,
+    context: CommandContext,
     study: StudySpec,
     card: ExerciseCard,
     as_json: bool,
@@ -232,12 +232,12 @@ def _run_in_turn(
         if folder is not None:
             left.remove(folder)
             finished.append(FinishedRun(StudyResult(title, value, typed, folder, read_run(folder))))
-            (shell.note if as_json else shell.say)(f"{title}: finished before, in {folder}")
+            (context.note if as_json else context.say)(f"{title}: finished before, in {folder}")
             continue
-        folder = shell.places.runs / str(uuid.uuid4())
+        folder = context.places.runs / str(uuid.uuid4())
         new = StudyResult(title, value, msgspec.structs.replace(typed, run=folder.name), folder, History())
         heading = f"{study.title or study.study}, {'lane' if study.lanes else 'run'} {number} of {total}: {title}"
-        finished.append(_run_one(shell, new, card, heading, as_json, exercises, turns))
+        finished.append(_run_one(context, new, card, heading, as_json, exercises, turns))
         if finished[-1].asked:
             break
     return finished
@@ -261,7 +261,7 @@ def _in_turn(study: StudySpec, card: ExerciseCard, finished: Sequence[FinishedRu
 
 
 def _run_one(
-    shell: CommandContext,
+    context: CommandContext,
     new: StudyResult,
     card: ExerciseCard,
     heading: str,
@@ -269,16 +269,16 @@ def _run_one(
     exercises: str | None,
     turns: AgentTurns | None,
 ) -> FinishedRun:
-    outcome = run_outcome(shell, new.spec, card, new.folder, heading, as_json, exercises, turns)
+    outcome = run_outcome(context, new.spec, card, new.folder, heading, as_json, exercises, turns)
     if outcome.exit_code == BAD_INPUT:
         raise problem("cli.refused", refusal(outcome.output))
     history = outcome.history
     for line in (f"{new.title}: {ending(history)}", *why(history)):
-        (shell.note if as_json else shell.say)(line)
+        (context.note if as_json else context.say)(line)
     status = exit_status(history.fold.state) if history.fold.done else FAILED
     if not history.fold.done and not outcome.asked:
         last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
-        shell.note(f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}")
+        context.note(f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}")
     stopped = outcome.asked or history.fold.state is RunState.STOPPED
     return FinishedRun(new._replace(history=history), status, stopped)
 

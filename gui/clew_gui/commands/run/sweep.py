@@ -35,10 +35,10 @@ started) and 130 when it was stopped."""
 _NOT_HERE = ("out", "name", "queue")
 
 
-def sweep(shell: CommandContext, argv: Sequence[str]) -> int:
+def sweep(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew sweep …``: returns the exit status."""
     if any(word.endswith(".toml") for word in argv[:1]):
-        return study(shell, argv)
+        return study(context, argv)
     parser = Parser("clew sweep", _DESCRIPTION, usage="clew sweep SPEC.toml | EXERCISE --over NAME=VALUES [options]")
     parser.add_argument("--over", metavar="NAME=VALUES", action="append", default=[], help="a setting and what to try")
     parser.add_argument("--method", choices=("grid", "random", "tpe"), default="grid", help="default grid")
@@ -48,7 +48,7 @@ def sweep(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--metric", metavar="NAME", default="", help="what the runs are ranked by")
     parser.add_argument("--save", metavar="FILE", help="write the study there; default: where Clew keeps studies")
     options, rest = parser.parse_known_args(list(argv))
-    known = cards(shell.places, exercises_folder(rest))
+    known = cards(context.places, exercises_folder(rest))
     request, card, spec = parse_run(rest, known, "")
     given = [name for name in _NOT_HERE if getattr(request, name)]
     raise_all([Problem("cli.sweep", f"clew sweep does not take --{name}.", "Leave it out.") for name in given])
@@ -67,9 +67,9 @@ def sweep(shell: CommandContext, argv: Sequence[str]) -> int:
         file = Path(options.save).expanduser()
         save_study(file, new)
     else:
-        file = keep_study(shell.places, new)
-    (shell.note if request.json else shell.say)(f"The study is kept in {file}; to continue it: clew study {file}")
-    return run_study(shell, new, card, known, request)
+        file = keep_study(context.places, new)
+    (context.note if request.json else context.say)(f"The study is kept in {file}; to continue it: clew study {file}")
+    return run_study(context, new, card, known, request)
 
 
 def _over(card: ExerciseCard, words: Sequence[str], method: str) -> dict[str, Values]:

@@ -25,12 +25,12 @@ _MARKS = {Verdict.OK: "ok", Verdict.WARN: "note", Verdict.BAD: "BAD", Verdict.SK
 _COLUMN = 18
 
 
-def doctor(shell: CommandContext, name: str, found: Site, want_job: bool, as_json: bool) -> int:
+def doctor(context: CommandContext, name: str, found: Site, want_job: bool, as_json: bool) -> int:
     """Show each finding as it comes; the exit status is 1 when something is bad."""
     findings: list[Finding] = []
-    examination = examine(name, found, shell.places, headless_prompter(os.environ), want_job)
+    examination = examine(name, found, context.places, headless_prompter(os.environ), want_job)
     interrupted = False
-    shown = _Shown(shell)
+    shown = _Shown(context)
     try:
         for finding in examination:
             findings.append(finding)
@@ -43,18 +43,18 @@ def doctor(shell: CommandContext, name: str, found: Site, want_job: bool, as_jso
     bad = [finding for finding in findings if finding.verdict is Verdict.BAD]
     if as_json:
         whole = {"format": DOCTOR_FORMAT, "site": name, "ok": not bad and not interrupted, "ended": not interrupted}
-        shell.say_json({**whole, "findings": findings})
+        context.say_json({**whole, "findings": findings})
     else:
         shown.end()
-        shell.say(_verdict(findings, bad, interrupted))
+        context.say(_verdict(findings, bad, interrupted))
     return INTERRUPTED if interrupted else FAILED if bad else OK
 
 
 class _Shown:
     """Findings as lines; those that were not tried for the same reason make one."""
 
-    def __init__(self, shell: CommandContext) -> None:
-        self._shell = shell
+    def __init__(self, context: CommandContext) -> None:
+        self._context = context
         self._untried: list[Finding] = []
 
     def add(self, finding: Finding) -> None:
@@ -76,9 +76,9 @@ class _Shown:
         self._untried = []
 
     def _line(self, verdict: Verdict, title: str, text: str, hint: str = "") -> None:
-        self._shell.say(f"{_MARKS[verdict]:>4}  {title:<{_COLUMN}}  {text}")
+        self._context.say(f"{_MARKS[verdict]:>4}  {title:<{_COLUMN}}  {text}")
         if hint:
-            self._shell.say(f"{'':{_COLUMN + 8}}-> {hint}")
+            self._context.say(f"{'':{_COLUMN + 8}}-> {hint}")
 
 
 def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: bool) -> str:
@@ -95,14 +95,14 @@ def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: b
 _UNSEEN = f"To add it without looking, give --scheduler {NAMES[0]} (or {', '.join(NAMES[1:])})."
 
 
-def look(shell: CommandContext, name: str, made: Site, consent: bool) -> FoundScheduler:
+def look(context: CommandContext, name: str, made: Site, consent: bool) -> FoundScheduler:
     """The scheduler of a site that is being made. Raises ``ProblemError`` where nobody can say which it has, and where
     there is none: to train on a login node has to be asked for."""
     if consent:
-        consents(shell.places).give(all_words(made))
-    shell.note(f"Looking for the scheduler on {address(made)} …")
+        consents(context.places).give(all_words(made))
+    context.note(f"Looking for the scheduler on {address(made)} …")
     try:
-        line = open_line(name, made, shell.places, AskOnce(headless_prompter(os.environ)))
+        line = open_line(name, made, context.places, AskOnce(headless_prompter(os.environ)))
         try:
             return look_for_scheduler(line)
         finally:
@@ -118,11 +118,11 @@ def look(shell: CommandContext, name: str, made: Site, consent: bool) -> FoundSc
         raise problem(first.code, first.text, hint, first.where) from None
 
 
-def modules(shell: CommandContext, name: str, found: Site, pattern: str, as_json: bool) -> int:
+def modules(context: CommandContext, name: str, found: Site, pattern: str, as_json: bool) -> int:
     """List what ``module avail`` has. Raises ``ProblemError`` when nothing fits or there is no such command."""
     if is_local(found):
         raise problem("site.local", "This computer has no modules of a site.", where=name)
-    line = open_line(name, found, shell.places, AskOnce(headless_prompter(os.environ)))
+    line = open_line(name, found, context.places, AskOnce(headless_prompter(os.environ)))
     try:
         there = available(line)
     finally:
@@ -136,12 +136,12 @@ def modules(shell: CommandContext, name: str, found: Site, pattern: str, as_json
         raise problem("modules.none", text, hint, name)
     if as_json:
         default = sorted(there.default & set(names))
-        shell.say_json({"site": name, "modules": names, "default": default, "loaded": found.modules})
+        context.say_json({"site": name, "modules": names, "default": default, "loaded": found.modules})
         return OK
     for one in names:
         marks = [*(["default"] if one in there.default else []), *(["in the site"] if _named(one, found) else [])]
-        shell.say(f"{one}  ({', '.join(marks)})" if marks else one)
-    shell.note(_how(name, found, names, bool(pattern)))
+        context.say(f"{one}  ({', '.join(marks)})" if marks else one)
+    context.note(_how(name, found, names, bool(pattern)))
     return OK
 
 

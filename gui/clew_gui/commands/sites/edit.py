@@ -63,7 +63,7 @@ def _kept_words(store: SiteStore, name: str, before: Path) -> str:
 # --- set --------------------------------------------------------------------------------------------------------------
 
 
-def set_fields(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+def set_fields(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
     """Change single fields. Raises ``ProblemError`` with everything that is wrong with them."""
     name, path = options.name, _path_of(store, options.name)
     try:
@@ -76,14 +76,14 @@ def set_fields(shell: CommandContext, store: SiteStore, options: argparse.Namesp
     changed = [key for key, text in texts_of(before).items() if text != texts_of(made)[key]]
     if changed:
         store.save(name, made, replace=True)
-    missing = agree(shell, made, options.consent)
+    missing = agree(context, made, options.consent)
     if options.json:
         more = {"consent_missing": missing, "changed": changed}
-        shell.say_json(as_json(NamedSite(name, made), store) | more)
+        context.say_json(as_json(NamedSite(name, made), store) | more)
     elif not changed:
-        shell.say(f"Nothing was changed: {name} has these values already.")
+        context.say(f"Nothing was changed: {name} has these values already.")
     else:
-        tell_kept(shell, f"{_kept_words(store, name, path)}\n{_changes(before, made, changed)}", made, missing)
+        tell_kept(context, f"{_kept_words(store, name, path)}\n{_changes(before, made, changed)}", made, missing)
     return OK
 
 
@@ -103,14 +103,14 @@ def _changes(before: Site, now: Site, changed: Sequence[str]) -> str:
 # --- edit -------------------------------------------------------------------------------------------------------------
 
 
-def edit(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+def edit(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
     """Open a copy of the site's file in an editor until it is right, or the person gives up. Nothing that was typed is
     lost: a copy that is not right yet stays, and the next call goes on with it. Raises ``ProblemError``."""
     name, path = options.name, _path_of(store, options.name)
     before, command = read_text(path), editor(os.environ)
-    copy = shell.places.config / "edited" / path.name
+    copy = context.places.config / "edited" / path.name
     if copy.exists():
-        shell.note(f"This is what you typed last time, which was not correct yet: {copy}")
+        context.note(f"This is what you typed last time, which was not correct yet: {copy}")
     else:
         _write_copy(copy, before)
     while True:
@@ -119,30 +119,30 @@ def edit(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -
         if text.strip() == before.strip():
             copy.unlink(missing_ok=True)
             raise_all(failed)
-            return _unchanged(shell, store, options)
+            return _unchanged(context, store, options)
         raise_all([*failed, _unsaved(name, copy)] if failed else [])
         try:
             made = from_toml(text, "The file")
             raise_all(check_title(name, made, store.known()))
             break
         except ProblemError as error:
-            _ask_again(shell, name, copy, [_numbered(one, text) for one in error.problems])
+            _ask_again(context, name, copy, [_numbered(one, text) for one in error.problems])
     store.save_text(name, text)
     copy.unlink(missing_ok=True)
-    missing = agree(shell, made, options.consent)
+    missing = agree(context, made, options.consent)
     if options.json:
-        shell.say_json(as_json(NamedSite(name, made), store) | {"consent_missing": missing})
+        context.say_json(as_json(NamedSite(name, made), store) | {"consent_missing": missing})
     else:
-        tell_kept(shell, _kept_words(store, name, path), made, missing)
+        tell_kept(context, _kept_words(store, name, path), made, missing)
     return OK
 
 
-def _unchanged(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+def _unchanged(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
     if options.json:
         one = next(one for one in store.all() if one.name == options.name)
-        shell.say_json(as_json(one, store))
+        context.say_json(as_json(one, store))
     else:
-        shell.say("Nothing was changed.")
+        context.say("Nothing was changed.")
     return OK
 
 
@@ -203,15 +203,15 @@ def _numbered(found: Problem, text: str) -> Problem:
     return msgspec.structs.replace(found, text=f"Line {line}: {found.text}") if line else found
 
 
-def _ask_again(shell: CommandContext, name: str, copy: Path, problems: Sequence[Problem]) -> None:
+def _ask_again(context: CommandContext, name: str, copy: Path, problems: Sequence[Problem]) -> None:
     """Show what is wrong, and return when the person wants to go on. Raises ``ProblemError`` otherwise, and where
     nobody can be asked."""
     if not _at_terminal():
         raise ProblemError(*problems, _unsaved(name, copy))
     for one in problems:
-        shell.note(f"  - {one}")
-    shell.err.write("Go on editing? [Y/n] ")
-    shell.err.flush()
+        context.note(f"  - {one}")
+    context.err.write("Go on editing? [Y/n] ")
+    context.err.flush()
     answer = sys.stdin.readline()
     if not answer or answer.strip().lower().startswith("n"):
         raise ProblemError(_unsaved(name, copy))

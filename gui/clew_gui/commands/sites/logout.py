@@ -21,31 +21,31 @@ _ABOUT = """End the login to a site that stays after a command has asked you for
 way; without SITE all such logins. Jobs go on."""
 
 
-def logout(shell: CommandContext, argv: Sequence[str]) -> int:
+def logout(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew logout [SITE] [--list]``: 0 also when nobody was logged in. Raises ``ProblemError``."""
     parser = Parser("clew logout", _ABOUT)
     parser.add_argument("site", metavar="SITE", nargs="?", help="which site (default: all)")
     parser.add_argument("--list", action="store_true", help="show where you are logged in and until when; end nothing")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     options = parser.parse_args(list(argv))
-    files = ssh_files(shell.places)
+    files = ssh_files(context.places)
     logins = KeptLogins(files)
-    wanted = _logins_of(site_store(shell.places).load(options.site)) if options.site else ()
+    wanted = _logins_of(site_store(context.places).load(options.site)) if options.site else ()
     living = [one for one in logins.all() if not options.site or one.id in wanted]
     if options.list:
-        return _list(shell, living, files.keep_login_s, options.json)
+        return _list(context, living, files.keep_login_s, options.json)
     ended = logins.end([one.id for one in living])
     if not options.site:
         logins.clear()
     stay = [one for one in living if one not in ended]
     if options.json:
-        shell.say_json({"ended": [_as_json(one) for one in ended], "stay": [_as_json(one) for one in stay]})
+        context.say_json({"ended": [_as_json(one) for one in ended], "stay": [_as_json(one) for one in stay]})
         return OK
     for one in ended:
-        shell.say(f"Logged out of {one.title}.")
+        context.say(f"Logged out of {one.title}.")
     for one in stay:
-        shell.say(f"Still logged in to {one.title}: the login to another site goes through it.")
-    shell.say("Jobs go on." if ended else f"You were not logged in{f' to {options.site}' if options.site else ''}.")
+        context.say(f"Still logged in to {one.title}: the login to another site goes through it.")
+    context.say("Jobs go on." if ended else f"You were not logged in{f' to {options.site}' if options.site else ''}.")
     return OK
 
 
@@ -55,15 +55,15 @@ def _logins_of(site: Site) -> tuple[str, ...]:
     return tuple(login_id(hops[:number]) for number in range(1, len(hops) + 1))
 
 
-def _list(shell: CommandContext, living: Sequence[KeptLogin], keep_login_s: int, in_json: bool) -> int:
-    sites = _sites(shell) if living else {}
+def _list(context: CommandContext, living: Sequence[KeptLogin], keep_login_s: int, in_json: bool) -> int:
+    sites = _sites(context) if living else {}
     if in_json:
         logins = [_as_json(one) | {"sites": sites.get(one.id, [])} for one in living]
-        shell.say_json({"keep_login": keep_login_s // 60, "logins": logins})
+        context.say_json({"keep_login": keep_login_s // 60, "logins": logins})
         return OK
     if not living:
         kept = f"A login stays for {keep_login_s // 60} minutes" if keep_login_s else "No login stays"
-        shell.say(f"You are not logged in anywhere. {kept} after its last use.")
+        context.say(f"You are not logged in anywhere. {kept} after its last use.")
         return OK
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("Login", "Sites", "Since", "Until, unless it is used"):
@@ -72,14 +72,14 @@ def _list(shell: CommandContext, living: Sequence[KeptLogin], keep_login_s: int,
     for one in living:
         names = ", ".join(sites.get(one.id, [])) or ("on the way to another" if one.id in ways else "none any more")
         table.add_row(one.title, names, _clock(one.since), _clock(one.until))
-    shell.console().print(table)
+    context.console().print(table)
     return OK
 
 
-def _sites(shell: CommandContext) -> Mapping[str, list[str]]:
+def _sites(context: CommandContext) -> Mapping[str, list[str]]:
     """The names of the sites that each login leads to."""
     found: dict[str, list[str]] = {}
-    for one in site_store(shell.places).all():
+    for one in site_store(context.places).all():
         with suppress(ProblemError):  # its way goes round in a circle
             names = _logins_of(one.site) if one.site is not None else ()
             for name in names[-1:]:

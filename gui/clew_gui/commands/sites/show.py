@@ -21,27 +21,27 @@ _EXAMPLE_FOLDER = "/home/you/.clew/jobs/example"
 _EXAMPLE_AGENT = ("clew-agent", "serve")
 
 
-def show(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+def show(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
     found = store.load(options.name)
     words = all_words(found)
-    missing = consents(shell.places).missing(words)
+    missing = consents(context.places).missing(words)
     if options.consent:
-        return _consent(shell, options, words, missing)
+        return _consent(context, options, words, missing)
     if options.script:
-        return _script(shell, found, options)
+        return _script(context, found, options)
     if options.json:
-        shell.say_json(as_json(NamedSite(options.name, found), store) | {"consent_missing": missing})
+        context.say_json(as_json(NamedSite(options.name, found), store) | {"consent_missing": missing})
         return OK
-    shell.say(f"{options.name}: {found.title or address(found)}")
-    shell.say(f"  {where(found)}")
+    context.say(f"{options.name}: {found.title or address(found)}")
+    context.say(f"  {where(found)}")
     if found.note:
-        shell.say(f"\n{found.note}")
+        context.say(f"\n{found.note}")
     if not is_local(found):
-        shell.say(f"\n{store.path(options.name)}:\n\n{to_toml(found).rstrip()}")
+        context.say(f"\n{store.path(options.name)}:\n\n{to_toml(found).rstrip()}")
     for one in missing:
-        shell.say(f"\nYou have not agreed to its {one.kind} yet; Clew asks before it is first used.")
+        context.say(f"\nYou have not agreed to its {one.kind} yet; Clew asks before it is first used.")
     if missing:
-        shell.say(f"Read it and agree: clew site show {options.name} --consent")
+        context.say(f"Read it and agree: clew site show {options.name} --consent")
     return OK
 
 
@@ -54,16 +54,16 @@ def all_words(found: Site) -> tuple[OwnWords, ...]:
 
 
 def _consent(
-    shell: CommandContext, options: argparse.Namespace, words: tuple[OwnWords, ...], missing: Sequence[OwnWords]
+    context: CommandContext, options: argparse.Namespace, words: tuple[OwnWords, ...], missing: Sequence[OwnWords]
 ) -> int:
     """Show all that is run as it stands, and remember that the person agrees."""
-    consents(shell.places).give(words)
+    consents(context.places).give(words)
     if options.json:
-        shell.say_json({"name": options.name, "consent_given": words, "consent_missing": ()})
+        context.say_json({"name": options.name, "consent_given": words, "consent_missing": ()})
         return OK
     for one in words:
-        tell_words(shell, one, one not in missing)
-    shell.say(
+        tell_words(context, one, one not in missing)
+    context.say(
         "\nYou have agreed to this text. When it changes you are asked again."
         if words
         else "It contains no shell commands of its own."
@@ -71,23 +71,23 @@ def _consent(
     return OK
 
 
-def _script(shell: CommandContext, found: Site, options: argparse.Namespace) -> int:
+def _script(context: CommandContext, found: Site, options: argparse.Namespace) -> int:
     asked = build_allocation(found.allocation, given_allocation(options))
     job = job_of(found, _EXAMPLE_JOB, _EXAMPLE_FOLDER, _EXAMPLE_AGENT, asked)
     text = scheduler_of(found.scheduler).script(job)
     if options.json:
-        shell.say_json({"script": text})
+        context.say_json({"script": text})
     else:
-        shell.say(text.rstrip("\n"))
+        context.say(text.rstrip("\n"))
     return OK
 
 
-def agree(shell: CommandContext, found: Site, consent: bool) -> Sequence[OwnWords]:
+def agree(context: CommandContext, found: Site, consent: bool) -> Sequence[OwnWords]:
     """What the site runs in its own words and nobody has agreed to; with ``consent`` the person has read it now."""
     words = words_of(found)
     if consent:
-        consents(shell.places).give(words)
-    return consents(shell.places).missing(words)
+        consents(context.places).give(words)
+    return consents(context.places).missing(words)
 
 
 # --- In words ---------------------------------------------------------------------------------------------------------
@@ -101,24 +101,24 @@ def where(found: Site) -> str:
     return f"{address(found)}{way}, {scheduler_of(found.scheduler).label}: {summary(found.allocation)}"
 
 
-def tell_kept(shell: CommandContext, said: str, found: Site, missing: Sequence[OwnWords]) -> None:
+def tell_kept(context: CommandContext, said: str, found: Site, missing: Sequence[OwnWords]) -> None:
     """A site was kept: ``said``, what it is now, and what it runs that was not agreed to."""
-    shell.say(said)
-    shell.say(f"  {where(found)}")
+    context.say(said)
+    context.say(f"  {where(found)}")
     for one in missing:
-        tell_words(shell, one)
+        tell_words(context, one)
     if missing:
-        shell.say("\nClew asks you before it is first used; --consent says now that you have read it.")
+        context.say("\nClew asks you before it is first used; --consent says now that you have read it.")
 
 
-def tell_words(shell: CommandContext, words: OwnWords, agreed: bool = False) -> None:
+def tell_words(context: CommandContext, words: OwnWords, agreed: bool = False) -> None:
     """What is run in the site's own words, whole."""
     when = "runs on this computer to reach it" if words.kind == "proxy command" else "runs in each job"
-    shell.say(f"\nIts {words.kind} {when}, exactly as written here:\n")
+    context.say(f"\nIts {words.kind} {when}, exactly as written here:\n")
     for line in words.text.strip("\n").splitlines():
-        shell.say(f"    {line}")
+        context.say(f"    {line}")
     if agreed:
-        shell.say("\nYou had agreed to it before.")
+        context.say("\nYou had agreed to it before.")
 
 
 def as_json(one: NamedSite, store: SiteStore) -> dict[str, object]:

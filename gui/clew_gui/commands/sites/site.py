@@ -25,20 +25,20 @@ from clew_gui.ssh.config import offered_hosts, user_config
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
 
 
-def site(shell: CommandContext, argv: Sequence[str]) -> int:
+def site(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew site add|list|show|edit|set|doctor|modules|remove``: returns the exit status."""
     options = _parser().parse_args(list(argv))
-    store = site_store(shell.places)
+    store = site_store(context.places)
     if options.action == "add":
-        return _add(shell, store, options)
+        return _add(context, store, options)
     if options.action == "show":
-        return site_show(shell, store, options)
+        return site_show(context, store, options)
     if options.action == "edit":
-        return edit(shell, store, options)
+        return edit(context, store, options)
     if options.action == "set":
-        return set_fields(shell, store, options)
+        return set_fields(context, store, options)
     if options.action == "remove":
-        return _remove(shell, store, options)
+        return _remove(context, store, options)
     if options.action in ("doctor", "modules"):
         from clew_gui.commands.sites import (
             doctor as site_doctor,  # SSH takes a moment to import; the other actions need none
@@ -46,9 +46,9 @@ def site(shell: CommandContext, argv: Sequence[str]) -> int:
 
         found = store.load(options.name)
         if options.action == "modules":
-            return site_doctor.modules(shell, options.name, found, options.pattern, options.json)
-        return site_doctor.doctor(shell, options.name, found, options.job, options.json)
-    return _list(shell, store, options.json)
+            return site_doctor.modules(context, options.name, found, options.pattern, options.json)
+        return site_doctor.doctor(context, options.name, found, options.job, options.json)
+    return _list(context, store, options.json)
 
 
 def _parser() -> Parser:
@@ -140,7 +140,7 @@ which scheduler the site has."""
 # --- add --------------------------------------------------------------------------------------------------------------
 
 
-def _add(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+def _add(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
     known = store.known()
     base = _base(options, known)
     made = _made(options, base, known)
@@ -153,17 +153,17 @@ def _add(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -
         from clew_gui.commands.sites import doctor as site_doctor  # SSH takes a moment to import
         from clew_gui.sites.scheduler_search import with_scheduler
 
-        found = site_doctor.look(shell, options.name, made, options.consent)
+        found = site_doctor.look(context, options.name, made, options.consent)
         made = _made(options, with_scheduler(base, found), known)
     path = store.save(options.name, made, replace=options.replace)
-    missing = agree(shell, made, options.consent)
+    missing = agree(context, made, options.consent)
     if options.json:
         seen = {"consent_missing": missing, "scheduler_found": found}
-        shell.say_json(as_json(NamedSite(options.name, made), store) | seen)
+        context.say_json(as_json(NamedSite(options.name, made), store) | seen)
         return OK
     if found is not None:
-        shell.say(found.text)
-    tell_kept(shell, f"The site {options.name} is kept in {path}.", made, missing)
+        context.say(found.text)
+    tell_kept(context, f"The site {options.name} is kept in {path}.", made, missing)
     return OK
 
 
@@ -208,23 +208,23 @@ def _made(options: argparse.Namespace, base: Site, known: Mapping[str, Site | No
 # --- list, show, remove -----------------------------------------------------------------------------------------------
 
 
-def _list(shell: CommandContext, store: SiteStore, in_json: bool) -> int:
+def _list(context: CommandContext, store: SiteStore, in_json: bool) -> int:
     known = store.all()
     hosts = _free_hosts(known)
     if in_json:
-        shell.say_json({"sites": [as_json(one, store) for one in known], "ssh_config": hosts})
+        context.say_json({"sites": [as_json(one, store) for one in known], "ssh_config": hosts})
         return OK
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("Site", "Where", "Scheduler", "Each job", "Title"):
         table.add_column(title, no_wrap=title != "Title")
     for one in known:
         table.add_row(one.name, *_row(one))
-    shell.console().print(table)
+    context.console().print(table)
     for one in known:
         for found in one.problems:
-            shell.note(f"{one.name}: {found}")
+            context.note(f"{one.name}: {found}")
     if hosts:
-        shell.say(f"\nIn ~/.ssh/config: {', '.join(hosts)}. `clew site add {hosts[0]}` makes a site of one.")
+        context.say(f"\nIn ~/.ssh/config: {', '.join(hosts)}. `clew site add {hosts[0]}` makes a site of one.")
     return OK
 
 
@@ -242,10 +242,10 @@ def _free_hosts(known: Sequence[NamedSite]) -> list[str]:
     return [name for name in offered_hosts(user_config()) if name not in taken]
 
 
-def _remove(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+def _remove(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
     path = store.remove(options.name)
     if options.json:
-        shell.say_json({"removed": options.name, "path": str(path)})
+        context.say_json({"removed": options.name, "path": str(path)})
     else:
-        shell.say(f"The site {options.name} is forgotten. Nothing on the site itself was changed.")
+        context.say(f"The site {options.name} is forgotten. Nothing on the site itself was changed.")
     return OK
