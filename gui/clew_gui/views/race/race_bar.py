@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QIcon, QPainter, QResizeEvent
+from PySide6.QtGui import QFont, QIcon, QPainter, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, blank, column, draw_swatch, label, row
@@ -118,7 +118,7 @@ class RaceBar(QFrame):
         chip.setAccessibleName(entry.words)
         chip.setIcon(self._swatch(entry.index))
         chosen = chip.font()
-        chosen.setBold(entry.selected)
+        chosen.setWeight(QFont.Weight.DemiBold if entry.selected else QFont.Weight.Normal)
         chip.setFont(chosen)
 
     def _swatch(self, index: int) -> QIcon:

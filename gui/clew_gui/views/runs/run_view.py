@@ -53,7 +53,7 @@ class EmptyRunView(QWidget):
         self.code = Button(look, "Show the file", "", "code", "Show the file at the line of the error (Ctrl+U)")
         self.code.clicked.connect(self.code_asked)
         self.code.hide()
-        self._press = label("or press <b>Run</b> at the right, Ctrl+Enter", "body", "2")
+        self._press = label('or press <span style="font-weight: 600">Run</span> at the right, Ctrl+Enter', "body", "2")
         self._press.setTextFormat(Qt.TextFormat.RichText)
         buttons = row(self.guide, self.code, 8, self._press, None, gap=6)
         card = frame("card", column(self.title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))

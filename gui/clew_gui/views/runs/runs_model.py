@@ -57,7 +57,7 @@ COLUMNS = (
     TableColumn("run", "Run", False, 11, lambda r: f"{r.number}{' ' + r.name if r.name else ''}"),
     TableColumn("state", "State", False, 0, lambda r: f"{r.word} {r.detail}".strip()),
     TableColumn("optimizer", "Optimizer", False, 15, lambda r: r.optimizer),
-    TableColumn("rate", "Rate", True, 8, lambda r: r.rate),
+    TableColumn("rate", "Rate", True, 10, lambda r: r.rate),
     TableColumn("batch", "Batch", True, 6, lambda r: r.batch),
     TableColumn("data", "Data", False, 9, lambda r: r.data),
     TableColumn("best", "Best", True, 13, lambda r: r.best),
