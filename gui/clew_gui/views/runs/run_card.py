@@ -184,7 +184,7 @@ class RunCard(QFrame):
             self.pill.set_state(told.state, told.word)
         else:
             self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
-        self.title.set_text(words.join([f"Run {run.number}", words.name_of(run)]))
+        self._show_title(words.join([f"Run {run.number}", words.name_of(run)]))
         self._last = run
         self._show_data(words.run_data(run, card))
         self._show_reason(run)
@@ -201,6 +201,12 @@ class RunCard(QFrame):
         self.found.setVisible(bool(text))
         self.take.set_words(f"Use {self._rate:.2g}")
         self.take.setVisible(rate is not None)
+
+    def _show_title(self, text: str) -> None:
+        """The room for it follows its length at once: a longer name is never seen cut."""
+        if text != self.title.whole():
+            self.title.set_text(text)
+            lay_out_now(self)
 
     def _show_data(self, data: str) -> None:
         _text(self._data_name, words.data_short(data))
