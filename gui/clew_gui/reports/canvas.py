@@ -45,6 +45,7 @@ class Axes:
         self._x, self._y, self._log = x, y, (log_x, log_y)
         self._height = height
         self.parts: list[str] = []
+        self._levels: list[tuple[float, float]] = []
 
     @property
     def _bottom(self) -> int:
@@ -78,14 +79,16 @@ class Axes:
             self.parts.append(draw_text(LEFT + 6, TOP + 12, y_title, "start"))
 
     def level(self, y: float, words: str) -> None:
-        """A goal as a dashed line."""
+        """A goal as a dashed line; its words are left of those of another one that is as high."""
         at = float(self.down(np.array([y]))[0])
         if TOP <= at <= self._bottom:
             self.parts.append(draw_line(LEFT, at, WIDTH - RIGHT, at, "#14773F", dash="5 4"))
             width = LETTER * len(words) + 8
-            ground = f'x="{WIDTH - RIGHT - width:.1f}" y="{at - 16:.1f}" width="{width:.1f}" height="14"'
+            right = min([left for other, left in self._levels if abs(other - at) < 14], default=WIDTH - RIGHT)
+            self._levels.append((at, right - width))
+            ground = f'x="{right - width:.1f}" y="{at - 16:.1f}" width="{width:.1f}" height="14"'
             self.parts.append(f'<rect {ground} fill="#FFFFFF" fill-opacity="0.85"/>')
-            self.parts.append(draw_text(WIDTH - RIGHT - 4, at - 4, words, "end", "#14773F"))
+            self.parts.append(draw_text(right - 4, at - 4, words, "end", "#14773F"))
 
     def expectation(self, x: Floats, y: Floats) -> None:
         """A curve that was drawn by hand before the run."""
@@ -95,7 +98,7 @@ class Axes:
         if path:
             self.parts.append(f'<path d="M{path}" fill="none" stroke="{FAINT}" stroke-dasharray="4 4"/>')
 
-    def curve(self, x: Floats, y: Floats, number: int, marks: bool = False) -> None:
+    def curve(self, x: Floats, y: Floats, number: int, marks: bool = False, pale: bool = False) -> None:
         """A line through the points that are finite, interrupted at those that are not; with dots where ``marks``."""
         colour, dash = curve_style(number)
         across, down = self.across(x), self.down(y)
@@ -105,7 +108,8 @@ class Axes:
                 f"{a:.1f} {b:.1f}" for a, b in zip(across[piece].tolist(), down[piece].tolist(), strict=True)
             )
             dashes = f' stroke-dasharray="{dash}"' if dash else ""
-            self.parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>')
+            ink = 'stroke-width="1" stroke-opacity="0.3"' if pale else 'stroke-width="1.6"'
+            self.parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" {ink}{dashes}/>')
         if marks:
             ends = zip(across[good].tolist(), down[good].tolist(), strict=True)
             self.parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in ends]

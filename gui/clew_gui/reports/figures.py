@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from clew_gui.plotting.measured import MeasuredPlot, axis_ticks, measured_plots, span_of
 from clew_gui.plotting.numbers import Format
-from clew_gui.plotting.pictures import class_labels, class_name, distribution, pixels, points, table, table_names
+from clew_gui.plotting.pictures import (
+    answered,
+    class_labels,
+    class_name,
+    distribution,
+    pixels,
+    points,
+    table,
+    table_names,
+)
 from clew_gui.plotting.series import XUnit
 from clew_gui.plotting.ticks import Span, linear_ticks, log_ticks, settled_span, x_ticks
 from clew_gui.reports.canvas import (
@@ -19,6 +29,7 @@ from clew_gui.reports.canvas import (
     HEIGHT,
     INK,
     LEFT,
+    LETTER,
     RIGHT,
     WIDTH,
     Axes,
@@ -58,7 +69,7 @@ def figures_of(card: ExerciseCard, runs: Sequence[LabelledRun]) -> list[ReportFi
         alone = "" if len(runs) == 1 else f", {run.label}"
         found += [_measured(plot, alone) for plot in measured_plots(card.measured, run.history.series)]
         found.append(staleness_figure(card, run.history, run.spec, alone))
-        found += [_picture(spec, run, alone) for spec in card.pictures]
+        found += _pictures(card.pictures, run, alone)
     return [figure for figure in found if figure is not None]
 
 
@@ -113,11 +124,13 @@ def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> 
 
 
 def _draw(axes: Axes, drawn: Sequence[_Drawn]) -> None:
+    """Values of single batches below and pale where there are evaluated ones, which say more."""
+    pale = any(one.evaluated for one in drawn)
     for one in drawn:
-        if not one.evaluated:
+        if not one.evaluated and not pale:
             axes.band(one.x, one.low, one.high, one.number)
-    for one in drawn:
-        axes.curve(one.x, one.mean, one.number, marks=one.evaluated)
+    for one in sorted(drawn, key=lambda one: one.evaluated):
+        axes.curve(one.x, one.mean, one.number, marks=one.evaluated, pale=pale and not one.evaluated)
 
 
 def _placed(values: Floats, log: bool) -> Floats:
@@ -146,11 +159,11 @@ def _goal_words(goal: Goal, form: Format) -> str:
 
 def _curves_caption(plot: PlotSpec, metrics: Mapping[str, MetricSpec], drawn: Sequence[_Drawn], outside: bool) -> str:
     names = ", ".join(metrics[name].label if name in metrics else name for name in plot.metrics)
-    thin = any(one.low is not one.mean for one in drawn)
     dots = any(one.evaluated for one in drawn) and any(not one.evaluated for one in drawn)
+    thin = any(one.low is not one.mean for one in drawn) and not dots
     parts = [f"{names} over steps{', logarithmic' if plot.log else ''}."]
     parts += ["Lines are means of neighbouring steps, the pale bands their range."] if thin else []
-    parts += ["Dots are values measured on held-out data."] if dots else []
+    parts += ["Dots are values measured on held-out data; pale lines are the training batches."] if dots else []
     parts += ["What is outside of the axis is drawn at its end."] if outside else []
     return " ".join(parts)
 
@@ -179,35 +192,91 @@ def _measured(plot: MeasuredPlot, alone: str) -> ReportFigure | None:
 # --- Pictures ---------------------------------------------------------------------------------------------------------
 
 
-def _picture(spec: PictureSpec, run: LabelledRun, alone: str) -> ReportFigure | None:
-    """The last picture that a run took, in its own form."""
-    taken = run.history.figures.get(spec.id, ())
-    if not taken:
-        return None
-    last = taken[-1]
-    match last:
-        case Image():
-            svg, height = _image(last, spec.title)
-        case Histogram():
-            svg, height = _histogram(last, spec)
-        case Matrix() if spec.form == "scatter":
-            svg, height = _scatter(last, spec)
-        case Matrix() if spec.form == "bars":
-            svg, height = _bars(last, spec)
-        case _:
-            svg, height = _matrix(last, spec)
-    return ReportFigure(f"{spec.title}{alone}", f"As it was after {last.step:,} steps.", svg, height)
+_TILE: Final = WIDTH // 2 - 10
+"""The width of a picture that is beside another one."""
+_CELLS: Final = 12
+"""A table of more columns has no room beside another picture."""
 
 
-def _image(image: Image, title: str) -> tuple[str, int]:
+class _Tile(NamedTuple):
+    """A picture that is beside another one."""
+
+    title: str
+    step: int
+    body: str
+    height: int
+
+
+def _pictures(specs: Sequence[PictureSpec], run: LabelledRun, alone: str) -> Iterator[ReportFigure]:
+    """The last picture of each kind that a run took: images and small tables beside each other, plots one by one."""
+    taken = [(spec, found[-1]) for spec in specs if (found := run.history.figures.get(spec.id, ()))]
+    tiles: list[_Tile] = []
+    plots: list[ReportFigure] = []
+    for spec, last in taken:
+        if isinstance(last, Image):
+            tiles.append(_Tile(spec.title, last.step, *_image(last, spec)))
+        elif isinstance(last, Matrix) and spec.form not in ("scatter", "bars") and last.columns <= _CELLS:
+            tiles.append(_Tile(spec.title, last.step, *_matrix(last, spec, _TILE)))
+        else:
+            said = f"As it was after {last.step:,} steps."
+            plots.append(ReportFigure(f"{spec.title}{alone}", said, *_picture(last, spec)))
+    if tiles:
+        yield _in_columns(tiles, alone)
+    yield from plots
+
+
+def _in_columns(tiles: Sequence[_Tile], alone: str) -> ReportFigure:
+    """Two columns; each picture is put into the one that is shorter so far."""
+    parts, filled = [], [0, 0]
+    for tile in tiles:
+        column = int(filled[1] < filled[0])
+        left, top = column * WIDTH // 2, filled[column]
+        filled[column] += tile.height + 26
+        parts.append(draw_text(left + 10, top + 14, tile.title, "start", INK))
+        parts.append(f'<g transform="translate({left} {top + 20})">{tile.body}</g>')
+    title = ", ".join([tiles[0].title, *(f"{one.title[:1].lower()}{one.title[1:]}" for one in tiles[1:])])
+    steps = " and ".join(f"{step:,}" for step in sorted({tile.step for tile in tiles}))
+    svg = whole_svg("".join(parts), max(filled), title)
+    return ReportFigure(f"{title}{alone}", f"After {steps} steps.", svg, max(filled))
+
+
+def _picture(last: Histogram | Matrix, spec: PictureSpec) -> tuple[str, int]:
+    if isinstance(last, Histogram):
+        return _histogram(last, spec)
+    if spec.form == "scatter":
+        return _scatter(last, spec)
+    if spec.form == "bars":
+        return _bars(last, spec)
+    body, height = _matrix(last, spec, WIDTH)
+    return whole_svg(body, height, spec.title), height
+
+
+def _image(image: Image, spec: PictureSpec) -> tuple[str, int]:
+    if names := answered(spec, image):
+        return _gallery(image, [f"{one} → {other}" for one, other in names])
     grid = in_rows(pixels(image), image.columns)
     rows, columns, _ = grid.shape
-    scale = min((WIDTH - 20) / columns, 420 / rows, 8.0)
-    height = round(rows * scale) + 20
+    scale = min((_TILE - 20) / columns, 420 / rows, 8.0)
+    return _pixels(grid, 10, 10, scale), round(rows * scale) + 20
+
+
+def _gallery(image: Image, said: Sequence[str]) -> tuple[str, int]:
+    """Each image above its class and the model's answer."""
+    across = max(1, int((_TILE - 20) // max(44.0, LETTER * max(map(len, said), default=1))))
+    wide, scale = (_TILE - 20) / across, 38 / max(image.width, image.height)
+    parts = []
+    for number, (one, words) in enumerate(zip(pixels(image), said, strict=True)):
+        left, top = 10 + number % across * wide, 8 + number // across * 60
+        parts.append(_pixels(one, left + (wide - image.width * scale) / 2, top, scale))
+        parts.append(draw_text(left + wide / 2, top + 51, words, "middle"))
+    return "".join(parts), 60 * -(-image.count // across) + 8
+
+
+def _pixels(grid: npt.NDArray[np.uint8], left: float, top: float, scale: float) -> str:
+    rows, columns, _ = grid.shape
     data = base64.b64encode(png(grid)).decode()
-    size = f'x="10" y="10" width="{columns * scale:.1f}" height="{rows * scale:.1f}"'
-    part = f'<image {size} image-rendering="pixelated" xlink:href="data:image/png;base64,{data}"/>'
-    return whole_svg(part, height, title), height
+    size = f'x="{left:.1f}" y="{top:.1f}" width="{columns * scale:.1f}" height="{rows * scale:.1f}"'
+    return f'<image {size} image-rendering="pixelated" xlink:href="data:image/png;base64,{data}"/>'
 
 
 def _histogram(histogram: Histogram, spec: PictureSpec) -> tuple[str, int]:
@@ -254,9 +323,10 @@ def _bars(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
     return axes.svg(spec.title)
 
 
-def _matrix(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
+def _matrix(matrix: Matrix, spec: PictureSpec, room: int) -> tuple[str, int]:
+    """A table ``room`` wide, each cell darker the larger its value is."""
     values = table(matrix)
-    side = min(44.0, (WIDTH - 110) / max(matrix.columns, 1))
+    side = min(44.0, (room - 110) / max(matrix.columns, 1))
     height, most = round(side * matrix.rows) + 56, float(np.nanmax(np.abs(values), initial=1e-300))
     columns, rows = table_names(spec, matrix)
     parts = [draw_text(90 + (n + 0.5) * side, 20, fitted(name, side), "middle") for n, name in enumerate(columns)]
@@ -269,4 +339,4 @@ def _matrix(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
             parts.append(f'<rect {size} fill="#2F5BD7" fill-opacity="{0.9 * shade:.2f}" stroke="#FFFFFF"/>')
             ink = "#FFFFFF" if shade > 0.55 else INK
             parts.append(draw_text(x + side / 2, y + 0.62 * side, f"{value:.3g}", "middle", ink))
-    return whole_svg("".join(parts), height, spec.title), height
+    return "".join(parts), height

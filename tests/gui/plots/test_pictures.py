@@ -327,7 +327,7 @@ def test_names_that_the_run_recorded_come_before_numbers(
     drawing = (tmp_path / "pictures.svg").read_text(encoding="utf-8")
     assert drawing.count("Sandal") >= 4, "below an image, in the key, among the points, at a row"
     report = figures_of(card, [LabelledRun("Run", run.history, RunSpec(exercise="pictured"))])
-    assert [one.svg.count(">Sandal</text>") for one in report[-2:]] == [1, 2], "in the key; at a row and a column"
+    assert [one.svg.count(">Sandal</text>") for one in report[-2:]] == [2, 1], "at a row and a column; in the key"
 
 
 def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:
