@@ -41,7 +41,8 @@ def sweep(context: CommandContext, argv: Sequence[str]) -> int:
         return study(context, argv)
     parser = Parser("clew sweep", _DESCRIPTION, usage="clew sweep SPEC.toml | EXERCISE --over NAME=VALUES [options]")
     parser.add_argument("--over", metavar="NAME=VALUES", action="append", default=[], help="a setting and what to try")
-    parser.add_argument("--method", choices=("grid", "random", "tpe"), default="grid", help="default grid")
+    method = "default grid; tpe needs Optuna and does its runs on this computer, not with --site"
+    parser.add_argument("--method", choices=("grid", "random", "tpe"), default="grid", help=method)
     parser.add_argument("--count", metavar="N", default="0", help="points of the methods random and tpe")
     parser.add_argument("--seeds", metavar="N,N", default="", help="run each point once with each of these seeds")
     parser.add_argument("--pruner", choices=("median", "halving"), default="", help="end runs early that do worse")
