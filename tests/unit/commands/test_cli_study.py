@@ -118,10 +118,11 @@ def test_a_file_that_is_no_data_set_is_refused_before_the_agent_starts(
 
 
 @pytest.mark.usefixtures("home")
-def test_a_sampler_that_needs_results_is_refused_on_a_site(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sampler_that_needs_results_is_refused_on_a_site(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["linear-regression", "--over", "learning_rate=0.01 to 1 log", "--method", "tpe", "--count", "3"]
     assert main(["sweep", *asked, "--site", "anywhere"]) == 2
     assert "Take the method random on a site, or run it on this computer." in capsys.readouterr().err
+    assert not (home / "studies").exists(), "nothing is left behind"
 
 
 @pytest.mark.usefixtures("home")

@@ -109,15 +109,20 @@ def complete_base(base: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
     return msgspec.structs.replace(base, preset="", seed=seed, data=data, params=params)
 
 
+def check_site(study: StudySpec, site: str | None) -> None:
+    """Raises ``ProblemError`` for a study that cannot be done on a site; ``site`` None: on this computer."""
+    if site is not None and study.sweep is not None and study.sweep.sampled:
+        text = "The method tpe chooses each point by earlier results, so a job cannot get all runs at once."
+        raise problem("sweep.site", text, "Take the method random on a site, or run it on this computer.", "method")
+
+
 def run_study(
     context: CommandContext, study: StudySpec, card: ExerciseCard, known: Catalogue, options: argparse.Namespace
 ) -> int:
     """Do what is left of the study where ``options`` (those of the command) say, and show what came out; returns the
     exit status."""
     study = msgspec.structs.replace(study, base=signed(context.places, study.base))
-    if options.site is not None and study.sweep is not None and study.sweep.sampled:
-        text = "The method tpe chooses each point by earlier results, so a job cannot get all runs at once."
-        raise problem("sweep.site", text, "Take the method random on a site, or run it on this computer.", "method")
+    check_site(study, options.site)
     place = read_place(context.places, options, largest(study))
     if place is None:
         kept = finished_runs(context.places, study, card)
