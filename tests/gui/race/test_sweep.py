@@ -64,6 +64,7 @@ def test_several_values_become_runs_that_are_steered_together(program: Program, 
     program.desk.select(runs[3].id)
     program.desk.curves_changed.emit()
     bar = program.window.run_view.sweep
+    assert bar.title.text() == "Sweep", "the exercise's title is above"
     assert bar.sentence.whole() == "0 of 6 runs finished, 1 under way, 5 waiting"
     assert bar.pause.text().strip() == "Pause"
     bar.pause.click()

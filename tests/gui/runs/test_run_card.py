@@ -70,6 +70,7 @@ def test_a_name_has_room_before_the_sentence_and_in_the_table(open_window: Opene
     card = window.run_view.card
     assert card.title.text() == "Run 1, adam 0.1, seed 1"
     assert card.sentence.text().endswith("…")
+    assert card.reuse.accessibleName() == "Reuse", "beside Continue"
     narrow = window.bottom.table.columnWidth(0)
     window.resize(1920, 1080)
     assert window.bottom.table.columnWidth(0) > narrow

@@ -130,7 +130,7 @@ class SweepActions(QObject):
             return
         far = found[1]
         self._window.run_view.sweep.show_sweep(
-            found[0].title or name,
+            _short_title(found[0].title or name, scope.card.title if scope.card is not None else ""),
             sweep_words(far, runs),
             going=bool(far.under_way),
             rests=any(one.state is RunState.PAUSED for one in runs),
@@ -226,6 +226,12 @@ class SweepActions(QObject):
         found = self.selected()
         going = set(found[1].under_way) if found is not None else set()
         return [run for run in self._desk.scope.runs() if run.id in going]
+
+
+def _short_title(title: str, exercise: str) -> str:
+    """The sweep's title without the exercise, whose title is above anyway."""
+    rest = title.removeprefix(f"{exercise}, ")
+    return rest[:1].upper() + rest[1:]
 
 
 def sweep_words(far: Progress, runs: Sequence[RunLike]) -> str:

@@ -320,6 +320,7 @@ class RunCard(QFrame):
         self.go_on.setVisible(resumable)
         self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to continue from")
         self.reuse.setVisible(over)
+        self._name_reuse()
 
     def minimumSizeHint(self) -> QSize:
         """With short verbs and no sentence."""
@@ -330,8 +331,12 @@ class RunCard(QFrame):
         super().resizeEvent(event)
         self.here.set_words("Try it here" if self.width() < NARROW + 120 else "Try it here meanwhile")
         self.rate.set_words("Rate…" if self.width() < NARROW + 120 else "Learning rate…")
-        self.reuse.set_words("Reuse" if self.width() < NARROW + 120 else "Use these settings")
+        self._name_reuse()
         lay_out_now(self)
+
+    def _name_reuse(self) -> None:
+        beside = not (self.go_on.isHidden() and self.why.isHidden())
+        self.reuse.set_words("Reuse" if self.width() < NARROW + (120 if beside else 0) else "Use these settings")
 
 
 def _here(run: RunLike) -> str:
