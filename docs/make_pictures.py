@@ -69,9 +69,9 @@ def keep(program: Program, session: RecordedSession, file: str, size: tuple[int,
 
     def show_all() -> None:
         for run in session.runs:
-            program.desk.show_curve(run, True)
+            program.controller.show_curve(run, True)
         if select:
-            program.desk.select(select)
+            program.controller.select(select)
         QTimer.singleShot(1500, program.app.quit)  # the status line is told each second
 
     program.ready.connect(show_all)
@@ -239,11 +239,14 @@ def paint_cluster(theme: str, file: str) -> None:
     spec.params["steps"] = 1_000_000
     program.window.resize(*SIZE)
     program.window.show()
-    wait(program, lambda: program.shell.plots is not None and program.window.next_run.run.isEnabled())
-    program.desk.start(spec)
-    wait(program, lambda: (run := program.desk.scope.run()) is not None and run.history.updates.counts.applied > 400)
+    wait(program, lambda: program.actions.plots is not None and program.window.next_run.run.isEnabled())
+    program.controller.start(spec)
+    wait(
+        program,
+        lambda: (run := program.controller.scope.run()) is not None and run.history.updates.counts.applied > 400,
+    )
     program.window.show_tab(CLUSTER_TAB)
-    view, run = program.shell.cluster.view, program.desk.scope.run()
+    view, run = program.actions.cluster.view, program.controller.scope.run()
     if run is not None:
         taken = run.history.updates.counts
         view.rows["worker", 1].speed.button("5").click()
@@ -255,7 +258,7 @@ def paint_cluster(theme: str, file: str) -> None:
         view.events.itemActivated.emit(view.events.item(1))
         program.app.processEvents()
         program.window.grab().save(file)
-        program.desk.stop(now=True)
+        program.controller.stop(now=True)
         wait(program, lambda: run.state in TERMINAL)
     program.window.close()
     program.close()

@@ -69,16 +69,16 @@ class Program(QObject):
         self.state = memory.load_window()
         choice = theme or self.state.theme
         self.window = MainWindow(Appearance(theme_of(app, choice)), self.state)
-        self.desk = WindowController(self.window, catalogue, places)
-        self.shell = WindowActions(app, self.window, self.desk, places)
-        self.shell.theme_choice = known_choice(choice)
+        self.controller = WindowController(self.window, catalogue, places)
+        self.actions = WindowActions(app, self.window, self.controller, places)
+        self.actions.theme_choice = known_choice(choice)
         self.session: SessionLike | None = None
         self.asker: WindowPrompter | None = None
         self.sites: SiteActions | None = None
         self.checker: DataChecker | None = None
         self._answers: AskOnce | None = None
-        """For all in this window that logs in: what the doctor was told, the desk of a site need not ask again."""
-        self._desks: JobManagers | None = None
+        """For all in this window that logs in: what the doctor was told, the manager of a site need not ask again."""
+        self._managers: JobManagers | None = None
         self._make_session: SessionMaker | None = None
         self._loader = Loader(self, ASIDE, HERE)
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
@@ -93,16 +93,16 @@ class Program(QObject):
         self._closed = False
         self._seen = self.state
         """How the window was a second ago."""
-        self.desk.second.connect(self._keep_what_rests)
+        self.controller.second.connect(self._keep_what_rests)
         self.window.may_close = self.may_close
 
     def _recall(self) -> None:
         """As the window before was left."""
-        state, window, board = self.state, self.window, self.desk.scope.board
+        state, window, board = self.state, self.window, self.controller.scope.board
         board.restore_pins(state.pinned)
         board.recall(state.runs)
-        self.shell.compare.recall(state.compare)
-        self.desk.scope.columns.update(state.columns)
+        self.actions.compare.recall(state.compare)
+        self.controller.scope.columns.update(state.columns)
         window.next_run.where.remember(state.place, state.asked)
         window.next_run.recall(_specs(state.forms), state.data, state.data_folder)
         window.bottom.recall(state.sort, state.log_shown)
@@ -135,14 +135,14 @@ class Program(QObject):
             self.asker = WindowPrompter(self.window.look, self.window)
             self.asker.told.connect(self.window.messages.show_note)
             self._answers = AskOnce(self.asker)
-            self.session, self._desks = self._make_session(self._answers)
+            self.session, self._managers = self._make_session(self._answers)
             QTimer.singleShot(0, self, self._attach)
 
     def _attach(self) -> None:
         if self.session is not None and not self._closed:
             from clew_gui.views.actions.data_check import DataChecker
 
-            self.desk.attach(self.session)
+            self.controller.attach(self.session)
             self.checker = DataChecker(self, self.places)
             self.window.next_run.check_data_with(self.checker.check)
 
@@ -157,7 +157,7 @@ class Program(QObject):
 
         if self._answers is not None and not self._closed:
             store = site_store(self.places)
-            self.sites = SiteActions(self.window, self.desk, self.places, self._answers, store, self._desks)
+            self.sites = SiteActions(self.window, self.controller, self.places, self._answers, store, self._managers)
 
     def _make_plots(self) -> None:
         from clew_gui.views.plots.panel import ConvergencePlots
@@ -169,7 +169,7 @@ class Program(QObject):
         from clew_gui.views.plots.feed import PlotFeed
 
         if not self._closed:
-            self.shell.put_plots(plots, PlotFeed(plots))
+            self.actions.put_plots(plots, PlotFeed(plots))
             self.ready.emit()
             self.settled.emit()
 
@@ -223,7 +223,7 @@ class Program(QObject):
             self.checker.stop()
         if self.asker is not None:
             self.asker.close()
-        self.desk.detach()
+        self.controller.detach()
         self._remember(self._left())
         self._loader.wait()
         if self.sites is not None:
@@ -247,19 +247,19 @@ class Program(QObject):
     def _left(self) -> WindowState:
         """How the window is now."""
         controls = self.window.run_view.controls
-        card = self.desk.scope.card
+        card = self.controller.scope.card
         place, asked = self.window.next_run.where.left()
         return msgspec.structs.replace(
             self.window.left_as(self.state),
             exercise=card.id if card is not None else "",
-            theme=self.shell.theme_choice,
+            theme=self.actions.theme_choice,
             log_axes=controls.log.isChecked(),
             smoothing=controls.smoothing.value() / 100,
-            pinned=self.desk.scope.board.pins(),
-            columns=dict(self.desk.scope.columns),
+            pinned=self.controller.scope.board.pins(),
+            columns=dict(self.controller.scope.columns),
             place=place,
             asked=asked,
-            runs=self.desk.scope.board.left(),
+            runs=self.controller.scope.board.left(),
             forms={exercise: to_table(spec) for exercise, spec in self.window.next_run.drafts().items()},
             data=self.window.next_run.data_left()[0],
             data_folder=self.window.next_run.data_left()[1],
@@ -267,7 +267,7 @@ class Program(QObject):
             log_shown=self.window.bottom.tabs.currentIndex() == 1,
             unit=controls.units.current(),
             page=controls.wish(),
-            compare=self.shell.compare.left(),
+            compare=self.actions.compare.left(),
         )
 
 
@@ -276,7 +276,7 @@ def build_app(
     *,
     catalogue: Catalogue | None = None,
     session: SessionLike | None = None,
-    desks: JobManagers | None = None,
+    managers: JobManagers | None = None,
     memory: Memory | None = None,
     theme: str | None = None,
     exercise: str = "",
@@ -293,16 +293,20 @@ def build_app(
     program = Program(app, places, catalogue or _builtin_catalogue(), kept, theme)
     if isinstance(kept, FileMemory) and kept.problem is not None:
         program.window.messages.show_problems((kept.problem,))
-    cards = program.desk.scope.catalogue.exercises
+    cards = program.controller.scope.catalogue.exercises
     known = {card.id for card in cards}
     wishes = (exercise, program.state.exercise, FIRST_EXERCISE)
     wanted = next((name for name in wishes if name in known), cards[0].id if cards else "")
-    program.desk.open_exercise(wanted)
+    program.controller.open_exercise(wanted)
     apply(app, program.window.look.theme)  # once, when every widget is in its place
     given = session
 
     def make(prompter: Prompter) -> tuple[SessionLike, JobManagers | None]:
-        return (given, desks) if given is not None else _live_session(places, program.desk.scope.catalogue, prompter)
+        return (
+            (given, managers)
+            if given is not None
+            else _live_session(places, program.controller.scope.catalogue, prompter)
+        )
 
     program.begin(make)
     return program
@@ -327,10 +331,10 @@ def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> t
     from clew_gui.session.job_managers import open_managers
     from clew_gui.session.session import Session
 
-    desks = open_managers(places, prompter, quiet=True)
-    session = Session(places, catalogue, managers=desks)
+    managers = open_managers(places, prompter, quiet=True)
+    session = Session(places, catalogue, managers=managers)
     session.start()
-    return session, desks
+    return session, managers
 
 
 # --- The program ------------------------------------------------------------------------------------------------------
@@ -434,8 +438,8 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
 
 def _show_run(program: Program, run: str) -> None:
     """The run on its card and its values in the form."""
-    program.desk.select(run)
-    program.desk.reuse()
+    program.controller.select(run)
+    program.controller.reuse()
 
 
 if __name__ == "__main__":

@@ -51,16 +51,16 @@ def opened(runs: int) -> Program:
         places, catalogue=fakes.catalogue(), session=session(runs), memory=memory, theme="light", exercise="softmax"
     )
     program.window.show()
-    while program.shell.plots is None:
+    while program.actions.plots is None:
         program.app.processEvents()
     return program
 
 
 def actions(program: Program) -> dict[str, Callable[[int], object]]:
     """What a person does, by name; the number of the round makes each another one."""
-    window, runs = program.window, list(program.desk.scope.runs())
+    window, runs = program.window, list(program.controller.scope.runs())
     window.show_tab(COMPARE_TAB)
-    view = program.shell.compare.view
+    view = program.actions.compare.view
     view.sets.button("listed").click()
 
     def hover(k: int) -> None:

@@ -68,7 +68,7 @@ OF_THE_RUN = {
 """The stages as this computer's benchmark calls them, and as they are called here."""
 
 
-class Desk(SiteJobManager):
+class LaptopManager(SiteJobManager):
     """A site's manager that notes when something was so."""
 
     def __init__(self, name: str, laptop: Laptop, book: JobBook, tell: Callable[[JobNews], None]) -> None:
@@ -102,11 +102,11 @@ class Clicker:
     """A program at the laptop, without a window, that presses Run."""
 
     def __init__(self, laptop: Laptop) -> None:
-        self._managers: dict[str, Desk] = {}
+        self._managers: dict[str, LaptopManager] = {}
         self._laptop = laptop
 
-        def make(name: str, book: JobBook, tell: Callable[[JobNews], None]) -> Desk:
-            return self._managers.setdefault(name, Desk(name, laptop, book, tell))
+        def make(name: str, book: JobBook, tell: Callable[[JobNews], None]) -> LaptopManager:
+            return self._managers.setdefault(name, LaptopManager(name, laptop, book, tell))
 
         managers = JobManagers(job_book(laptop.places), make, lambda _name: "Mini cluster")
         self.session = Session(laptop.places, load_builtin(), managers=managers, only=())

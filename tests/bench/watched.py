@@ -80,7 +80,7 @@ class Watched(QObject):
         self.program.window.show()
 
     def _watch(self) -> None:
-        plots = self.program.shell.plots
+        plots = self.program.actions.plots
         assert plots is not None
         plots.canvas.ground.viewport().installEventFilter(self)
 
@@ -91,7 +91,7 @@ class Watched(QObject):
         return False
 
     def _note(self) -> None:
-        now, plots = time.time(), self.program.shell.plots
+        now, plots = time.time(), self.program.actions.plots
         assert plots is not None
         for run in plots.store.runs():
             for metric in plots.store.metrics(run):

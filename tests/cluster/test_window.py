@@ -135,13 +135,13 @@ class Student:
 
     def run(self) -> RunModel:
         """The selected run."""
-        run = self.program.desk.scope.run()
+        run = self.program.controller.scope.run()
         assert isinstance(run, RunModel)
         return run
 
     def step(self) -> int:
         """How far the selected run is; 0 without one."""
-        return self.run().history.fold.step if self.program.desk.scope.run() is not None else 0
+        return self.run().history.fold.step if self.program.controller.scope.run() is not None else 0
 
     def sent(self) -> bool:
         """Whether the scheduler has the selected run's job."""
@@ -227,21 +227,21 @@ def test_a_window_asks_once_each_and_its_runs_come_whole_over_a_cut_and_after_it
     with trained_here(student, tmp_path) as here:
         short = begin(student, SHORT)
         student.until(student.sent, RUN_S)
-        student.program.desk.select(run)
+        student.program.controller.select(run)
         goes_on_after_a_cut(student, cluster, lookout)
-        student.program.desk.select(short)
+        student.program.controller.select(short)
         comes_to_its_end(student, cluster, here)
     assert len(asked) == len(student.seen) == 3, "a cut and another run ask nothing more"
     assert [one.dials for one in lookout.connections] == [1]
     assert lookout.in_window == []
     assert {"socket.recv", "ProcessStream.recv", "ReconnectingConnection.run"} <= lookout.elsewhere
 
-    student.program.desk.select(run)
+    student.program.controller.select(run)
     before = student.step()
     student.close()
     student.open()
-    student.until(lambda: run in [one.id for one in student.program.desk.scope.runs()], LIMIT_S)
-    student.program.desk.select(run)
+    student.until(lambda: run in [one.id for one in student.program.controller.scope.runs()], LIMIT_S)
+    student.program.controller.select(run)
     student.until(lambda: student.step() > before and student.word() == "Running", RUN_S)
     assert len(asked) == len(student.seen) == 3, "a further program finds the login"
     student.window.actions_["stop"].trigger()
@@ -252,12 +252,12 @@ def test_a_window_asks_once_each_and_its_runs_come_whole_over_a_cut_and_after_it
 
 def begin(student: Student, steps: int) -> str:
     """Run on the cluster what the form says, for so many steps; the run, which is selected then."""
-    form, before = student.window.next_run, set(student.program.desk.scope.runs())
+    form, before = student.window.next_run, set(student.program.controller.scope.runs())
     form.where.choose("site:otp")
     form.use_data("digits")
     form.form.row("steps").editor.set_value(steps)
     form.run.click()
-    student.until(lambda: student.program.desk.scope.run() not in {None, *before}, LIMIT_S)
+    student.until(lambda: student.program.controller.scope.run() not in {None, *before}, LIMIT_S)
     return student.run().id
 
 
@@ -309,7 +309,7 @@ def test_a_sweep_of_24_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
     cluster: MiniCluster, student: Student
 ) -> None:
     """Four optimizers, three rates and two seeds in one allocation; what is left of it in a second one."""
-    form, scope = student.window.next_run, student.program.desk.scope
+    form, scope = student.window.next_run, student.program.controller.scope
     form.where.choose("site:otp")
     form.use_data("digits")
     form.form.row("steps").editor.set_value(20)

@@ -93,7 +93,7 @@ def sites(student: Student) -> SiteActions:
 
 def node(student: Student) -> NodeRow:
     """The line of the one node."""
-    (row,) = sites(student).strip.rows()
+    (row,) = sites(student).bar.rows()
     return row
 
 
@@ -131,7 +131,7 @@ def test_jupyter_opens_with_its_token_and_a_lost_login_waits_for_its_person(
     job = session.hold(Place(site="otp"))
     student.until(lambda: session.jobs[job].news.stage in (Stage.RUNNING, Stage.ENDED), RUN_S)
     assert session.jobs[job].news.stage is Stage.RUNNING, session.jobs[job].news
-    student.until(lambda: bool(sites(student).strip.rows()) and node(student).buttons["jupyter"].isEnabled(), LIMIT_S)
+    student.until(lambda: bool(sites(student).bar.rows()) and node(student).buttons["jupyter"].isEnabled(), LIMIT_S)
     node(student).buttons["jupyter"].click()
     assert node(student).service("jupyter").text.text() == "Jupyter starts."
     student.until(lambda: bool(browsed), RUN_S)
@@ -149,8 +149,8 @@ def test_jupyter_opens_with_its_token_and_a_lost_login_waits_for_its_person(
         pass
     student.until(lambda: session.jobs[job].locked is not None, RUN_S)
     assert len(student.asked) == asked, "no question came out of nowhere"
-    sites(student).strip.logins()["otp"].log_in.click()
-    student.until(lambda: session.jobs[job].locked is None and not sites(student).strip.logins(), RUN_S)
+    sites(student).bar.logins()["otp"].log_in.click()
+    student.until(lambda: session.jobs[job].locked is None and not sites(student).bar.logins(), RUN_S)
     assert len(student.asked) == asked + 1, "the code alone: the password is remembered"
 
     node(student).let_go.click()
@@ -159,4 +159,4 @@ def test_jupyter_opens_with_its_token_and_a_lost_login_waits_for_its_person(
         get(f"{url}?token={token}")
     assert not Path(urlsplit(browsed[0]).path).exists()
     node(student).service("jupyter").close_it.click()
-    student.until(lambda: sites(student).strip.isHidden(), LIMIT_S)
+    student.until(lambda: sites(student).bar.isHidden(), LIMIT_S)

@@ -56,7 +56,7 @@ def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
         with qtbot.waitExposed(program.window):
             program.window.show()
         if ready:
-            qtbot.waitUntil(lambda: program.shell.plots is not None, timeout=20_000)
+            qtbot.waitUntil(lambda: program.actions.plots is not None, timeout=20_000)
         return program
 
     yield open_one

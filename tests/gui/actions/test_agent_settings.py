@@ -23,7 +23,7 @@ from tests.gui import fakes
 
 def settings_of(program: Program) -> AgentSettings:
     """The open settings dialog's part."""
-    program.shell.show_settings()
+    program.actions.show_settings()
     (dialog,) = program.window.findChildren(SettingsDialog)
     return dialog.agent
 
@@ -109,9 +109,9 @@ def test_other_exercises_fill_the_lab_and_leave_the_form_alone(softmax: Program)
     form.row("learning_rate").editor.set_value(0.05)
     before = fakes.catalogue()
     more = fakes.card(id="own", title="My own", chapter="Own files")
-    softmax.desk.take_catalogue(Catalogue(chapters=before.chapters, exercises=(*before.exercises, more)))
+    softmax.controller.take_catalogue(Catalogue(chapters=before.chapters, exercises=(*before.exercises, more)))
     assert "own" in softmax.window.lab.tree.exercise_ids()
     assert softmax.window.next_run.form is form
     assert form.values()["learning_rate"] == 0.05
-    softmax.desk.take_catalogue(Catalogue(exercises=(more,)))
+    softmax.controller.take_catalogue(Catalogue(exercises=(more,)))
     assert softmax.window.head.title.text() == "My own"

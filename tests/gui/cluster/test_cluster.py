@@ -56,8 +56,8 @@ def program(open_window: Opener, session: FakeSession, run: FakeRun) -> Program:
 def tell(program: Program, run: FakeRun, *events: Event) -> ClusterView:
     """The tab after the run wrote these."""
     run.feed(*events)
-    program.shell.cluster.tell()
-    return program.shell.cluster.view
+    program.actions.cluster.tell()
+    return program.actions.cluster.view
 
 
 def asked(session: FakeSession) -> list[DisturbCluster]:
@@ -73,18 +73,18 @@ def test_the_tab_is_there_for_runs_with_parameter_servers_only(
     assert not tabs.isTabVisible(CLUSTER_TAB)
     window.actions_["cluster"].trigger()
     assert window.pages.currentIndex() != CLUSTER_TAB
-    program.desk.open_exercise("softmax")
+    program.controller.open_exercise("softmax")
     assert tabs.isTabVisible(CLUSTER_TAB)
     assert tabs.tabRect(CLUSTER_TAB).right() <= tabs.width()
     window.actions_["cluster"].trigger()
     assert window.pages.currentIndex() == CLUSTER_TAB
     assert window.bottom.pages.isHidden(), "the runs are folded to their head"
-    program.desk.open_exercise("cnn")
+    program.controller.open_exercise("cnn")
     assert window.pages.currentIndex() == 1, f"run {other.number} has no parameter servers"
 
 
 def test_buttons_ask_for_what_they_say(program: Program, session: FakeSession, run: FakeRun) -> None:
-    view = program.shell.cluster.view
+    view = program.actions.cluster.view
     view.rows["worker", 1].speed.button("5").click()
     view.rows["worker", 1].speed.button("1").click()
     view.rows["worker", 2].kill.click()
@@ -122,7 +122,7 @@ def test_the_buttons_act_only_while_the_run_trains(program: Program, run: FakeRu
 
 
 def test_a_slowed_and_a_killed_worker_are_seen(program: Program, run: FakeRun, cluster: SimulatedCluster) -> None:
-    view = program.shell.cluster.view
+    view = program.actions.cluster.view
     plot = view.staleness.plot
     assert plot is not None
     before = [bar.lately for bar in plot.bars]
@@ -149,25 +149,25 @@ def test_the_timeline_is_moved_by_keys_mouse_and_events(
     program: Program, run: FakeRun, cluster: SimulatedCluster, qtbot: QtBot
 ) -> None:
     view = tell(program, run, cluster.slow(1, 5.0), *cluster.train(20, 40))
-    scene = program.shell.cluster.scene
+    scene = program.actions.cluster.scene
     assert scene is not None
     assert scene.timeline.x.low > 4
     view.events.itemClicked.emit(view.events.item(0))
-    scene = program.shell.cluster.scene
+    scene = program.actions.cluster.scene
     assert scene is not None
     assert [event.text for event in scene.timeline.events] == ["worker 1 slowed ×5"]
     assert view.seen.current() == "part", "it follows the run no longer"
     low = scene.timeline.x.low
     QTest.keyClick(view.timeline, Qt.Key.Key_Right)
-    assert program.shell.cluster.scene is not None
-    assert program.shell.cluster.scene.timeline.x.low > low
+    assert program.actions.cluster.scene is not None
+    assert program.actions.cluster.scene.timeline.x.low > low
     QTest.keyClick(view.timeline, Qt.Key.Key_Home)
-    assert program.shell.cluster.scene.timeline.x.size > 20
+    assert program.actions.cluster.scene.timeline.x.size > 20
     assert view.seen.current() == "all"
     view.seen.button("part").click()
-    assert 20 > program.shell.cluster.scene.timeline.x.size > 10
+    assert 20 > program.actions.cluster.scene.timeline.x.size > 10
     view.seen.button("latest").click()
-    assert program.shell.cluster.scene.timeline.x.low > 4
+    assert program.actions.cluster.scene.timeline.x.low > 4
     area = view.timeline.rect()
     QTest.mousePress(view.timeline, Qt.MouseButton.LeftButton, pos=area.center())
     QTest.mouseMove(view.timeline, area.center() + QPoint(80, 0))
@@ -183,18 +183,18 @@ def test_the_timeline_is_moved_by_keys_mouse_and_events(
 
 
 def test_the_cluster_can_be_read_and_exported(program: Program, run: FakeRun, tmp_path: Path) -> None:
-    view = program.shell.cluster.view
+    view = program.actions.cluster.view
     view.config.click()
     (dialog,) = program.window.findChildren(QPlainTextEdit, options=Qt.FindChildOption.FindChildrenRecursively)[-1:]
     assert "tf.train.ClusterSpec({" in dialog.toPlainText()
     files = {kind: tmp_path / f"cluster.{kind}" for kind in ("png", "svg", "csv")}
     for kind, path in files.items():
-        program.shell.cluster.export(kind, path)
+        program.actions.cluster.export(kind, path)
     assert not QImage(str(files["png"])).isNull()
     assert "asynchronous: 1 coordinator, 1 server, 3 workers" in files["svg"].read_text()
     lines = files["csv"].read_text().splitlines()
     assert lines[0] == "run,step,worker,ended,seconds,staleness,accepted"
     assert len(lines) == 1 + run.history.updates.counts.applied
     for kind in files:
-        program.shell.cluster.export(kind, tmp_path / "none" / "file")
+        program.actions.cluster.export(kind, tmp_path / "none" / "file")
         assert "could not be written" in program.window.messages.problems()[0].text

@@ -92,9 +92,9 @@ def test_columns_are_chosen_and_kept_and_deltas_are_to_the_baseline(
     program.window.bottom.column_toggled.emit("tags", True)
     program.window.bottom.column_toggled.emit("loss", True)
     program.window.bottom.column_toggled.emit("batch", False)
-    program.desk.select(next(iter(session.runs)))
-    program.desk.pin(True)
-    program.shell.write_table(tmp_path / "runs.csv")
+    program.controller.select(next(iter(session.runs)))
+    program.controller.pin(True)
+    program.actions.write_table(tmp_path / "runs.csv")
     table = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
     assert [row["To baseline"] for row in table] == ["-10.00 %", "+10.00 %", "+4.00 %", ""]
     assert all(float(row["Training loss"]) > 0 for row in table)
@@ -105,7 +105,7 @@ def test_columns_are_chosen_and_kept_and_deltas_are_to_the_baseline(
     program.close()
     again = open_window(session, memory=NoMemory(program.memory.load_window()))
     assert [one.key for one in again.window.bottom.model.columns][-2:] == ["tags", "loss"]
-    assert again.desk.scope.pinned() == next(iter(session.runs))
+    assert again.controller.scope.pinned() == next(iter(session.runs))
 
 
 def test_several_selected_runs_are_ticked_tagged_and_removed_together(program: Program, session: FakeSession) -> None:
@@ -131,9 +131,9 @@ def test_several_selected_runs_are_ticked_tagged_and_removed_together(program: P
 
 def test_details_stand_beside_the_baseline_or_another_run(program: Program, session: FakeSession) -> None:
     runs = list(session.runs)
-    program.desk.select(runs[0])
-    program.desk.pin(True)
-    program.desk.select(runs[2])
+    program.controller.select(runs[0])
+    program.controller.pin(True)
+    program.controller.select(runs[2])
     program.window.actions_["details"].trigger()
     panel = program.window.bottom.details
     assert panel.said.text() == "2 settings differ"
@@ -149,7 +149,7 @@ def test_details_stand_beside_the_baseline_or_another_run(program: Program, sess
 def shown(program: Program, qtbot: QtBot) -> CompareScene:
     """The scene of all listed runs."""
     program.window.show_tab(COMPARE_TAB)
-    view = program.shell.compare.view
+    view = program.actions.compare.view
     view.sets.button("listed").click()
     qtbot.waitUntil(lambda: view.canvas.scene is not None and len(view.canvas.scene.groups) > 0)
     assert view.canvas.scene is not None
@@ -157,10 +157,10 @@ def shown(program: Program, qtbot: QtBot) -> CompareScene:
 
 
 def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: FakeSession, qtbot: QtBot) -> None:
-    program.desk.select(next(iter(session.runs)))
-    program.desk.pin(True)
+    program.controller.select(next(iter(session.runs)))
+    program.controller.pin(True)
     scene = shown(program, qtbot)
-    view = program.shell.compare.view
+    view = program.actions.compare.view
     assert [row[:3] for row in scene.table] == [
         ("Run", "Optimizer", "Learning rate"),
         ("1, 2 (baseline)", "SGD", "0.5"),
@@ -179,14 +179,14 @@ def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: 
     assert scene.groups[2].ink.place == 0.0
     assert 0.0 < (scene.groups[1].ink.place or 0) < 1.0, "rates that span a factor of 50 lie on a logarithmic scale"
     program.window.bottom.filter.setText("adam")
-    qtbot.waitUntil(lambda: len(program.shell.compare.view.canvas.scene.groups) == 2)  # type: ignore[union-attr]
+    qtbot.waitUntil(lambda: len(program.actions.compare.view.canvas.scene.groups) == 2)  # type: ignore[union-attr]
 
 
 def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
     program: Program, session: FakeSession, qtbot: QtBot, tmp_path: Path
 ) -> None:
     shown(program, qtbot)
-    view, compare = program.shell.compare.view, program.shell.compare
+    view, compare = program.actions.compare.view, program.actions.compare
     for page in ("scatter", "parallel", "curves"):
         view.pages.button(page).click()
         scene = shown(program, qtbot)
@@ -203,7 +203,7 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
         compare.export("svg", tmp_path / f"{page}.svg")
     assert "SGD 0.5" in (tmp_path / "curves.svg").read_text()
     QTest.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=spot.toPoint())
-    assert program.desk.scope.run() is session.runs[list(session.runs)[3]]
+    assert program.controller.scope.run() is session.runs[list(session.runs)[3]]
     compare.export("csv", tmp_path / "table.csv")
     assert (tmp_path / "table.csv").read_text().startswith("Run,Optimizer,Learning rate,Best,To baseline\n")
 
@@ -211,7 +211,7 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
 def test_a_range_test_is_no_baseline_and_is_compared_with_none(
     program: Program, session: FakeSession, qtbot: QtBot
 ) -> None:
-    scope, values = program.desk.scope, preset_values(fakes.card(), fakes.card().baseline)
+    scope, values = program.controller.scope, preset_values(fakes.card(), fakes.card().baseline)
     usual, test = (session.add("softmax") for _ in range(2))
     usual.spec = msgspec.structs.replace(usual.spec, params=values)
     test.spec = msgspec.structs.replace(test.spec, params=values, rate_range=RateRange(0.001, 10.0))
@@ -222,7 +222,7 @@ def test_a_range_test_is_no_baseline_and_is_compared_with_none(
         run.end()
     session.tell(new=frozenset((usual.id, test.id)))
     assert scope.pinned() == usual.id, "the newest with the values of that preset that is no range test"
-    program.desk.select(test.id)
+    program.controller.select(test.id)
     assert not program.window.actions_["pin"].isEnabled()
     row = next(row for row in program.window.bottom.model.rows() if row.id == test.id)
     assert (row.rate, row.delta, row.reached) == ("0.001 to 10", "", False)
@@ -239,7 +239,7 @@ def test_a_run_that_diverges_does_not_flatten_the_others(program: Program, sessi
     bad.feed(Points(schema=1, first=0, count=100, seconds=1.0, clock=1.0, values=(wild, wild)))
     session.tell(new=frozenset((bad.id,)))
     program.window.show_tab(COMPARE_TAB)
-    view = program.shell.compare.view
+    view = program.actions.compare.view
     view.value.setCurrentIndex(view.value.findData("loss"))
     view.sets.button("listed").click()
     qtbot.waitUntil(lambda: len(view.canvas.scene.groups) == 4)  # type: ignore[union-attr]
@@ -250,14 +250,14 @@ def test_a_run_that_diverges_does_not_flatten_the_others(program: Program, sessi
 def test_curve_styles_begin_anew_for_what_is_shown(program: Program, session: FakeSession) -> None:
     runs = list(session.runs)
     for run in runs:
-        program.desk.show_curve(run, False)
-    assert program.desk.scope.styles() == {}
+        program.controller.show_curve(run, False)
+    assert program.controller.scope.styles() == {}
     for run in (runs[3], runs[1]):
-        program.desk.show_curve(run, True)
-    assert program.desk.scope.styles() == {runs[3]: 0, runs[1]: 1}
-    program.desk.show_curve(runs[3], False)
-    program.desk.show_curve(runs[0], True)
-    assert program.desk.scope.styles() == {runs[1]: 1, runs[0]: 0}, "who stays keeps its style"
+        program.controller.show_curve(run, True)
+    assert program.controller.scope.styles() == {runs[3]: 0, runs[1]: 1}
+    program.controller.show_curve(runs[3], False)
+    program.controller.show_curve(runs[0], True)
+    assert program.controller.scope.styles() == {runs[1]: 1, runs[0]: 0}, "who stays keeps its style"
     swatches = {row.id: row.index for row in program.window.bottom.model.rows()}
     assert swatches == {runs[0]: 0, runs[1]: 1, runs[2]: -1, runs[3]: -1}
 
@@ -269,9 +269,9 @@ def test_a_run_that_diverged_says_so_in_the_colour_of_a_warning(program: Program
     run.feed(Points(schema=1, first=0, count=60, seconds=1.0, clock=1.0, values=(wild, wild)))
     run.end()
     session.tell(new=frozenset((run.id,)))
-    assert program.desk.bridge is not None
-    program.desk.bridge.tick()
-    program.desk.select(run.id)
+    assert program.controller.bridge is not None
+    program.controller.bridge.tick()
+    program.controller.select(run.id)
     card = program.window.run_view.card
     assert card.pill.accessibleName() == "State: Diverged"
     row = next(row for row in program.window.bottom.model.rows() if row.id == run.id)

@@ -67,7 +67,7 @@ def test_a_changed_field_stays_strong_when_the_theme_changes(softmax: Program, q
     row = softmax.window.next_run.form.row("learning_rate")
     row.editor.set_value(0.1)
     assert row.label.font().weight() == font("strong").weight()
-    softmax.shell.toggle_theme()
+    softmax.actions.toggle_theme()
     qtbot.wait(50)
     assert row.label.font().weight() == font("strong").weight()
 

@@ -84,7 +84,7 @@ def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None
     form.form.row("order").editor.set_value("shuffle")
     form.form.row("batch_size").editor.set_value(50)
     form.use_data("digits")
-    card = program.desk.scope.card
+    card = program.controller.scope.card
     assert card is not None
     shared = shared_words(card, form.spec())
     assert shared == "seed 1, Digits, built in, schedule constant, batch size 50, shuffled"
@@ -127,13 +127,13 @@ def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
 ) -> None:
     before = session.add("linear-regression", optimizer="sgd", learning_rate=0.03)
     session.tell(new=frozenset((before.id,)))
-    qtbot.waitUntil(lambda: program.desk.scope.run() is not None, timeout=5000)
+    qtbot.waitUntil(lambda: program.controller.scope.run() is not None, timeout=5000)
     program.window.next_run.race.click()
     opened(program).go.click()
     specs = [what[1] for what in session.asked if what[0] == "start"]
     assert len(specs) == 6
     assert len({spec.study for spec in specs}) == 1  # type: ignore[attr-defined]
-    shown = program.desk.scope.shown()
+    shown = program.controller.scope.shown()
     assert [session.runs[run].spec.params["optimizer"] for run in shown] == [
         "sgd",
         "momentum",
@@ -143,7 +143,7 @@ def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
         "adam",
     ]
     assert before.id not in shown
-    card = program.desk.scope.card
+    card = program.controller.scope.card
     assert card is not None
     same = [{**check(card.params, session.runs[run].spec.params)[0]} for run in shown]
     for values in same:
@@ -155,38 +155,38 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     program.window.resize(1440, 1100)
     program.window.next_run.race.click()
     opened(program).go.click()
-    strip, card = program.window.run_view.race, program.desk.scope.card
+    bar, card = program.window.run_view.race, program.controller.scope.card
     assert card is not None
-    assert strip.isVisible()
+    assert bar.isVisible()
     runs = list(session.runs.values())
-    assert [entry.place for entry in strip.entries] == [0] * 6
-    assert program.desk.scope.run() is runs[0]
+    assert [entry.place for entry in bar.entries] == [0] * 6
+    assert program.controller.scope.run() is runs[0]
     assert program.window.bottom.table.current() == runs[0].id
     train(runs[2], card.metrics, 23.0, 0.1, 0.0009)
     train(runs[0], card.metrics, 23.0, 5.0, 4.0)
     runs[0].end()
     train(runs[5], card.metrics, 23.0, 0.0005)
     session.tell(states=frozenset(run.id for run in runs), points=frozenset((runs[0].id, runs[2].id, runs[5].id)))
-    qtbot.waitUntil(lambda: strip.entries[0].place == 1, timeout=5000)
-    program.shell.races.tell()
-    assert [entry.words for entry in strip.entries[:4]] == [
+    qtbot.waitUntil(lambda: bar.entries[0].place == 1, timeout=5000)
+    program.actions.races.tell()
+    assert [entry.words for entry in bar.entries[:4]] == [
         "1 Adam 0.2, step 1",
         "2 Nesterov 0.01, step 2",
         "3 SGD 0.01, best loss 4",
         "Momentum 0.01, queued",
     ]
-    assert program.desk.scope.run() is runs[5], "the run at work is on the card"
-    strip.chips[1].click()
-    assert program.desk.scope.run() is runs[2]
-    assert strip.accessibleName().startswith("Optimizer race: 1 Adam 0.2, step 1; 2 Nesterov 0.01, step 2")
-    strip.close_button.click()
-    assert not strip.isVisible()
+    assert program.controller.scope.run() is runs[5], "the run at work is on the card"
+    bar.chips[1].click()
+    assert program.controller.scope.run() is runs[2]
+    assert bar.accessibleName().startswith("Optimizer race: 1 Adam 0.2, step 1; 2 Nesterov 0.01, step 2")
+    bar.close_button.click()
+    assert not bar.isVisible()
 
 
 def test_without_a_race_there_is_no_button_and_no_strip(open_window: Opener) -> None:
     program = open_window()
     assert program.window.next_run.race.isHidden()
-    program.shell.races.ask()
+    program.actions.races.ask()
     assert program.window.findChildren(RaceDialog) == []
     assert program.window.run_view.race.isHidden()
     assert program.window.run_view.controls.pages.isHidden()
@@ -206,7 +206,7 @@ def test_the_surface_is_a_page_of_the_run_tab_and_beside_the_curves_where_there_
     open_window: Opener, qtbot: QtBot
 ) -> None:
     program = open_window(exercise="linear-regression", catalogue=load_builtin(), size=(1280, 800))
-    controls, plots = program.window.run_view.controls, program.shell.plots
+    controls, plots = program.window.run_view.controls, program.actions.plots
     assert plots is not None
     program.window.show_tab(1)
     qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
@@ -215,18 +215,18 @@ def test_the_surface_is_a_page_of_the_run_tab_and_beside_the_curves_where_there_
     controls.pages.button("surface").click()
     pages.append(plots.page)
     assert controls.units.isHidden()
-    program.desk.open_exercise("imagenet-bench")
+    program.controller.open_exercise("imagenet-bench")
     qtbot.waitUntil(lambda: controls.pages.isHidden(), timeout=5000)
     pages.append(plots.page)
     assert not controls.units.isHidden()
-    program.desk.open_exercise("linear-regression")
+    program.controller.open_exercise("linear-regression")
     qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
     assert [*pages, plots.page] == ["curves", "surface", "curves", "surface"], "what a person chose stays"
 
 
 def test_a_measurement_has_the_page_of_its_measured_plots(open_window: Opener, qtbot: QtBot) -> None:
     program = open_window(exercise="vectorize", catalogue=load_builtin(), size=(1280, 800))
-    controls, plots = program.window.run_view.controls, program.shell.plots
+    controls, plots = program.window.run_view.controls, program.actions.plots
     assert plots is not None
     program.window.show_tab(1)
     qtbot.waitUntil(lambda: plots.page == "measured", timeout=5000)
@@ -235,17 +235,17 @@ def test_a_measurement_has_the_page_of_its_measured_plots(open_window: Opener, q
     assert controls.pages.isHidden()
     controls.log.click()
     assert not plots.measured.log
-    program.desk.open_exercise("linear-regression")
+    program.controller.open_exercise("linear-regression")
     qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
     assert (plots.page, controls.units.isHidden()) == ("curves", False)
-    program.desk.open_exercise("vectorize")
+    program.controller.open_exercise("vectorize")
     qtbot.waitUntil(lambda: plots.page == "measured", timeout=5000)
 
 
 def test_a_wide_window_shows_both(open_window: Opener, qtbot: QtBot) -> None:
     program = open_window(exercise="linear-regression", catalogue=load_builtin(), size=(1920, 1080))
     program.window.show_tab(1)
-    plots = program.shell.plots
+    plots = program.actions.plots
     assert plots is not None
     qtbot.waitUntil(lambda: plots.page == "both", timeout=5000)
     program.window.resize(1280, 800)
@@ -255,42 +255,42 @@ def test_a_wide_window_shows_both(open_window: Opener, qtbot: QtBot) -> None:
 def test_two_lanes_of_one_optimizer_keep_their_rates_in_the_short_line(qtbot: QtBot) -> None:
     from clew_gui.views.theme.parts import Appearance
 
-    strip = RaceBar(Appearance())
-    qtbot.addWidget(strip)
-    strip.resize(900, 40)
-    strip.make_room(True)
+    bar = RaceBar(Appearance())
+    qtbot.addWidget(bar)
+    bar.resize(900, 40)
+    bar.make_room(True)
     twins = [RaceEntry(1, "a", 0, "Adam 0.1", "90 %"), RaceEntry(1, "b", 1, "Adam 0.1", "90 %")]
     others = [RaceEntry(1, "a", 0, "Adam 0.1", "90 %"), RaceEntry(2, "b", 1, "Adam 0.01", "80 %")]
-    strip.show_places("Race", "", twins)
-    assert strip.sentence.whole() == "1 Adam 0.1, 90 %; 1 Adam 0.1, 90 %"
-    strip.show_places("Race", "", others)
-    assert strip.sentence.whole() == "1 Adam, 90 %; 2 Adam, 80 %"
+    bar.show_places("Race", "", twins)
+    assert bar.sentence.whole() == "1 Adam 0.1, 90 %; 1 Adam 0.1, 90 %"
+    bar.show_places("Race", "", others)
+    assert bar.sentence.whole() == "1 Adam, 90 %; 2 Adam, 80 %"
 
 
 def test_a_chip_is_as_wide_as_its_words(qtbot: QtBot) -> None:
-    strip = RaceBar(Appearance(LIGHT))
-    qtbot.addWidget(strip)
+    bar = RaceBar(Appearance(LIGHT))
+    qtbot.addWidget(bar)
     lanes = [RaceEntry(place, str(place), place, "Momentum 0.0125", "best loss 0.0000123") for place in range(1, 7)]
-    strip.show_places("Optimizer race", "", lanes)
+    bar.show_places("Optimizer race", "", lanes)
     for width in (700, 830, 1140, 1400):
-        strip.resize(width, 200)
-        strip.show()
-        assert all(chip.width() >= chip.sizeHint().width() for chip in strip.findChildren(Button)), width
+        bar.resize(width, 200)
+        bar.show()
+        assert all(chip.width() >= chip.sizeHint().width() for chip in bar.findChildren(Button)), width
 
 
 def test_a_race_that_is_over_has_a_podium(qtbot: QtBot) -> None:
-    strip = RaceBar(Appearance(LIGHT))
-    qtbot.addWidget(strip)
-    strip.resize(670, 140)
+    bar = RaceBar(Appearance(LIGHT))
+    qtbot.addWidget(bar)
+    bar.resize(670, 140)
     lanes = [RaceEntry(place, str(place), place, f"Lane {place}", f"step {100 * place}") for place in range(1, 6)]
-    strip.show_places("Optimizer race", "", lanes, done=True)
-    strip.show()
+    bar.show_places("Optimizer race", "", lanes, done=True)
+    bar.show()
     QApplication.processEvents()
-    by_place = {chip.accessibleName()[:1]: chip for chip in strip.findChildren(Button)}
+    by_place = {chip.accessibleName()[:1]: chip for chip in bar.findChildren(Button)}
     first, second, third, fourth = (by_place[place] for place in "1234")
     assert second.x() < first.x() < third.x()
     assert first.height() > second.height() > third.height()
     assert first.geometry().bottom() == second.geometry().bottom() == third.geometry().bottom() < fourth.y()
-    strip.show_places("Optimizer race", "", lanes)
+    bar.show_places("Optimizer race", "", lanes)
     QApplication.processEvents()
     assert first.height() == fourth.height(), "while it goes on nobody has won"

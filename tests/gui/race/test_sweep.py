@@ -61,14 +61,14 @@ def test_several_values_become_runs_that_are_steered_together(program: Program, 
         run.queue = place
     runs[0].begin(500)
     session.tell(states=frozenset(session.runs))
-    program.desk.select(runs[3].id)
-    program.desk.curves_changed.emit()
+    program.controller.select(runs[3].id)
+    program.controller.curves_changed.emit()
     bar = program.window.run_view.sweep
     assert bar.title.text() == "Sweep", "the exercise's title is above"
     assert bar.sentence.whole() == "0 of 6 runs finished, 1 under way, 5 waiting"
     assert bar.pause.text().strip() == "Pause"
     bar.pause.click()
-    program.desk.curves_changed.emit()
+    program.controller.curves_changed.emit()
     assert session.asked[-1] == ("pause", runs[0].id)
     assert bar.pause.text().strip() == "Resume"
     bar.pause.click()
@@ -93,8 +93,8 @@ def test_what_is_left_of_a_sweep_is_continued_or_cancelled(program: Program, ses
     for run in runs[2:]:
         del session.runs[run.id]
     session.tell(states=frozenset(session.runs))
-    program.desk.select(runs[0].id)
-    program.desk.curves_changed.emit()
+    program.controller.select(runs[0].id)
+    program.controller.curves_changed.emit()
     assert bar.sentence.whole() == "1 of 6 runs finished, 1 stopped or failed, 4 not started"
     assert not bar.end.isVisibleTo(bar)
     bar.go_on.click()
@@ -140,12 +140,12 @@ def test_a_range_test_says_at_which_rate_to_begin_and_puts_it_into_the_form(
     card = program.window.run_view.card
     run.begin(500)
     run.train(500)
-    program.desk.curves_changed.emit()
+    program.controller.curves_changed.emit()
     assert not card.take.isVisibleTo(card), "it has not ended"
     run.end()
     session.tell(states=frozenset(session.runs))
-    assert program.desk.bridge is not None
-    program.desk.bridge.tick()
+    assert program.controller.bridge is not None
+    program.controller.bridge.tick()
     found = re.fullmatch("The loss falls fastest at a learning rate of (.*) and is lowest at .*", card.found.whole())
     assert found is not None
     card.take.click()
@@ -201,8 +201,8 @@ def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_resu
     first, second = list(session.runs.values())[:2]
     assert (first.spec.prediction, second.spec.prediction) == (drawn, None)
     first.feed(Predicted(metric="loss", steps=drawn.steps, values=drawn.values))
-    program.desk.select(first.id)
-    qtbot.waitUntil(lambda: program.shell.plots is not None, timeout=10_000)
-    plots = program.shell.plots
+    program.controller.select(first.id)
+    qtbot.waitUntil(lambda: program.actions.plots is not None, timeout=10_000)
+    plots = program.actions.plots
     assert plots is not None
     qtbot.waitUntil(lambda: any(one.ghost is not None and one.ghost.stays for one in plots.canvas.drawn_setups))

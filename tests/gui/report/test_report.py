@@ -27,7 +27,7 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     run = made_run(places.runs / "5f2b8c1e-0000-4000-8000-000000000001")
     session = RecordedSession(read_heads([run]), run_record(places))
     program = open_window(session, size=(1280, 800), catalogue=load_builtin())
-    reports = program.shell.reports
+    reports = program.actions.reports
     program.window.show_tab(REPORT_TAB)
     qtbot.waitUntil(lambda: reports.made is not None, timeout=20_000)
     view = reports.view
@@ -59,20 +59,20 @@ def test_an_answer_in_the_guide_is_kept_and_there_again(open_window: Opener, pla
     first.setPlainText("Four times as many.")
     question = "How many weights does each cell have? Is the comparison fair with the same number of units?"
     qtbot.waitUntil(lambda: read_answers(places, "rnn") == {question: "Four times as many."}, timeout=10_000)
-    program.desk.open_exercise("softmax")
+    program.controller.open_exercise("softmax")
     assert {box.toPlainText() for box in program.window.guide.findChildren(AnswerEdit)} == {""}
-    program.desk.open_exercise("rnn")
+    program.controller.open_exercise("rnn")
     assert program.window.guide.findChildren(AnswerEdit)[0].toPlainText() == "Four times as many."
 
 
 def test_a_recording_is_offered_and_started_as_a_program_of_its_own(open_window: Opener, qtbot: QtBot) -> None:
     program = open_window(size=(1280, 800), catalogue=load_builtin(), exercise="softmax")
     started: list[list[str]] = []
-    program.shell.demonstrations.start = lambda command: started.append(list(command))
-    dialog = program.shell.demonstrations.ask()
+    program.actions.demonstrations.start = lambda command: started.append(list(command))
+    dialog = program.actions.demonstrations.ask()
     buttons = {button.accessibleName(): button for button in dialog.findChildren(Button)}
     assert set(buttons) >= {"Show the recording parameter-servers", "Show the recording two-nodes"}
     buttons["Show the recording parameter-servers"].click()
     assert [command[1:] for command in started] == [["-m", "clew_gui", "replay", "demo:parameter-servers"]]
-    assert program.desk.scope.card is not None
-    assert program.desk.scope.card.id == "ps-lab"
+    assert program.controller.scope.card is not None
+    assert program.controller.scope.card.id == "ps-lab"

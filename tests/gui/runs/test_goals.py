@@ -30,7 +30,7 @@ def test_the_chip_says_when_no_single_run_has_reached_what_is_reached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     busy = open_window(fakes.example_session())
-    scope = busy.desk.scope
+    scope = busy.controller.scope
     assert scope.card is not None
     goals = [goal.id for goal in scope.card.goals]
     assert len(goals) == 2
@@ -41,8 +41,8 @@ def test_the_chip_says_when_no_single_run_has_reached_what_is_reached(
         return goals.index(goal.id) in reached.get(place, ())
 
     monkeypatch.setattr(scope.board, "reached", has_reached)
-    busy.desk.tell.goals()
-    busy.desk.tell.table()
+    busy.controller.tell.goals()
+    busy.controller.tell.table()
     found = {row.id: row.detail for row in busy.window.bottom.model.rows()}
     assert busy.window.head.goal.accessibleName() == chip
     for place, said in rows.items():

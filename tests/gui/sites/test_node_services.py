@@ -48,7 +48,7 @@ class Opened:
         self.closed.set()
 
 
-class Desk:
+class NodePanel:
     """The services of a window, with a browser that the test looks into."""
 
     def __init__(self, services: NodeServices, qtbot: QtBot) -> None:
@@ -79,10 +79,10 @@ class Desk:
 
 
 @pytest.fixture
-def desk(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def panel(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodePanel]:
     monkeypatch.setattr(remote, "OpenedService", Opened)
     parent = QObject()
-    one = Desk(NodeServices(parent, tmp_path / "private"), qtbot)
+    one = NodePanel(NodeServices(parent, tmp_path / "private"), qtbot)
     yield one
     one.services.close_all()
     assert all(opened.closed.is_set() for opened in Opened.all)
@@ -92,86 +92,86 @@ def desk(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 @BOTH
 def test_a_service_starts_opens_the_browser_once_and_again_when_it_is_wanted(
-    desk: Desk, qtbot: QtBot, kind: str, title: str
+    panel: NodePanel, qtbot: QtBot, kind: str, title: str
 ) -> None:
-    opened = desk.open(kind)
+    opened = panel.open(kind)
     assert opened.kind == kind
-    desk.says(f"{title} starts.")
+    panel.says(f"{title} starts.")
     opened.tell(ServiceNews(f"{kind} starts on node1."))
-    desk.says(f"{title}: starts on node1")
+    panel.says(f"{title}: starts on node1")
     opened.tell(ServiceNews(f"{kind} is open.", URL))
-    desk.says(f"{title} is open.")
-    page = desk.shown(1)
+    panel.says(f"{title} is open.")
+    page = panel.shown(1)
     assert "token=secret" in page.read_text()
     opened.tell(ServiceNews("The agent on node1 does not answer."))
-    desk.says(f"{title}: the agent on node1 does not answer")
+    panel.says(f"{title}: the agent on node1 does not answer")
     opened.tell(ServiceNews(f"{kind} is open.", URL))
-    desk.says(f"{title} is open.")
-    assert len(desk.pages) == 1, "the browser is not opened again by itself"
-    assert desk.open(kind) is opened
-    desk.shown(2)
+    panel.says(f"{title} is open.")
+    assert len(panel.pages) == 1, "the browser is not opened again by itself"
+    assert panel.open(kind) is opened
+    panel.shown(2)
     qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
 
 
-def test_it_ends_with_the_allocation_and_can_be_started_anew(desk: Desk) -> None:
-    first = desk.open()
+def test_it_ends_with_the_allocation_and_can_be_started_anew(panel: NodePanel) -> None:
+    first = panel.open()
     first.tell(ServiceNews("jupyter is open.", URL))
-    page = desk.shown(1)
+    page = panel.shown(1)
     first.tell(ServiceNews("The allocation has ended.", over=True))
-    desk.says("Jupyter ended with the allocation.")
-    assert desk.services.told(desk.job.id)[0].url == ""
+    panel.says("Jupyter ended with the allocation.")
+    assert panel.services.told(panel.job.id)[0].url == ""
     assert not page.exists()
-    assert desk.open() is not first
+    assert panel.open() is not first
 
 
-def test_a_refusal_is_told_as_a_problem(desk: Desk) -> None:
-    desk.open().tell(ServiceNews(REFUSED.text, over=True, problem=REFUSED))
-    desk.says("Jupyter did not start.")
-    assert desk.problems == [REFUSED]
-    assert desk.pages == []
+def test_a_refusal_is_told_as_a_problem(panel: NodePanel) -> None:
+    panel.open().tell(ServiceNews(REFUSED.text, over=True, problem=REFUSED))
+    panel.says("Jupyter did not start.")
+    assert panel.problems == [REFUSED]
+    assert panel.pages == []
 
 
-def test_without_a_browser_the_address_is_there_to_be_copied(desk: Desk) -> None:
-    desk.has_browser = False
-    desk.open().tell(ServiceNews("jupyter is open.", URL))
-    desk.says("Jupyter is open; no browser was found.")
-    assert desk.services.told(desk.job.id)[0].url == URL
+def test_without_a_browser_the_address_is_there_to_be_copied(panel: NodePanel) -> None:
+    panel.has_browser = False
+    panel.open().tell(ServiceNews("jupyter is open.", URL))
+    panel.says("Jupyter is open; no browser was found.")
+    assert panel.services.told(panel.job.id)[0].url == URL
 
 
-def test_what_is_closed_tells_nothing_more_and_is_closed_elsewhere(desk: Desk, qtbot: QtBot) -> None:
-    opened = desk.open()
-    desk.services.close(desk.job.id, "jupyter")
+def test_what_is_closed_tells_nothing_more_and_is_closed_elsewhere(panel: NodePanel, qtbot: QtBot) -> None:
+    opened = panel.open()
+    panel.services.close(panel.job.id, "jupyter")
     qtbot.waitUntil(opened.closed.is_set, timeout=10_000)
     opened.tell(ServiceNews("jupyter is open.", URL))
     qtbot.wait(50)
-    assert desk.services.told(desk.job.id) == ()
-    assert desk.pages == []
+    assert panel.services.told(panel.job.id) == ()
+    assert panel.pages == []
 
 
-def test_both_are_open_beside_each_other_and_one_is_closed_alone(desk: Desk, qtbot: QtBot) -> None:
-    jupyter, tensorboard = desk.open("jupyter"), desk.open("tensorboard")
+def test_both_are_open_beside_each_other_and_one_is_closed_alone(panel: NodePanel, qtbot: QtBot) -> None:
+    jupyter, tensorboard = panel.open("jupyter"), panel.open("tensorboard")
     tensorboard.tell(ServiceNews("tensorboard is open.", URL))
-    desk.shown(1)
-    assert [told.text for told in desk.services.told(desk.job.id)] == ["Jupyter starts.", "TensorBoard is open."]
-    desk.services.close(desk.job.id, "jupyter")
+    panel.shown(1)
+    assert [told.text for told in panel.services.told(panel.job.id)] == ["Jupyter starts.", "TensorBoard is open."]
+    panel.services.close(panel.job.id, "jupyter")
     qtbot.waitUntil(jupyter.closed.is_set, timeout=10_000)
-    desk.says("TensorBoard is open.")
+    panel.says("TensorBoard is open.")
     assert not tensorboard.closed.is_set()
 
 
 @BOTH
-def test_the_line_of_a_node_shows_only_what_can_be_done(desk: Desk, qtbot: QtBot, kind: str, title: str) -> None:
-    row = NodeRow(Appearance(), desk.job.id)
+def test_the_line_of_a_node_shows_only_what_can_be_done(panel: NodePanel, qtbot: QtBot, kind: str, title: str) -> None:
+    row = NodeRow(Appearance(), panel.job.id)
     qtbot.addWidget(row)
-    opened = desk.open(kind)
-    row.show_job(desk.job, desk.services.told(desk.job.id), 0.0)
+    opened = panel.open(kind)
+    row.show_job(panel.job, panel.services.told(panel.job.id), 0.0)
     line = row.service(kind)
     assert line.text.text() == f"{title} starts."
     assert not line.copy.isVisibleTo(row)
     opened.tell(ServiceNews(f"{kind} is open.", URL))
-    desk.says(f"{title} is open.")
-    row.show_job(desk.job, desk.services.told(desk.job.id), 0.0)
+    panel.says(f"{title} is open.")
+    row.show_job(panel.job, panel.services.told(panel.job.id), 0.0)
     assert line.text.text() == f"{title} is open."
     assert line.copy.isVisibleTo(row)
     assert line.show_again.isVisibleTo(row)
-    desk.shown(1)
+    panel.shown(1)

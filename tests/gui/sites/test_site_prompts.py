@@ -137,13 +137,13 @@ def test_a_password_is_asked_for_once_by_all_who_log_in_and_again_when_it_was_re
             return next(given)
 
     shared = AskOnce(Person())
-    desk, doctor = AskOnce(shared), AskOnce(Questions(shared))
-    assert [desk.ask(PASSWORD), doctor.ask(PASSWORD)] == ["one", "one"]
+    window, doctor = AskOnce(shared), AskOnce(Questions(shared))
+    assert [window.ask(PASSWORD), doctor.ask(PASSWORD)] == ["one", "one"]
     doctor.refused(PASSWORD)
     assert AskOnce(shared).ask(PASSWORD) == "two", "a server may hang up after one wrong answer: the next login asks"
-    assert [AskOnce(Questions(shared)).ask(PASSWORD), desk.ask(CODE)] == ["two", "three"]
+    assert [AskOnce(Questions(shared)).ask(PASSWORD), window.ask(CODE)] == ["two", "three"]
     with pytest.raises(StopIteration):
-        desk.ask(CODE)  # a code counts once
+        window.ask(CODE)  # a code counts once
 
 
 def test_escape_cancels(asker: WindowPrompter, qtbot: QtBot) -> None:

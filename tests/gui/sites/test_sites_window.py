@@ -67,12 +67,12 @@ class Student:
     def __init__(self, qtbot: QtBot, places: Places) -> None:
         self._qtbot, self._places = qtbot, places
         self.sites: list[FakeSite] = []
-        desks = JobManagers(job_book(places), self._make, lambda _name: CAVE.title)
-        session = Session(places, CATALOGUE, LocalTarget(places, STAND_IN), desks)
+        managers = JobManagers(job_book(places), self._make, lambda _name: CAVE.title)
+        session = Session(places, CATALOGUE, LocalTarget(places, STAND_IN), managers)
         session.start()
         memory = NoMemory(WindowState(told_runs_go_on=True))
         self.program: Program = build_app(
-            places, catalogue=CATALOGUE, session=session, desks=desks, memory=memory, theme="light"
+            places, catalogue=CATALOGUE, session=session, managers=managers, memory=memory, theme="light"
         )
         self.window = self.program.window
         with qtbot.waitExposed(self.window):
@@ -104,7 +104,7 @@ class Student:
         return next(one for one in self.window.findChildren(kind) if one.isVisible())
 
     def job(self) -> str:
-        run = self.program.desk.scope.run()
+        run = self.program.controller.scope.run()
         assert run is not None
         assert run.job is not None
         return run.job.job
@@ -150,7 +150,7 @@ def test_a_run_goes_to_the_site_waits_there_and_comes_back(student: Student) -> 
     assert "The Cave: waits in the queue" in student.window.status.text("link")
     student.site.begin(job)
     student.says("Finished")
-    run = student.program.desk.scope.run()
+    run = student.program.controller.scope.run()
     assert run is not None
     assert run.history.fold.step == 500
     assert not card.cancel.isVisible()
@@ -162,16 +162,16 @@ def test_a_waiting_job_is_cancelled_and_tried_here_meanwhile(student: Student) -
     form.run.click()
     student.dialog(ConsentDialog).accept()
     student.says("Submitting")
-    job, waiting = student.job(), student.program.desk.scope.run()
+    job, waiting = student.job(), student.program.controller.scope.run()
     assert waiting is not None
     student.site.queue(job)
     student.says("Queued")
     card.here.click()
-    student.until(lambda: len(student.program.desk.scope.runs()) == 2, "the small run")
-    here = student.program.desk.scope.run()
+    student.until(lambda: len(student.program.controller.scope.runs()) == 2, "the small run")
+    here = student.program.controller.scope.run()
     assert here is not None
     assert here.job is None, "the run of this computer is in front"
-    student.program.desk.select(waiting.id)
+    student.program.controller.select(waiting.id)
     student.says("Queued")
     card.cancel.click()
     student.says("Stopped")
@@ -195,7 +195,7 @@ def test_a_site_that_lacks_consent_is_not_used_when_the_person_says_no(student: 
     student.window.next_run.run.click()
     student.dialog(ConsentDialog).reject()
     assert student.sites == []
-    assert student.program.desk.scope.runs() == []
+    assert student.program.controller.scope.runs() == []
 
 
 def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> None:
@@ -211,17 +211,17 @@ def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> N
     student.dialog(ConsentDialog).accept()
     sites = student.program.sites
     assert sites is not None
-    student.until(lambda: len(sites.strip.rows()) == 1, "the strip")
-    job = sites.strip.rows()[0].job
+    student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
+    job = sites.bar.rows()[0].job
     assert form.where.choice().job == job, "the next run goes there"
     student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1", starts=time.time() - 1800, until=time.time() + 1800)
     end_and_cost = "node1 of The Cave, ends in 30 min, 0.50 node-hours so far"
-    student.until(lambda: sites.strip.rows()[0].text.text() == end_and_cost, "its end and cost")
-    assert sites.strip.rows()[0].text.isVisible()
+    student.until(lambda: sites.bar.rows()[0].text.text() == end_and_cost, "its end and cost")
+    assert sites.bar.rows()[0].text.isVisible()
     assert form.run.text().strip() == "Run on node1"
     assert form.cost2.text() == "Its time counts whether you use it or not."
-    sites.strip.rows()[0].let_go.click()
-    student.until(lambda: not sites.strip.isVisible(), "the strip's end")
+    sites.bar.rows()[0].let_go.click()
+    student.until(lambda: not sites.bar.isVisible(), "the strip's end")
     assert form.where.choice().key == "site:cave", "the next run waits in the site's queue again"
 
 
@@ -235,7 +235,7 @@ def cave(places: Places) -> Places:
     return places
 
 
-def deeds(program: Program, qtbot: QtBot) -> SiteActions:
+def handlers(program: Program, qtbot: QtBot) -> SiteActions:
     """What concerns sites, once it is there."""
     qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
     assert program.sites is not None
@@ -245,7 +245,7 @@ def deeds(program: Program, qtbot: QtBot) -> SiteActions:
 def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
     memory = NoMemory(WindowState(told_runs_go_on=True))
     program = open_window(memory=memory)
-    deeds(program, qtbot)
+    handlers(program, qtbot)
     where = program.window.next_run.where
     where.choose("site:cave")
     assert where.form is not None
@@ -254,7 +254,7 @@ def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, ca
     assert (memory.state.place, memory.state.asked) == ("site:cave", {"cave": {"partition": "gpu"}})
     again = open_window(memory=memory, ready=False)
     assert not again.window.next_run.run.isEnabled(), "until the site is there, nothing runs elsewhere by mistake"
-    deeds(again, qtbot)
+    handlers(again, qtbot)
     assert again.window.next_run.run.isEnabled()
     assert again.window.next_run.place() == Place(site="cave", allocation=Allocation(partition="gpu"))
 
@@ -274,7 +274,7 @@ def test_all_that_a_scheduler_is_asked_for_can_be_changed_for_a_run(
         "features": "k80",
     }
     program = open_window()
-    deeds(program, qtbot)
+    handlers(program, qtbot)
     where = program.window.next_run.where
     where.choose("site:cave")
     assert where.form is not None
@@ -290,7 +290,7 @@ def test_hosts_of_the_ssh_configuration_are_offered(
     config = tmp_path / "config"
     config.write_text("Host hpc cave lab*\n  HostName login.example.org\n")
     monkeypatch.setattr("clew_gui.views.actions.site_actions.user_config", lambda: config)
-    dialog = deeds(open_window(), qtbot).show_sites()
+    dialog = handlers(open_window(), qtbot).show_sites()
     menu = dialog.add_button.menu()
     assert menu is not None
     (hosts,) = (action.menu() for action in menu.actions() if action.text() == "From ~/.ssh/config")
@@ -317,7 +317,7 @@ def test_a_site_that_cannot_be_looked_at_says_so_below_its_scheduler(
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    sites = deeds(open_window(), qtbot)
+    sites = handlers(open_window(), qtbot)
     dialog = sites.show_sites()
     dialog.begin_blank("away", Site(host="127.0.0.1", port=port))
     dialog.form.find_button.click()
@@ -337,7 +337,7 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     open_window: Opener, cave: Places, qtbot: QtBot, tmp_path: Path
 ) -> None:
     program = open_window()
-    deeds(program, qtbot)
+    handlers(program, qtbot)
     form = program.window.next_run
     form.where.choose("site:cave")
     mine = str(tmp_path / "my.npz")
@@ -366,7 +366,7 @@ def test_a_folder_of_own_exercises_goes_along(open_window: Opener, cave: Places,
     local_settings(cave).save(LocalSettings(exercises=str(tmp_path)))
     session = fakes.FakeSession()
     program = open_window(session)
-    deeds(program, qtbot)
+    handlers(program, qtbot)
     program.window.next_run.where.choose("site:cave")
     program.window.next_run.run.click()
     qtbot.waitUntil(lambda: bool(session.asked), timeout=10_000)
@@ -377,7 +377,7 @@ def test_a_wrong_wish_keeps_run_from_being_pressed_and_is_unfolded(
     open_window: Opener, cave: Places, qtbot: QtBot
 ) -> None:
     program = open_window()
-    deeds(program, qtbot)
+    handlers(program, qtbot)
     form = program.window.next_run
     form.where.choose("site:cave")
     assert form.where.form is not None
@@ -390,7 +390,7 @@ def test_a_wrong_wish_keeps_run_from_being_pressed_and_is_unfolded(
 
 def test_sites_are_reached_from_the_list_of_places(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
     program = open_window()
-    deeds(program, qtbot)
+    handlers(program, qtbot)
     where = program.window.next_run.where
     where.combo.setCurrentIndex(where.combo.count() - 1)
     where.combo.activated.emit(where.combo.currentIndex())
@@ -415,12 +415,12 @@ def test_sites_are_reached_from_the_list_of_places(open_window: Opener, cave: Pl
 def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
     session = fakes.FakeSession()
     program = open_window(session)
-    deeds(program, qtbot)
+    handlers(program, qtbot)
     found = Problem("ssh.hostkey.changed", "The server shows another key.", "Ask the site.", "cave")
     job = session.add_job(session.add(), Stage.CONNECTING, problem=found)
     for _ in range(2):
         session.tell(jobs=frozenset((job.id,)))
-        program.desk.bridge.tick()  # type: ignore[union-attr]
+        program.controller.bridge.tick()  # type: ignore[union-attr]
     dialogs = program.window.findChildren(ChangedKeyDialog)
     assert len(dialogs) == 1
     dialogs[0].reject()
@@ -437,7 +437,7 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
         Place(site="cave", hold=True).order(),
     )
     book.note_order(order, "The Cave")
-    student.until(lambda: bool(student.program.desk.scope.runs()), "the run")
+    student.until(lambda: bool(student.program.controller.scope.runs()), "the run")
     student.site.queue(order.job, "Waits in the queue: other jobs come first.")
     student.says("Queued")
     assert student.site.unasked == [order.job], "nobody is asked to log in for it"
@@ -446,10 +446,10 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
     book.note_order(hold, "The Cave")
     sites = student.program.sites
     assert sites is not None
-    student.until(lambda: [row.job for row in sites.strip.rows()] == [hold.job], "the held node")
+    student.until(lambda: [row.job for row in sites.bar.rows()] == [hold.job], "the held node")
     book.refresh()
     book.note_news(JobNews(job=hold.job, stage=Stage.ENDED, id="8", text="You let the allocation go."))
-    student.until(lambda: not sites.strip.isVisible(), "its end")
+    student.until(lambda: not sites.bar.isVisible(), "its end")
 
 
 def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Student) -> None:
@@ -463,24 +463,24 @@ def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Stud
     assert not card.log_in.isVisible()
     sites = student.program.sites
     assert sites is not None
-    buttons: tuple[Callable[[], Button], ...] = (lambda: sites.strip.logins()["cave"].log_in, lambda: card.log_in)
+    buttons: tuple[Callable[[], Button], ...] = (lambda: sites.bar.logins()["cave"].log_in, lambda: card.log_in)
     for button in buttons:
         student.site.refusal = Problem("ssh.person", "login asks for a one-time code.", "Log in.")
-        student.until(lambda: card.log_in.isVisible() and "cave" in sites.strip.logins(), "the way to log in")
+        student.until(lambda: card.log_in.isVisible() and "cave" in sites.bar.logins(), "the way to log in")
         assert card.speed.whole() == "The Cave asks you to log in again; a job goes on there."
         assert student.window.status.text("link") == "The Cave: log in to follow"
         logins = student.site.logins
         button().click()
         assert student.site.logins == logins + 1
-        student.until(lambda: not card.log_in.isVisible() and not sites.strip.logins(), "the end of it")
+        student.until(lambda: not card.log_in.isVisible() and not sites.bar.logins(), "the end of it")
 
 
 def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(student: Student) -> None:
     job = student.program.session.hold(Place(site="cave"))  # type: ignore[union-attr]
     sites = student.program.sites
     assert sites is not None
-    student.until(lambda: len(sites.strip.rows()) == 1, "the strip")
-    row = sites.strip.rows()[0]
+    student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
+    row = sites.bar.rows()[0]
     assert not row.buttons["terminal"].isEnabled(), "the node is not there yet"
     student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1")
     student.until(row.buttons["terminal"].isEnabled, "the node")
@@ -519,8 +519,8 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
         return True
 
     sites.nodes.services.browse = browse
-    student.until(lambda: len(sites.strip.rows()) == 1, "the strip")
-    row = sites.strip.rows()[0]
+    student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
+    row = sites.bar.rows()[0]
     assert not row.buttons[kind].isEnabled(), "the node is not there yet"
     student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1")
     student.until(row.buttons[kind].isEnabled, "the node")
@@ -543,7 +543,7 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
 
 @pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
 def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, qtbot: QtBot, kind: str) -> None:
-    deeds(softmax, qtbot)
+    handlers(softmax, qtbot)
     softmax.window.actions_[kind].trigger()
     assert "hold one" in softmax.window.messages.accessibleName()
 
@@ -552,9 +552,9 @@ def test_a_study_is_measured_where_the_form_says(open_window: Opener, cave: Plac
     """One job for all its runs, which asks for what the largest of them needs."""
     session = fakes.FakeSession()
     program = open_window(session, exercise="softmax", catalogue=load_builtin())
-    deeds(program, qtbot)
+    handlers(program, qtbot)
     program.window.show_tab(SPEEDUP_TAB)
-    where, view = program.window.next_run.where, program.shell.speedup.view
+    where, view = program.window.next_run.where, program.actions.speedup.view
     where.choose("site:cave")
     assert where.form is not None
     where.form.form.row("gpus").editor.set_value(1)
@@ -567,4 +567,4 @@ def test_a_study_is_measured_where_the_form_says(open_window: Opener, cave: Plac
     assert [spec.devices for spec in specs] == [1, 2, 4]  # type: ignore[attr-defined]
     assert program.window.pages.currentIndex() == SPEEDUP_TAB
     assert view.progress.whole() == "0 of 3 done"
-    assert set(program.desk.scope.shown()) == set(session.runs)
+    assert set(program.controller.scope.shown()) == set(session.runs)

@@ -78,13 +78,13 @@ def add_study(session: FakeSession, *counts: int, weak: bool = False) -> list[Fa
 def shown(program: Program, session: FakeSession, qtbot: QtBot, words: str) -> SpeedupView:
     """The tab once its sentence has these words."""
     session.tell(new=frozenset(session.runs), states=frozenset(session.runs))
-    view = program.shell.speedup.view
+    view = program.actions.speedup.view
     qtbot.waitUntil(lambda: words in view.sentence.text(), timeout=5000)
     return view
 
 
 def test_the_button_queues_every_number_of_devices_as_often_as_asked(program: Program, session: FakeSession) -> None:
-    view = program.shell.speedup.view
+    view = program.actions.speedup.view
     assert view.sentence.text() == "Nothing has been measured yet."
     assert view.measure.accessibleName() == "Measure 1, 2, 4 devices"
     assert view.table.isHidden() or not view.table.isVisible()
@@ -96,7 +96,7 @@ def test_the_button_queues_every_number_of_devices_as_often_as_asked(program: Pr
     ]
     assert program.window.pages.currentIndex() == SPEEDUP_TAB
     assert view.progress.whole() == "0 of 6 done"
-    assert set(program.desk.scope.shown()) == set(session.runs)
+    assert set(program.controller.scope.shown()) == set(session.runs)
 
 
 def test_what_has_finished_is_shown_as_it_comes(program: Program, session: FakeSession, qtbot: QtBot) -> None:
@@ -149,7 +149,7 @@ def test_a_race_is_no_scaling_study(program: Program, session: FakeSession, qtbo
 
 
 def test_the_button_says_why_it_cannot_measure(program: Program) -> None:
-    view = program.shell.speedup.view
+    view = program.actions.speedup.view
     view.repeats.setText("0")
     assert not view.measure.isEnabled()
     assert "Repeats" in view.measure.toolTip()
@@ -157,9 +157,9 @@ def test_the_button_says_why_it_cannot_measure(program: Program) -> None:
     assert view.measure.isEnabled()
     program.window.next_run.form.row("steps").editor.set_value(0)
     assert "Steps" in view.measure.toolTip()
-    program.desk.open_exercise("linear-regression")
+    program.controller.open_exercise("linear-regression")
     assert view.measure.toolTip() == "Linear regression runs on one device only"
-    program.desk.open_exercise("vectorize")
+    program.controller.open_exercise("vectorize")
     assert view.measure.toolTip().endswith("has no training steps to time")
 
 
@@ -170,14 +170,14 @@ def test_exports(program: Program, session: FakeSession, qtbot: QtBot, tmp_path:
     assert view.export.isEnabled()
     files = {kind: tmp_path / f"speed-up.{kind}" for kind in ("png", "svg", "csv")}
     for kind, path in files.items():
-        program.shell.speedup.export(kind, path)
+        program.actions.speedup.export(kind, path)
     assert not QImage(str(files["png"])).isNull()
     drawing = files["svg"].read_text()
     assert "Softmax on MNIST: Strong scaling, batch 100" in drawing
     assert "2 GPUs train 1.8" in drawing
     assert len(files["csv"].read_text().splitlines()) == 3
     for kind in files:
-        program.shell.speedup.export(kind, tmp_path / "none" / "file")
+        program.actions.speedup.export(kind, tmp_path / "none" / "file")
         assert "could not be written" in program.window.messages.problems()[0].text
 
 
@@ -201,7 +201,7 @@ def test_a_point_says_its_value_and_plots_make_room(program: Program, session: F
 
 
 def test_the_strategy_of_the_form_is_measured_over_what_it_spreads(program: Program) -> None:
-    card = program.desk.scope.card
+    card = program.controller.scope.card
     assert card is not None
     assert [spread_over(card, name) for name in ("single", "local-sgd")] == [
         Spread("mirrored", "devices", (1, 2, 4)),

@@ -167,8 +167,8 @@ def test_arrow_keys_choose_within_segments(open_window: Opener, qtbot: QtBot) ->
     units.button("step").setFocus()
     QTest.keyClick(units.button("step"), Qt.Key.Key_Right)
     assert units.current() == "epoch"
-    assert program.shell.plots is not None
-    assert program.shell.plots.view.unit.value == "epoch"
+    assert program.actions.plots is not None
+    assert program.actions.plots.view.unit.value == "epoch"
 
 
 def test_every_control_has_a_name(program: Program) -> None:
@@ -220,9 +220,9 @@ def test_every_dialog_is_named_and_reachable(open_window: Opener) -> None:
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 def test_states_keep_their_words_in_both_themes(open_window: Opener, theme: object) -> None:
     program = open_window(fakes.example_session())
-    program.shell.choose_theme("dark" if theme is DARK else "light")
+    program.actions.choose_theme("dark" if theme is DARK else "light")
     assert program.window.run_view.card.pill.accessibleName() == "State: Running"
-    program.shell.choose_theme("light")
+    program.actions.choose_theme("light")
 
 
 FINGERPRINT = "SHA256:" + "a" * 43

@@ -334,12 +334,12 @@ def test_a_baseline_that_was_pinned_is_pinned_again_in_the_next_window(open_wind
     for run in runs:
         run.begin()
     first = open_window(session, memory=memory)
-    first.desk.select(runs[0].id)
-    first.desk.pin(True)
+    first.controller.select(runs[0].id)
+    first.controller.pin(True)
     first.window.close()
     assert memory.state.pinned == {"softmax": runs[0].id}
     again = open_window(session, memory=memory)
-    assert again.desk.scope.pinned() == runs[0].id
+    assert again.controller.scope.pinned() == runs[0].id
 
 
 def test_no_control_of_the_window_takes_the_focus_from_a_wheel(softmax: Program) -> None:

@@ -41,8 +41,8 @@ def test_a_live_run_leaves_the_thread_free(qtbot: QtBot, open_window: Opener) ->
         run.begin(1_000_000)
         run.train(200_000, 10.0)
     program = open_window(session)
-    program.desk.select(live[0].id)
-    program.desk.show_curve(live[1].id, True)
+    program.controller.select(live[0].id)
+    program.controller.show_curve(live[1].id, True)
     qtbot.wait(200)
     window = program.window
     acts = [
@@ -51,8 +51,8 @@ def test_a_live_run_leaves_the_thread_free(qtbot: QtBot, open_window: Opener) ->
         lambda: window.bottom.tabs.setCurrentIndex(0),
         lambda: window.run_view.controls.smoothing.setValue(20),
         lambda: window.bottom.table.sortByColumn(5, window.bottom.table.horizontalHeader().sortIndicatorOrder()),
-        lambda: program.desk.pause_or_resume(),
-        lambda: program.desk.pause_or_resume(),
+        lambda: program.controller.pause_or_resume(),
+        lambda: program.controller.pause_or_resume(),
         lambda: window.run_view.controls.units.button("step").click(),
     ]
 

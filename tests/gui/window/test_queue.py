@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu
 
 from clew_gui.app import Program
-from clew_gui.views.presentation.menu_entries import QUEUE_DEEDS
+from clew_gui.views.presentation.menu_entries import QUEUE_ACTIONS
 from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
@@ -39,7 +39,7 @@ def places(program: Program) -> dict[int, int]:
 
 
 def allowed(program: Program) -> set[str]:
-    return {name for name in QUEUE_DEEDS if program.window.actions_[name].isEnabled()}
+    return {name for name in QUEUE_ACTIONS if program.window.actions_[name].isEnabled()}
 
 
 def test_a_waiting_run_says_its_place_in_words(queue: Program) -> None:
@@ -56,7 +56,7 @@ def test_a_waiting_run_says_its_place_in_words(queue: Program) -> None:
     [
         (1, set()),
         (2, {"queue_down", "unqueue"}),
-        (3, set(QUEUE_DEEDS)),
+        (3, set(QUEUE_ACTIONS)),
         (5, {"queue_next", "queue_up", "unqueue"}),
     ],
 )
@@ -116,7 +116,7 @@ def open_menu(program: Program) -> QMenu:
 def test_the_menu_of_a_waiting_run_offers_the_queue_with_words_and_keys(queue: Program) -> None:
     select(queue, 3)
     menu = open_menu(queue)
-    first = menu.actions()[: len(QUEUE_DEEDS)]
+    first = menu.actions()[: len(QUEUE_ACTIONS)]
     words = [action.text().replace("&", "") for action in first]
     assert words == ["Run next", "Move up in the queue", "Move down in the queue", "Take out of the queue"]
     assert menu.toolTipsVisible()
@@ -130,14 +130,14 @@ def test_the_menu_of_a_waiting_run_offers_the_queue_with_words_and_keys(queue: P
 def test_the_menu_of_a_run_at_work_does_not_mention_the_queue(queue: Program) -> None:
     select(queue, 1)
     menu = open_menu(queue)
-    assert not {queue.window.actions_[name] for name in QUEUE_DEEDS} & set(menu.actions())
+    assert not {queue.window.actions_[name] for name in QUEUE_ACTIONS} & set(menu.actions())
     menu.close()
 
 
 def test_a_waiting_run_is_taken_out_before_it_is_removed(queue: Program) -> None:
     select(queue, 2)
     queue.window.actions_["remove"].setEnabled(True)
-    queue.shell.removal.remove()
+    queue.actions.removal.remove()
     assert "Take it out of the queue first" in queue.window.messages.problems()[0].hint
 
 

@@ -37,7 +37,7 @@ class Student:
         self.window = self.program.window
         with qtbot.waitExposed(self.window):
             self.window.show()
-        self.until(lambda: self.program.shell.plots is not None, "plots and session")
+        self.until(lambda: self.program.actions.plots is not None, "plots and session")
 
     def until(self, condition: Callable[[], bool], what: str, bound: float = BOUND_S) -> None:
         """Let the window live until something is so."""
@@ -56,7 +56,7 @@ class Student:
     @property
     def run(self) -> RunLike:
         """The selected run."""
-        found = self.program.desk.scope.run()
+        found = self.program.controller.scope.run()
         assert found is not None
         return found
 
@@ -66,7 +66,7 @@ class Student:
 
     def drawn(self) -> int:
         """How many values of the loss the plots have of the selected run."""
-        plots = self.program.shell.plots
+        plots = self.program.actions.plots
         series = plots.store.get(self.run.id, "loss") if plots is not None else None
         return len(series) if series is not None else 0
 
@@ -163,11 +163,11 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     assert student.program.state.told_runs_go_on
     again = new_student()
     assert again.window.head.title.text() == "Softmax on MNIST"  # as it was left
-    again.until(lambda: run in again.program.desk.scope.session.runs, "the run")  # type: ignore[union-attr]
+    again.until(lambda: run in again.program.controller.scope.session.runs, "the run")  # type: ignore[union-attr]
     again.says("Running")
     assert again.run.id == run
     again.until(lambda: again.drawn() > step + 1000, "steps made meanwhile")
-    plots = again.program.shell.plots
+    plots = again.program.actions.plots
     assert plots is not None
     series = plots.store.get(run, "loss")
     assert series is not None
@@ -188,7 +188,7 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
 @pytest.mark.timeout(300)
 def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], Student]) -> None:
     student = new_student()
-    window, plots = student.window, student.program.shell.plots
+    window, plots = student.window, student.program.actions.plots
     assert plots is not None
     student.look_for("linear")
     student.until(window.next_run.run.isEnabled, "the agent")
@@ -199,7 +199,7 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     window.run_view.controls.pages.button("surface").click()
 
     # The map stays; while lane after lane trains, paths grow over it, and each ends where its run ended.
-    session = student.program.desk.scope.session
+    session = student.program.controller.scope.session
     assert session is not None
     student.until(lambda: len(session.runs) == lanes, "all lanes")
     student.until(lambda: all(run.state is RunState.FINISHED for run in session.runs.values()), "the end of the race")
@@ -229,7 +229,7 @@ def test_a_speed_up_is_measured_with_one_click(new_student: Callable[[], Student
     form.preset.activated.emit(form.preset.currentIndex())
     student.until(form.run.isEnabled, "the agent")
     window.actions_["speedup"].trigger()
-    view = student.program.shell.speedup.view
+    view = student.program.actions.speedup.view
     view.repeats.setText("1")
     view.measure.click()
     student.until(lambda: view.sentence.text().startswith("Four devices share "), "a study of three runs", 4 * BOUND_S)
@@ -243,8 +243,8 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
     student = new_student()
     window = student.window
     student.look_for("ps-lab")
-    assert student.program.desk.scope.card is not None
-    assert student.program.desk.scope.card.id == "ps-lab"
+    assert student.program.controller.scope.card is not None
+    assert student.program.controller.scope.card.id == "ps-lab"
     form = window.next_run
     form.preset.setCurrentIndex(form.preset.findData("tiny"))
     form.preset.activated.emit(form.preset.currentIndex())
@@ -256,7 +256,7 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
     # One coordinator, one server and two workers on this computer, which train.
     student.until(lambda: window.head.tabs.isTabVisible(CLUSTER_TAB), "the tab")
     window.actions_["cluster"].trigger()
-    view, actions = student.program.shell.cluster.view, student.program.shell.cluster
+    view, actions = student.program.actions.cluster.view, student.program.actions.cluster
     student.until(lambda: len(student.run.history.peers) == 3, "the processes")
     student.until(lambda: student.run.state is RunState.RUNNING, "training")
     table = student.run.history.updates

@@ -27,10 +27,10 @@ from tests.gui.conftest import Opener
 
 def tick(program: Program) -> None:
     """Let the session tell now, not in 33 ms, and let the curves follow."""
-    assert program.desk.bridge is not None
-    program.desk.bridge.tick()
+    assert program.controller.bridge is not None
+    program.controller.bridge.tick()
     QApplication.processEvents()
-    program.desk.bridge.tick()
+    program.controller.bridge.tick()
 
 
 def session_of(program: Program) -> fakes.FakeSession:
@@ -99,8 +99,8 @@ def test_a_new_run_is_selected_and_its_curve_is_drawn(softmax: Program, qtbot: Q
     tick(softmax)
     assert softmax.window.run_view.card.progress.text() == "Step 100 of 500"
     assert softmax.window.run_view.card.forecast.text() == "About to finish."
-    assert softmax.shell.plots is not None
-    series = softmax.shell.plots.store.get(run.id, "loss")
+    assert softmax.actions.plots is not None
+    series = softmax.actions.plots.store.get(run.id, "loss")
     assert series is not None
     assert len(series) == 100
 
@@ -130,8 +130,8 @@ def test_points_are_brought_once_however_often_they_are_told(softmax: Program) -
         tick(softmax)
         session.tell(points=frozenset((run.id,)))
         tick(softmax)
-    assert softmax.shell.plots is not None
-    series = softmax.shell.plots.store.get(run.id, "loss")
+    assert softmax.actions.plots is not None
+    series = softmax.actions.plots.store.get(run.id, "loss")
     assert series is not None
     assert len(series) == 250
 
@@ -169,7 +169,7 @@ def test_stop_after_the_block_leaves_a_run_that_can_go_on(busy: Program) -> None
 
 
 def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Program) -> None:
-    run = busy.desk.scope.run()
+    run = busy.controller.scope.run()
     assert isinstance(run, fakes.FakeRun)
     run.feed(Checkpoint(step=run.history.fold.step, folder="checkpoints/1", files=()))
     for status in ("joined", "lost"):
@@ -188,12 +188,12 @@ def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Progra
 
 
 def test_one_click_stops_and_a_run_that_waits_leaves_the_queue(busy: Program) -> None:
-    session, run = session_of(busy), busy.desk.scope.run()
+    session, run = session_of(busy), busy.controller.scope.run()
     assert run is not None
     busy.window.run_view.card.stop.click()
     assert session.asked[-1] == ("stop", run.id, False)
     waiting = next(one for one in session.runs.values() if one.queue)
-    busy.desk.select(waiting.id)
+    busy.controller.select(waiting.id)
     card = busy.window.run_view.card
     assert card.stop.accessibleName() == "Take out of the queue"
     card.stop.click()
@@ -217,7 +217,7 @@ def test_the_learning_rate_changes_while_it_runs(busy: Program, qtbot: QtBot) ->
 
 
 def test_what_may_be_changed_in_a_run_ends_with_the_run(busy: Program) -> None:
-    session, run = session_of(busy), busy.desk.scope.run()
+    session, run = session_of(busy), busy.controller.scope.run()
     assert run is not None
     busy.window.actions_["rate"].trigger()
     closed: list[int] = []
@@ -245,9 +245,9 @@ def test_own_values_that_were_replaced_come_back(busy: Program, way: str) -> Non
     else:
         busy.window.actions_[way].trigger()
     assert form.spec().params != own.params
-    busy.desk.open_exercise("cnn")
+    busy.controller.open_exercise("cnn")
     busy.window.messages.undo()
-    busy.desk.open_exercise("softmax")
+    busy.controller.open_exercise("softmax")
     assert (form.spec().params, form.spec().seed) == (own.params, 7)
 
 
@@ -298,10 +298,10 @@ def test_what_cannot_be_done_says_why(busy: Program) -> None:
 
 def shown_in_plots(program: Program) -> set[int]:
     """Numbers of the runs whose curves are drawn."""
-    assert program.shell.plots is not None
+    assert program.actions.plots is not None
     QApplication.processEvents()
     runs = session_of(program).runs
-    return {runs[style.run_id].number for style in program.shell.plots.canvas.runs}
+    return {runs[style.run_id].number for style in program.actions.plots.canvas.runs}
 
 
 def test_the_baseline_is_always_in_reach_and_a_tick_adds_a_run(busy: Program) -> None:
@@ -345,7 +345,7 @@ def test_a_new_run_is_drawn_beside_the_ones_before_it(busy: Program) -> None:
 
 def test_only_the_latest_runs_of_a_sitting_are_drawn_by_themselves(softmax: Program) -> None:
     for _ in range(11):
-        softmax.desk.start(softmax.window.next_run.spec())
+        softmax.controller.start(softmax.window.next_run.spec())
         tick(softmax)
     assert shown_in_plots(softmax) == set(range(4, 12))
 
@@ -356,17 +356,17 @@ def test_the_newest_run_is_selected_until_a_person_selects_one(softmax: Program)
     for run in (first, second):  # mirrors are read one after the other
         session.tell(new=frozenset((run.id,)))
         tick(softmax)
-    assert softmax.desk.scope.run() is second
-    softmax.desk.select(first.id)
+    assert softmax.controller.scope.run() is second
+    softmax.controller.select(first.id)
     session.tell(new=frozenset((session.add().id,)))
     tick(softmax)
-    assert softmax.desk.scope.run() is first
+    assert softmax.controller.scope.run() is first
 
 
 def test_a_run_read_back_from_its_spec_is_the_baseline_and_fills_the_form(softmax: Program) -> None:
     """TOML has no null: an optional value that is not set stands as "none" in a spec file."""
     session = session_of(softmax)
-    card = softmax.desk.scope.cards["softmax"]
+    card = softmax.controller.scope.cards["softmax"]
     unset = {spec.name: "none" for spec in card.params if spec.optional}
     assert unset
     run = session.add("softmax", "", **unset)
@@ -374,8 +374,8 @@ def test_a_run_read_back_from_its_spec_is_the_baseline_and_fills_the_form(softma
     run.train(20)
     session.tell(new=frozenset((run.id,)))
     tick(softmax)
-    assert softmax.desk.scope.pinned() == run.id
-    softmax.desk.reuse()
+    assert softmax.controller.scope.pinned() == run.id
+    softmax.controller.reuse()
     assert all(softmax.window.next_run.spec().params[name] is None for name in unset)
 
 
@@ -405,7 +405,7 @@ def test_a_removed_run_comes_back_with_undo_and_is_forgotten_without(busy: Progr
 
 
 def test_a_run_at_work_is_not_removed(busy: Program) -> None:
-    busy.shell.removal.remove()
+    busy.actions.removal.remove()
     (found,) = busy.window.messages.problems()
     assert found.text == "Run 6 is still running."
 
@@ -429,7 +429,7 @@ def test_the_settings_of_a_run_come_back_into_the_form(busy: Program) -> None:
 
 
 def test_the_table_leaves_as_csv(busy: Program, tmp_path: Path) -> None:
-    busy.shell.write_table(tmp_path / "runs.csv")
+    busy.actions.write_table(tmp_path / "runs.csv")
     lines = (tmp_path / "runs.csv").read_text().splitlines()
     assert lines[0] == "Run,State,Optimizer,Rate,Batch,Data,Best,To baseline,Time,Where"
     assert len(lines) == 7
@@ -450,8 +450,8 @@ def test_every_panel_follows_the_exercise(busy: Program) -> None:
 
 def test_what_was_typed_for_an_exercise_is_there_when_it_is_opened_again(softmax: Program) -> None:
     softmax.window.next_run.form.row("steps").editor.set_value(1234)
-    softmax.desk.open_exercise("cnn")
-    softmax.desk.open_exercise("softmax")
+    softmax.controller.open_exercise("cnn")
+    softmax.controller.open_exercise("softmax")
     assert softmax.window.next_run.form.values()["steps"] == 1234
 
 
@@ -469,7 +469,7 @@ def test_ticks_and_goals_come_from_the_journals(busy: Program) -> None:
 
 
 def test_an_exercise_that_cannot_be_loaded_says_so(softmax: Program) -> None:
-    softmax.desk.open_exercise("mine")
+    softmax.controller.open_exercise("mine")
     assert "line 3" in softmax.window.messages.problems()[0].text
 
 
@@ -578,9 +578,9 @@ def test_a_run_that_fails_for_want_of_its_data_says_so_with_the_button_that_help
     (found,) = messages.problems()
     assert found.text == text
     assert softmax.window.next_run.spec().data == "mnist", "a person's choice stays"
-    softmax.desk.open_exercise("linear-regression")
+    softmax.controller.open_exercise("linear-regression")
     assert not messages.isVisible(), "it belongs to a run of another exercise"
-    softmax.desk.open_exercise("softmax")
+    softmax.controller.open_exercise("softmax")
     assert messages.isVisible()
     messages.line.help.click()
     (dialog,) = softmax.window.findChildren(QFileDialog)
@@ -618,16 +618,16 @@ def test_light_and_dark_change_at_run_time(busy: Program) -> None:
     busy.window.actions_["theme"].trigger()
     dark = busy.window.grab().toImage().pixelColor(5, 100).lightness()
     assert light > 200 > 60 > dark
-    assert busy.shell.theme_choice == "dark"
-    busy.shell.choose_theme("light")
+    assert busy.actions.theme_choice == "dark"
+    busy.actions.choose_theme("light")
 
 
 def test_sizes_folds_exercise_and_theme_are_remembered(open_window: Opener) -> None:
     memory = NoMemory(WindowState(width=1300, height=820, told_runs_go_on=True))
     first = open_window(memory=memory)
-    first.desk.open_exercise("cnn")
+    first.controller.open_exercise("cnn")
     first.window.actions_["form_panel"].trigger()
-    first.shell.choose_theme("dark")
+    first.actions.choose_theme("dark")
     first.window.show_tab(0)
     first.window.close()
     again = open_window(memory=memory, exercise="")
@@ -638,7 +638,7 @@ def test_sizes_folds_exercise_and_theme_are_remembered(open_window: Opener) -> N
     assert again.window.width() == 1300
     again.window.reset_layout()
     assert again.window.next_run.isVisible()
-    again.shell.choose_theme("light")
+    again.actions.choose_theme("light")
 
 
 @pytest.mark.parametrize(

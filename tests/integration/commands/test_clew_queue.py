@@ -174,8 +174,8 @@ class Typed:
         return run_queued(self.context, target, self.spec, None, "Stand-in", as_json)
 
 
-def later(deed: Callable[[], object]) -> threading.Thread:
-    thread = threading.Thread(target=deed)
+def later(action: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=action)
     thread.start()
     return thread
 

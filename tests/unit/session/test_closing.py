@@ -79,12 +79,12 @@ def test_all_ways_to_nodes_begin_to_end_before_one_is_waited_for(
 def test_all_sites_are_closed_at_the_same_time(tmp_path: Path) -> None:
     together = threading.Barrier(2)
 
-    class Desk:
+    class FakeManager:
         def close(self) -> None:
             together.wait(BOUND_S)
 
     book = job_book(Places(home=tmp_path, private=tmp_path / "private"))
-    make: Any = lambda *_: Desk()  # noqa: E731
+    make: Any = lambda *_: FakeManager()  # noqa: E731
     managers = JobManagers(book, make, str)
     for site in ("one", "two"):
         managers.manager_of(site)

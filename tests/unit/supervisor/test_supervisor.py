@@ -19,7 +19,7 @@ from clew_agent.node import operating_system
 from clew_agent.node.devices import Devices, Gpu
 from clew_agent.processes.guard import TrainerEnd, seal
 from clew_agent.processes.sealer import seal_lost
-from clew_agent.supervisor import run_manager as run_desk
+from clew_agent.supervisor import run_manager as manager_module
 from clew_agent.supervisor import run_registry
 from clew_agent.supervisor.launcher import Launcher
 from clew_agent.supervisor.refused_run import write_refused
@@ -434,7 +434,7 @@ def test_an_attempt_whose_first_frame_has_not_come_is_neither_sealed_nor_done(tm
 
 
 @contextmanager
-def a_desk(home: Path, record: Path, devices: Devices) -> Iterator[RunManager]:
+def a_manager(home: Path, record: Path, devices: Devices) -> Iterator[RunManager]:
     """An agent's runs in ``home``, after an agent that left ``record``."""
     places = Places(home=home, private=home)
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -456,9 +456,9 @@ def test_a_run_that_can_never_begin_is_told_also_when_many_runs_are_still_to_be_
     folder.spec.write_text(to_toml(spec))
     record = tmp_path / "agent.queue"
     record.write_bytes(msgspec.json.encode(QueueRecord(waiting=(QueueEntry(spec.run, 1, 4),))))
-    with a_desk(tmp_path, record, Devices((Gpu("0", "GPU (0)"), Gpu("1", "GPU (1)")))) as desk:
-        desk.turn()
-        (status,) = desk.statuses()
+    with a_manager(tmp_path, record, Devices((Gpu("0", "GPU (0)"), Gpu("1", "GPU (1)")))) as manager:
+        manager.turn()
+        (status,) = manager.statuses()
     assert (status.run, status.state, status.queue) == (spec.run, RunState.FAILED, 0)
     assert "asks for 4 devices" in status.reason
 
@@ -468,16 +468,16 @@ def test_an_agent_is_busy_until_a_guard_that_another_one_started_has_gone(
 ) -> None:
     """An agent that ends before that leaves a queue that nobody reads any more."""
     spec, guards = RunSpec(exercise="toy", run=str(uuid.uuid4())), ["the earlier agent's"]
-    monkeypatch.setattr(run_desk, "is_guarded", lambda _tracked: bool(guards))
+    monkeypatch.setattr(manager_module, "is_guarded", lambda _tracked: bool(guards))
     folder = RunFolder(tmp_path / "runs" / spec.run)
     write_refused(folder, to_toml(spec).encode(), Problem("test", "It has ended."))
     record = tmp_path / "agent.queue"
     record.write_bytes(msgspec.json.encode(QueueRecord(running=(spec.run,), attempts={spec.run: 1})))
-    with a_desk(tmp_path, record, Devices()) as desk:
-        desk.turn()
-        assert desk.busy()
+    with a_manager(tmp_path, record, Devices()) as manager:
+        manager.turn()
+        assert manager.busy()
         guards.clear()
-        desk.turn()
-        assert not desk.busy()
-        desk.forget_record(asked=False)
+        manager.turn()
+        assert not manager.busy()
+        manager.forget_record(asked=False)
     assert not record.exists()

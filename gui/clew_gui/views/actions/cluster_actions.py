@@ -28,16 +28,16 @@ _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Updates (*
 class ClusterActions(QObject):
     """One for each window. The tab's widgets are made when it is first shown, because NumPy comes with them."""
 
-    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+    def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
-        self._window, self._desk = window, desk
+        self._window, self._controller = window, controller
         self._view: ClusterView | None = None
         self._seen: tuple[str, Span | None] = ("", None)
         self._shown: object = None
         self.scene: ClusterScene | None = None
         window.head.tab_chosen.connect(lambda _tab: self.tell())
-        desk.curves_changed.connect(self.tell)
-        desk.ticked_slowly.connect(self.tell)
+        controller.curves_changed.connect(self.tell)
+        controller.ticked_slowly.connect(self.tell)
         window.offer_cluster(False)
 
     @property
@@ -58,7 +58,7 @@ class ClusterActions(QObject):
 
     def run(self) -> RunLike | None:
         """The selected run if it has parameter servers, else the newest such run of the open exercise."""
-        scope = self._desk.scope
+        scope = self._controller.scope
         able = [run for run in scope.runs() if run.spec.strategy == STRATEGY]
         chosen = scope.run()
         return chosen if chosen in able else able[-1] if able else None
@@ -80,7 +80,7 @@ class ClusterActions(QObject):
         self._shown = state
         from clew_gui.plotting.cluster import cluster_scene, config_parts
 
-        self.scene = cluster_scene(history, run.spec, self._desk.scope.card, run.state, seen)
+        self.scene = cluster_scene(history, run.spec, self._controller.scope.card, run.state, seen)
         self.view.show_scene(self.scene, _refusal(run), seen is None, bool(config_parts(history)))
 
     def _see(self, seen: Span | None) -> None:
@@ -99,14 +99,14 @@ class ClusterActions(QObject):
     ) -> None:
         from clew_shared.wire.messages import DisturbCluster
 
-        run, session = self.run(), self._desk.scope.session
+        run, session = self.run(), self._controller.scope.session
         if run is None or session is None:
             return
         request = DisturbCluster(run=run.id, action=action, role=role, index=index, factor=factor)
         try:
             session.disturb(request)
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
 
     def show_config(self) -> None:
         """The ClusterSpec and each process's TF_CONFIG as they were built."""
@@ -136,7 +136,7 @@ class ClusterActions(QObject):
         from clew_gui.views.cluster.cluster_canvas import save_png, save_svg
         from clew_shared.exporters.tables import write_updates_csv
 
-        run, card = self.run(), self._desk.scope.card
+        run, card = self.run(), self._controller.scope.card
         if self.scene is None or run is None:
             return
         title, theme = words.run_title(run, card), self._window.look.theme

@@ -29,9 +29,9 @@ _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.
 class CompareActions(QObject):
     """One for each window. The tab's widgets are made when it is first shown, because NumPy comes with them."""
 
-    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+    def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
-        self._window, self._desk = window, desk
+        self._window, self._controller = window, controller
         self._view: CompareView | None = None
         self._cache: CurveCache | None = None
         self._before = CompareState()
@@ -42,9 +42,9 @@ class CompareActions(QObject):
         self._due.setObjectName("compare")
         self._due.timeout.connect(self.tell)
         window.head.tab_chosen.connect(lambda _tab: self.tell())
-        for changed in (desk.curves_changed, desk.filtered):
+        for changed in (controller.curves_changed, controller.filtered):
             changed.connect(self._tell_soon)
-        desk.ticked_slowly.connect(self.tell)
+        controller.ticked_slowly.connect(self.tell)
 
     def _tell_soon(self) -> None:
         """In an event of its own: a click answers before a thousand runs are compared."""
@@ -63,7 +63,7 @@ class CompareActions(QObject):
             kept = self._before
             self._view.recall(kept.page, kept.runs, kept.value, kept.colour, kept.x, kept.target, kept.group, kept.log)
             self._view.changed.connect(self.tell)
-            self._view.run_chosen.connect(self._desk.select)
+            self._view.run_chosen.connect(self._controller.select)
             self._view.export_asked.connect(self.export)
             self._window.put_view(COMPARE_TAB, self._view)
         return self._view
@@ -93,7 +93,7 @@ class CompareActions(QObject):
 
     def tell(self) -> None:
         """Show the comparison; cheap where nothing changed, and nothing while out of sight."""
-        scope = self._desk.scope
+        scope = self._controller.scope
         if self._window.pages.currentIndex() != COMPARE_TAB or scope.session is None or scope.card is None:
             return
         card, runs = scope.card, self._runs()
@@ -117,7 +117,7 @@ class CompareActions(QObject):
     def _runs(self) -> list[RunLike]:
         """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
         many rates."""
-        scope = self._desk.scope
+        scope = self._controller.scope
         ticked, every = set(scope.shown()), self.view.sets.current() == "listed"
         found = scope.listed_runs() if every else [run for run in scope.runs() if run.id in ticked]
         found = [run for run in found if run.spec.rate_range is None]
@@ -151,7 +151,7 @@ class CompareActions(QObject):
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
         from clew_gui.views.compare.compare_canvas import save_picture
 
-        card = self._desk.scope.card
+        card = self._controller.scope.card
         if self.scene is None or card is None:
             return
         if kind == "csv":

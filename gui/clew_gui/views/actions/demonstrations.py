@@ -36,9 +36,9 @@ def begin(command: Sequence[str]) -> None:
 class Demonstrations(QObject):
     """One for each window."""
 
-    def __init__(self, window: MainWindow, desk: WindowController, start: Start = begin) -> None:
+    def __init__(self, window: MainWindow, controller: WindowController, start: Start = begin) -> None:
         super().__init__(window)
-        self._window, self._desk = window, desk
+        self._window, self._controller = window, controller
         self.start = start
 
     def ask(self) -> Dialog:
@@ -84,5 +84,5 @@ class Demonstrations(QObject):
             text = f"The recording could not be started: {error.strerror or error}."
             self._window.messages.show_problems((Problem("replay.start", text, "Try: clew replay --list"),))
             return
-        self._desk.open_exercise(exercise)
+        self._controller.open_exercise(exercise)
         self._window.show_tab(1)

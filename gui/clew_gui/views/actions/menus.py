@@ -1,4 +1,4 @@
-"""Joins menus, buttons and dialogs to the desk, and the plots once they are loaded.
+"""Joins menus, buttons and dialogs to the controller, and the plots once they are loaded.
 
 A dialog is imported when it is asked for: the first frame shows none.
 """
@@ -57,28 +57,28 @@ def theme_of(app: QApplication, choice: str) -> Theme:
 
 
 class WindowActions(QObject):
-    """Owns what is joined; the window and the desk stay ignorant of each other's callers."""
+    """Owns what is joined; the window and the controller stay ignorant of each other's callers."""
 
-    def __init__(self, app: QApplication, window: MainWindow, desk: WindowController, places: Places) -> None:
+    def __init__(self, app: QApplication, window: MainWindow, controller: WindowController, places: Places) -> None:
         super().__init__(window)
-        self._app, self._window, self._desk, self._places = app, window, desk, places
+        self._app, self._window, self._controller, self._places = app, window, controller, places
         self.theme_choice: ThemeChoice = "system"
         self.plots: ConvergencePlots | None = None
         self.feed: PlotFeed | None = None
         self._behind: set[str] = set()
         self._drawn: tuple[str, ...] = ()
         self._curves_due = False
-        self.races = Races(window, desk)
-        self.sweeps = SweepActions(window, desk, places)
-        self.speedup = SpeedupActions(window, desk)
-        self.compare = CompareActions(window, desk)
-        self.cluster = ClusterActions(window, desk)
-        self.demonstrations = Demonstrations(window, desk)
-        self.reports = ReportActions(window, desk, places)
-        self.live = LiveChange(window, desk)
-        self.removal = Removal(desk)
-        self.continuation = Continuation(desk)
-        self.queue = QueueActions(desk)
+        self.races = Races(window, controller)
+        self.sweeps = SweepActions(window, controller, places)
+        self.speedup = SpeedupActions(window, controller)
+        self.compare = CompareActions(window, controller)
+        self.cluster = ClusterActions(window, controller)
+        self.demonstrations = Demonstrations(window, controller)
+        self.reports = ReportActions(window, controller, places)
+        self.live = LiveChange(window, controller)
+        self.removal = Removal(controller)
+        self.continuation = Continuation(controller)
+        self.queue = QueueActions(controller)
         self._join_actions()
         self._join_buttons()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -86,12 +86,12 @@ class WindowActions(QObject):
     # --- Joining ------------------------------------------------------------------------------------------------------
 
     def _join_actions(self) -> None:
-        window, desk = self._window, self._desk
+        window, controller = self._window, self._controller
         queue = self.queue
-        deeds: dict[str, Callable[[], object]] = {
+        handlers: dict[str, Callable[[], object]] = {
             "find": self._find,
-            "next_exercise": lambda: desk.step_exercise(1),
-            "previous_exercise": lambda: desk.step_exercise(-1),
+            "next_exercise": lambda: controller.step_exercise(1),
+            "previous_exercise": lambda: controller.step_exercise(-1),
             "settings": self.show_settings,
             "reload": self.reload_exercises,
             "quit": window.close,
@@ -101,11 +101,11 @@ class WindowActions(QObject):
             "range": window.next_run.range.click,
             "predict": window.next_run.predict.click,
             "slides": window.next_run.slides.click,
-            "reuse": desk.reuse,
-            "pause": desk.pause_or_resume,
+            "reuse": controller.reuse,
+            "pause": controller.pause_or_resume,
             "rate": self.live.ask,
-            "stop": lambda: desk.stop(False),
-            "stop_now": lambda: desk.stop(True),
+            "stop": lambda: controller.stop(False),
+            "stop_now": lambda: controller.stop(True),
             "continue": self.continuation.go_on,
             "queue_next": queue.run_next,
             "queue_up": lambda: queue.move(-1),
@@ -135,10 +135,10 @@ class WindowActions(QObject):
             "report": self.show_computer,
             "about": self.show_about,
         }
-        for name, deed in deeds.items():
-            window.actions_[name].triggered.connect(lambda _checked=False, deed=deed: deed())
+        for name, handler in handlers.items():
+            window.actions_[name].triggered.connect(lambda _checked=False, handler=handler: handler())
         window.actions_["show"].triggered.connect(self._show_selected)
-        window.actions_["pin"].triggered.connect(desk.pin)
+        window.actions_["pin"].triggered.connect(controller.pin)
         window.actions_["log_scale"].setChecked(True)
         window.actions_["log_scale"].triggered.connect(window.run_view.controls.log.setChecked)
         window.actions_["whole_y"].triggered.connect(window.run_view.controls.whole.setChecked)
@@ -160,13 +160,13 @@ class WindowActions(QObject):
         window.messages.remedy = self._remedy
 
     def _join_card(self, card: RunCard) -> None:
-        desk = self._desk
-        card.pause_asked.connect(desk.pause_or_resume)
+        controller = self._controller
+        card.pause_asked.connect(controller.pause_or_resume)
         card.rate_asked.connect(self.live.ask)
-        card.stop_asked.connect(desk.stop)
+        card.stop_asked.connect(controller.stop)
         card.leave_asked.connect(self.queue.leave_queue)
         card.continue_asked.connect(self.continuation.go_on)
-        card.reuse_asked.connect(desk.reuse)
+        card.reuse_asked.connect(controller.reuse)
         card.rate_taken.connect(self._window.next_run.use_rate)
 
     def _remedy(self, found: Problem, run: str) -> Remedy | None:
@@ -182,11 +182,11 @@ class WindowActions(QObject):
 
     def reload_exercises(self) -> None:
         """Have the agent read the folder of own exercises again; it does so by itself when a file was changed."""
-        if self._desk.scope.session is not None:
-            self._desk.scope.session.reload_exercises()
+        if self._controller.scope.session is not None:
+            self._controller.scope.session.reload_exercises()
 
     def _show_log_of(self, run: str) -> None:
-        self._desk.select(run)
+        self._controller.select(run)
         self._show_log()
 
     def _offer_back(self, before: RunSpec) -> None:
@@ -209,8 +209,8 @@ class WindowActions(QObject):
 
     def chosen_runs(self) -> list[RunLike]:
         """The runs that are selected in the table, the one on the card if there is no table."""
-        run, chosen = self._desk.scope.run(), set(self._window.bottom.chosen_runs())
-        found = [one for one in self._desk.scope.runs() if one.id in chosen]
+        run, chosen = self._controller.scope.run(), set(self._window.bottom.chosen_runs())
+        found = [one for one in self._controller.scope.runs() if one.id in chosen]
         return found if len(found) > 1 or run is None else [run]
 
     def write_note(self) -> None:
@@ -220,18 +220,18 @@ class WindowActions(QObject):
         runs = self.chosen_runs()
         if runs:
             dialog = NoteDialog(self._window, self._window.look, runs)
-            dialog.written.connect(self._desk.annotate)
+            dialog.written.connect(self._controller.annotate)
             dialog.open()
 
     def _show_selected(self, on: bool) -> None:
         for run in self.chosen_runs():
-            self._desk.show_curve(run.id, on)
+            self._controller.show_curve(run.id, on)
 
     # --- The plots ----------------------------------------------------------------------------------------------------
 
     def put_plots(self, plots: ConvergencePlots, feed: PlotFeed) -> None:
         """The plots are loaded: show them and keep them fed."""
-        window, desk = self._window, self._desk
+        window, controller = self._window, self._controller
         self.plots, self.feed = plots, feed
         window.run_view.put_plots(plots)
         window.order_tabs()
@@ -250,12 +250,12 @@ class WindowActions(QObject):
         plots.set_log_y(controls.log.isChecked())
         plots.set_unit(controls.units.current())
         self._smooth(controls.smoothing.value() / 100)
-        plots.run_clicked.connect(desk.select)
+        plots.run_clicked.connect(controller.select)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
         plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
-        desk.curves_changed.connect(self._curves_changed)
-        desk.points.connect(self._bring)
-        desk.ticked.connect(self._ticked)
+        controller.curves_changed.connect(self._curves_changed)
+        controller.points.connect(self._bring)
+        controller.ticked.connect(self._ticked)
         self._show_curves()
 
     def _smooth(self, amount: float) -> None:
@@ -272,7 +272,7 @@ class WindowActions(QObject):
 
     def _show_curves(self) -> None:
         self._curves_due = False
-        scope, feed = self._desk.scope, self.feed
+        scope, feed = self._controller.scope, self.feed
         if feed is None or scope.card is None:
             return
         feed.set_card(scope.card)
@@ -292,7 +292,7 @@ class WindowActions(QObject):
 
     def _ticked(self) -> None:
         """Bring what is new of the drawn runs, in pieces that leave the thread free."""
-        session, feed = self._desk.scope.session, self.feed
+        session, feed = self._controller.scope.session, self.feed
         if feed is None or session is None or not self._behind or self._curves_due:
             return
         room = POINTS_A_TICK
@@ -327,7 +327,7 @@ class WindowActions(QObject):
 
     def export_table(self) -> None:
         """The runs table as CSV."""
-        card = self._desk.scope.card
+        card = self._controller.scope.card
         self._ask_file("Export the runs table", f"{card.id if card is not None else 'runs'}.csv", self.write_table)
 
     def write_table(self, path: Path) -> None:
@@ -343,7 +343,7 @@ class WindowActions(QObject):
 
     def export_run(self) -> None:
         """Every recorded value of the selected run as CSV."""
-        run = self._desk.scope.run()
+        run = self._controller.scope.run()
         if run is None:
             return
         history = run.history
@@ -357,7 +357,7 @@ class WindowActions(QObject):
                 return
             names = [name for name in history.metrics if len(history.column(name).steps)]
             columns = [(name, history.column(name), history.wall(name)) for name in names]
-            title = words.run_title(run, self._desk.scope.card)
+            title = words.run_title(run, self._controller.scope.card)
             write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w, title) for n, c, w in columns])
 
         self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
@@ -383,7 +383,7 @@ class WindowActions(QObject):
         """The very file that runs."""
         from clew_gui.views.actions.dialogs import CodeDialog
 
-        card = self._desk.scope.card
+        card = self._controller.scope.card
         if card is not None and card.source:
             CodeDialog(self._window, self._window.look, card).open()
 
@@ -412,8 +412,8 @@ class WindowActions(QObject):
         file.save(msgspec.structs.replace(file.load(), advice=on))
         if file.problem is not None:
             self._window.messages.show_problems((file.problem,))
-        self._desk.tell.gives_advice = on
-        self._desk.tell.card()
+        self._controller.tell.gives_advice = on
+        self._controller.tell.card()
 
     def _use_agent(self, interpreter: str, exercises: str) -> None:
         """Keep what was checked, and let the agent start with it."""
@@ -422,8 +422,8 @@ class WindowActions(QObject):
         file.save(wanted)
         if file.problem is not None:
             self._window.messages.show_problems((file.problem,))
-        if self._desk.scope.session is not None:
-            self._desk.scope.session.renew_agent()
+        if self._controller.scope.session is not None:
+            self._controller.scope.session.renew_agent()
 
     def show_shortcuts(self) -> None:
         """Everything the keyboard can do."""
@@ -453,7 +453,11 @@ class WindowActions(QObject):
 
     def show_about(self) -> None:
         """What this is."""
-        pairs = [("Version", __version__), ("Licence", "Apache-2.0"), ("Exercises", self._desk.scope.catalogue.version)]
+        pairs = [
+            ("Version", __version__),
+            ("Licence", "Apache-2.0"),
+            ("Exercises", self._controller.scope.catalogue.version),
+        ]
         sentence = "Guided deep-learning laboratories, from a student's laptop to the compute node."
         self._show_text("Clew", sentence, [pair for pair in pairs if pair[1]])
 

@@ -30,38 +30,44 @@ _NO_NODE = "There is no node yet: hold one (Ctrl+H), or select a run that is tra
 
 
 class NodeActions(QObject):
-    """``desks`` None: this session talks to no sites. ``terminal`` opens a window with one of Clew's commands in it."""
+    """``managers`` None: this session talks to no sites. ``terminal`` opens a window with one of Clew's commands in
+    it."""
 
     def __init__(
-        self, window: MainWindow, desk: WindowController, places: Places, strip: SiteBar, desks: JobManagers | None
+        self,
+        window: MainWindow,
+        controller: WindowController,
+        places: Places,
+        bar: SiteBar,
+        managers: JobManagers | None,
     ) -> None:
         super().__init__(window)
-        self._window, self._desk, self._strip, self._desks = window, desk, strip, desks
+        self._window, self._controller, self._bar, self._managers = window, controller, bar, managers
         self.services = NodeServices(self, places.private)
         self.services.changed.connect(lambda _job: self.show())
         self.services.failed.connect(window.messages.show_problems)
         self.terminal: Callable[[Sequence[str]], subprocess.Popen[bytes] | None] = open_terminal
         self._terminals: list[subprocess.Popen[bytes]] = []
-        strip.opened.connect(self.open)
-        strip.shown.connect(self.open)
-        strip.copied.connect(self.copy_address)
-        strip.closed.connect(self.services.close)
-        strip.log_in_asked.connect(self.log_in)
+        bar.opened.connect(self.open)
+        bar.shown.connect(self.open)
+        bar.copied.connect(self.copy_address)
+        bar.closed.connect(self.services.close)
+        bar.log_in_asked.connect(self.log_in)
         window.run_view.card.log_in_asked.connect(self.log_in_for_run)
-        deeds: dict[str, Callable[[], object]] = {
+        handlers: dict[str, Callable[[], object]] = {
             "jupyter": lambda: self.open_here("jupyter"),
             "tensorboard": lambda: self.open_here("tensorboard"),
             "terminal": lambda: self.open_here("terminal"),
             "log_in": self.log_in_everywhere,
         }
-        for name, deed in deeds.items():
-            window.actions_[name].triggered.connect(lambda _checked=False, deed=deed: deed())
+        for name, handler in handlers.items():
+            window.actions_[name].triggered.connect(lambda _checked=False, handler=handler: handler())
 
     # --- In sight -----------------------------------------------------------------------------------------------------
 
     def jobs(self) -> list[JobLike]:
         """All jobs of this window."""
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         return list(session.jobs.values()) if session is not None else []
 
     def held(self) -> list[JobLike]:
@@ -81,15 +87,15 @@ class NodeActions(QObject):
         """Bring the lines above Run up to date."""
         opened = self.services.jobs()
         jobs = [job for job in self.jobs() if job.id in opened or (job.order.hold and not job.news.over)]
-        self._strip.show_jobs(jobs, {job: self.services.told(job) for job in opened}, time.time())
+        self._bar.show_jobs(jobs, {job: self.services.told(job) for job in opened}, time.time())
         locked = self.locked()
-        self._strip.show_logins(locked)
+        self._bar.show_logins(locked)
         self._window.actions_["log_in"].setEnabled(bool(locked))
 
     def tick(self) -> None:
         """What counts down, once a second."""
         self._terminals = [one for one in self._terminals if one.poll() is None]
-        if not self._strip.isHidden():
+        if not self._bar.isHidden():
             self.show()
 
     def close(self) -> None:
@@ -102,7 +108,7 @@ class NodeActions(QObject):
 
     def open_here(self, kind: str) -> None:
         """Open it on the node that is chosen under Run on, else on that of the selected run, else on the one held."""
-        chosen, run = self._window.next_run.where.choice().job, self._desk.scope.run()
+        chosen, run = self._window.next_run.where.choice().job, self._controller.scope.run()
         mine = run.job.job if run is not None and run.job is not None else ""
         running = {job.id: job for job in self.jobs() if job.news.stage is Stage.RUNNING}
         others = [job.id for job in self.held() if job.id in running]
@@ -115,7 +121,7 @@ class NodeActions(QObject):
     def open(self, job: str, kind: str) -> None:
         """Open Jupyter, TensorBoard or a terminal on the node of a job."""
         model = next((one for one in self.jobs() if one.id == job), None)
-        if model is None or self._desks is None:
+        if model is None or self._managers is None:
             return
         if kind == "terminal":
             self._open_terminal(model)
@@ -123,9 +129,9 @@ class NodeActions(QObject):
         if model.locked is not None:
             self.log_in(model.order.site)
         try:
-            self.services.open(model, cast("Node", self._desks.target(job)), kind)
+            self.services.open(model, cast("Node", self._managers.target(job)), kind)
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
 
     def copy_address(self, job: str, kind: str) -> None:
         """The address with its token, to the clipboard."""
@@ -144,7 +150,7 @@ class NodeActions(QObject):
 
         def failed(problems: tuple[Problem, ...]) -> None:
             command = shlex.join(["clew", *words])
-            line = next((line for line in self._strip.rows() if line.job == job.id), None)
+            line = next((line for line in self._bar.rows() if line.job == job.id), None)
             if line is None:
                 found = problems[0]
                 self._window.messages.show_problems(
@@ -159,12 +165,12 @@ class NodeActions(QObject):
 
     def log_in(self, site: str) -> None:
         """Log in on a site; what it asks comes as dialogs."""
-        if self._desks is not None:
-            self._desks.log_in(site)
+        if self._managers is not None:
+            self._managers.log_in(site)
 
     def log_in_for_run(self) -> None:
         """Log in where the selected run is."""
-        run = self._desk.scope.run()
+        run = self._controller.scope.run()
         job = next(
             (one for one in self.jobs() if run is not None and run.job is not None and one.id == run.job.job), None
         )

@@ -20,21 +20,21 @@ from clew_shared.study import StudySpec, find_race, lane_specs, race_of
 class Races(QObject):
     """One for each window."""
 
-    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+    def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
-        self._window, self._desk = window, desk
+        self._window, self._controller = window, controller
         self._hidden: set[str] = set()
         self._known: dict[str, tuple[object, object]] = {}
         window.next_run.race_asked.connect(self.ask)
-        window.run_view.race.chosen.connect(desk.select)
+        window.run_view.race.chosen.connect(controller.select)
         window.run_view.race.closed.connect(self._hide)
-        desk.curves_changed.connect(self.tell)
-        desk.ticked_slowly.connect(self.tell)
+        controller.curves_changed.connect(self.tell)
+        controller.ticked_slowly.connect(self.tell)
 
     def ask(self) -> None:
         """Open the dialog for the open exercise's race."""
-        card = self._desk.scope.card
-        if card is None or not card.races or self._desk.scope.session is None:
+        card = self._controller.scope.card
+        if card is None or not card.races or self._controller.scope.session is None:
             return
         from clew_gui.views.race.race_dialog import RaceDialog  # with what draws its preview
 
@@ -44,29 +44,29 @@ class Races(QObject):
 
     def start(self, study: StudySpec) -> None:
         """Queue the study's runs, and draw them over each other as they come."""
-        self._desk.start_all(lane_specs(study))
+        self._controller.start_all(lane_specs(study))
         self.tell()
 
     # --- Places -------------------------------------------------------------------------------------------------------
 
     def _hide(self) -> None:
-        run = self._desk.scope.run()
+        run = self._controller.scope.run()
         if run is not None:
             self._hidden.add(run.spec.study)
         self.tell()
 
     def tell(self) -> None:
         """The places of the study that the selected run belongs to; nothing to see where it belongs to none."""
-        scope, strip = self._desk.scope, self._window.run_view.race
+        scope, bar = self._controller.scope, self._window.run_view.race
         run, card = scope.run(), scope.card
         study = run.spec.study if run is not None else ""
         race = race_of(card, study) if card is not None and study else None
-        strip.setVisible(race is not None and study not in self._hidden)
-        if race is None or card is None or run is None or not strip.isVisibleTo(self._window.run_view):
+        bar.setVisible(race is not None and study not in self._hidden)
+        if race is None or card is None or run is None or not bar.isVisibleTo(self._window.run_view):
             return
         runs = [one for one in scope.runs() if one.spec.study == study]
         done = all(one.state in TERMINAL for one in runs)
-        strip.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id), done)
+        bar.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id), done)
 
     def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunLike], selected: str) -> list[RaceEntry]:
         from clew_shared.ranking import Standing, rank, stand  # NumPy: not before the window stands
@@ -82,7 +82,7 @@ class Races(QObject):
                 self._known[run.id] = known
             if isinstance(known[1], Standing):
                 standings.append(known[1])
-        by_id, styles = {run.id: run for run in runs}, self._desk.scope.styles()
+        by_id, styles = {run.id: run for run in runs}, self._controller.scope.styles()
         return [
             _entry(place, by_id[one.run], one.reached, one.best, card, race, selected, styles.get(one.run, -1))
             for place, one in enumerate(rank(standings, better), start=1)

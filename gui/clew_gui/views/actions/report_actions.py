@@ -33,9 +33,9 @@ Made = tuple["Report", list["RunSource"]]
 class ReportActions(QObject):
     """One for each window. The tab's widgets are made when it is first shown; reports are made in a thread."""
 
-    def __init__(self, window: MainWindow, desk: WindowController, places: Places) -> None:
+    def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
         super().__init__(window)
-        self._window, self._desk, self._places = window, desk, places
+        self._window, self._controller, self._places = window, controller, places
         self._view: ReportView | None = None
         self._offered: object = None
         self._wished: dict[str, set[str]] = {}
@@ -44,8 +44,8 @@ class ReportActions(QObject):
         window.guide.answers_of = self.answers
         window.guide.answered.connect(self.answer)
         window.head.tab_chosen.connect(lambda _tab: self.tell())
-        desk.curves_changed.connect(self.tell)
-        desk.ticked_slowly.connect(self.tell)
+        controller.curves_changed.connect(self.tell)
+        controller.ticked_slowly.connect(self.tell)
 
     @property
     def view(self) -> ReportView:
@@ -87,7 +87,7 @@ class ReportActions(QObject):
 
     def tell(self) -> None:
         """Offer the runs of the open exercise; cheap where nothing changed, and nothing while out of sight."""
-        scope = self._desk.scope
+        scope = self._controller.scope
         if self._window.pages.currentIndex() != REPORT_TAB or scope.session is None or scope.card is None:
             return
         runs = [run for run in scope.runs() if run.state in TERMINAL and not run.history.fold.replay_of]
@@ -104,7 +104,7 @@ class ReportActions(QObject):
         self._make()
 
     def _chosen(self) -> None:
-        card = self._desk.scope.card
+        card = self._controller.scope.card
         if card is not None:
             self._wished[card.id] = set(self.view.chosen())
         try:
@@ -116,7 +116,7 @@ class ReportActions(QObject):
 
     def _make(self) -> None:
         """Read the runs in a thread; the last wish wins."""
-        scope, chosen = self._desk.scope, set(self.view.chosen())
+        scope, chosen = self._controller.scope, set(self.view.chosen())
         if self._work is not None:
             self._work.stop()
             self._work = None

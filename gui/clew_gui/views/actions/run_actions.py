@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class Removal:
-    """Acts on the selected run of a desk."""
+    """Acts on the selected run of a controller."""
 
-    def __init__(self, desk: WindowController) -> None:
-        self._desk = desk
+    def __init__(self, controller: WindowController) -> None:
+        self._controller = controller
 
     def remove(self) -> None:
         """Take the selected runs out of the list; for some seconds they can be taken back."""
-        run, chosen = self._desk.scope.run(), set(self._desk.window.bottom.chosen_runs())
-        runs = [one for one in self._desk.scope.runs() if one.id in chosen]
+        run, chosen = self._controller.scope.run(), set(self._controller.window.bottom.chosen_runs())
+        runs = [one for one in self._controller.scope.runs() if one.id in chosen]
         if len(runs) > 1:
             self._remove_all([one for one in runs if one.state in TERMINAL], len(runs))
             return
@@ -37,11 +37,13 @@ class Removal:
         if run.state not in TERMINAL:
             text = f"Run {run.number} is still {words.state_word(run).lower()}."
             first = "Take it out of the queue" if run.state is RunState.QUEUED else "Stop it"
-            self._desk.window.messages.show_problems((Problem("window.busy", text, f"{first} first, then remove it."),))
+            self._controller.window.messages.show_problems(
+                (Problem("window.busy", text, f"{first} first, then remove it."),)
+            )
             return
-        self._desk.scope.board.remove(run.id)
-        self._desk.runs_changed()
-        self._desk.window.messages.show_note(
+        self._controller.scope.board.remove(run.id)
+        self._controller.runs_changed()
+        self._controller.window.messages.show_note(
             f"Run {run.number} was removed from the list.",
             undo=lambda: self._take_back(run.id),
             lapse=lambda: self._forget(run.id),
@@ -50,8 +52,8 @@ class Removal:
     def _remove_all(self, runs: list[RunLike], asked: int) -> None:
         """Several at once, without those that have not ended."""
         for run in runs:
-            self._desk.scope.board.remove(run.id)
-        self._desk.runs_changed()
+            self._controller.scope.board.remove(run.id)
+        self._controller.runs_changed()
         left = asked - len(runs)
         rest = f" {left} that {'has' if left == 1 else 'have'} not ended stay." if left else ""
 
@@ -59,25 +61,25 @@ class Removal:
             for run in runs:
                 act(run.id)
 
-        self._desk.window.messages.show_note(
+        self._controller.window.messages.show_note(
             f"{len(runs)} runs were removed from the list.{rest}",
             undo=lambda: each(self._take_back),
             lapse=lambda: each(self._forget),
         )
 
     def _forget(self, run: str) -> None:
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         if session is None:
             return
         try:
             session.forget(run)
         except ProblemError as error:
             self._take_back(run)
-            self._desk.refused(error)
+            self._controller.refused(error)
 
     def _take_back(self, run: str) -> None:
-        self._desk.scope.board.restore(run)
-        self._desk.runs_changed()
+        self._controller.scope.board.restore(run)
+        self._controller.runs_changed()
 
 
 # --- Continuing -------------------------------------------------------------------------------------------------------
@@ -85,23 +87,23 @@ class Removal:
 
 
 class Continuation:
-    """Acts on the selected run of a desk."""
+    """Acts on the selected run of a controller."""
 
-    def __init__(self, desk: WindowController) -> None:
-        self._desk = desk
+    def __init__(self, controller: WindowController) -> None:
+        self._controller = controller
 
     def go_on(self) -> None:
         """Go on from the last checkpoint; on how many nodes is asked where one was lost."""
         from clew_gui.views.actions.dialogs import ContinueDialog
 
-        run = self._desk.scope.run()
+        run = self._controller.scope.run()
         nodes, left = nodes_left(run) if run is not None else (0, 0)
         if run is None or not left:
-            self._desk.continue_run()
+            self._controller.continue_run()
             return
-        window, why = self._desk.window, run.history.fold.problem
+        window, why = self._controller.window, run.history.fold.problem
         dialog = ContinueDialog(window, window.look, run.number, why.text if why is not None else "", nodes, left)
-        dialog.nodes_chosen.connect(lambda count: self._desk.continue_run(run.id, {"nodes": count}))
+        dialog.nodes_chosen.connect(lambda count: self._controller.continue_run(run.id, {"nodes": count}))
         dialog.open()
 
 
@@ -128,38 +130,38 @@ def nodes_left(run: RunLike) -> tuple[int, int]:
 
 
 class QueueActions:
-    """Acts on the selected run of a desk."""
+    """Acts on the selected run of a controller."""
 
-    def __init__(self, desk: WindowController) -> None:
-        self._desk = desk
+    def __init__(self, controller: WindowController) -> None:
+        self._controller = controller
 
     def move(self, by: int) -> None:
         """Let the selected run, which waits, begin so many places later; earlier when negative."""
-        self._desk.ask(lambda session, run: session.move_run(run.id, max(1, run.queue + by)))
+        self._controller.ask(lambda session, run: session.move_run(run.id, max(1, run.queue + by)))
 
     def run_next(self) -> None:
         """Let the selected run begin before all others that wait."""
-        self._desk.ask(lambda session, run: session.move_run(run.id, 1))
+        self._controller.ask(lambda session, run: session.move_run(run.id, 1))
 
     def leave_queue(self) -> None:
         """Take the selected run, which waits, out of the queue; for some seconds that can be undone."""
-        run = self._desk.scope.run()
+        run = self._controller.scope.run()
         place = run.queue if run is not None else 0
-        self._desk.stop()
+        self._controller.stop()
         if run is not None and place:
             text = f"Run {run.number} was taken out of the queue."
-            self._desk.window.messages.show_note(text, undo=lambda: self._queue_again(run.id, place))
+            self._controller.window.messages.show_note(text, undo=lambda: self._queue_again(run.id, place))
 
     def _queue_again(self, run: str, place: int) -> None:
         """Both requests are carried out in this order, so that it stands where it was."""
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         if session is None:
             return
         try:
             session.continue_run(run)
             session.move_run(run, place)
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
 
 
 # --- Live change ------------------------------------------------------------------------------------------------------
@@ -169,20 +171,20 @@ class QueueActions:
 class LiveChange(QObject):
     """Asks for new values of the selected run."""
 
-    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+    def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
-        self._window, self._desk = window, desk
+        self._window, self._controller = window, controller
         self._open: tuple[str, LiveDialog] | None = None
-        desk.points.connect(self._look)
+        controller.points.connect(self._look)
 
     def ask(self) -> None:
         """Open the dialog, where the selected run has something to change."""
         from clew_gui.views.actions.dialogs import LiveDialog
 
-        run, live = self._desk.scope.run(), self._desk.scope.live_params()
+        run, live = self._controller.scope.run(), self._controller.scope.live_params()
         if run is not None and live:
             dialog = LiveDialog(self._window, self._window.look, run.number, live)
-            dialog.changed.connect(lambda name, value: self._desk.set_live(name, value, run.id))
+            dialog.changed.connect(lambda name, value: self._controller.set_live(name, value, run.id))
             dialog.finished.connect(self._closed)
             self._open = run.id, dialog
             dialog.open()
@@ -192,7 +194,7 @@ class LiveChange(QObject):
 
     def _look(self, changed: frozenset[str]) -> None:
         """There is nothing to change in a run that has ended."""
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         if self._open is None or self._open[0] not in changed or session is None:
             return
         run = session.runs.get(self._open[0])

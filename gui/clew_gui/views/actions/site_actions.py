@@ -75,50 +75,50 @@ def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tup
 
 
 class SiteActions(QObject):
-    """Joins the window's parts that concern sites. ``desks`` None: this session talks to no sites."""
+    """Joins the window's parts that concern sites. ``managers`` None: this session talks to no sites."""
 
     def __init__(
         self,
         window: MainWindow,
-        desk: WindowController,
+        controller: WindowController,
         places: Places,
         prompter: Prompter,
         store: SiteStore,
-        desks: JobManagers | None = None,
+        managers: JobManagers | None = None,
         examine: Examination = the_doctor,
         search: Search = the_search,
     ) -> None:
         super().__init__(window)
-        self._window, self._desk, self._places = window, desk, places
-        self._prompter, self._store, self._desks = prompter, store, desks
+        self._window, self._controller, self._places = window, controller, places
+        self._prompter, self._store, self._managers = prompter, store, managers
         self._examine, self._search = examine, search
         self._refused_keys: set[str] = set()
-        self.strip = SiteBar(window.look)
-        self.strip.let_go_asked.connect(self.let_go)
-        self.nodes = NodeActions(window, desk, places, self.strip, desks)
-        window.next_run.put_strip(self.strip)
+        self.bar = SiteBar(window.look)
+        self.bar.let_go_asked.connect(self.let_go)
+        self.nodes = NodeActions(window, controller, places, self.bar, managers)
+        window.next_run.put_site_bar(self.bar)
         where = window.next_run.where
         where.sites_asked.connect(lambda: self.show_sites())
         where.script_asked.connect(self.show_script)
         window.run_view.card.here_asked.connect(self.try_here)
-        desk.elsewhere_asked.connect(self.run)
-        desk.second.connect(self.nodes.tick)
-        if desk.bridge is not None:
-            desk.bridge.jobs.connect(self._jobs_changed)
-        deeds: dict[str, Callable[[], object]] = {
+        controller.elsewhere_asked.connect(self.run)
+        controller.second.connect(self.nodes.tick)
+        if controller.bridge is not None:
+            controller.bridge.jobs.connect(self._jobs_changed)
+        handlers: dict[str, Callable[[], object]] = {
             "sites": lambda: self.show_sites(),
             "script": self.show_script,
             "hold": self.ask_hold,
             "try_here": self.try_here,
         }
-        for name, deed in deeds.items():
-            window.actions_[name].triggered.connect(lambda _checked=False, deed=deed: deed())
+        for name, handler in handlers.items():
+            window.actions_[name].triggered.connect(lambda _checked=False, handler=handler: handler())
         self._other_remedy, window.messages.remedy = window.messages.remedy, self._remedy
         self.refresh()
 
     def _remedy(self, found: Problem, run: str) -> Remedy | None:
         """*Edit site…* for what is wrong with a site, or on the way there."""
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         jobs = session.jobs.values() if session is not None else ()
         sites = [job.order.site for job in jobs if found in (job.news.problem, job.locked)]
         if not sites and found.code.partition(".")[0] not in _OF_SITES:
@@ -149,7 +149,7 @@ class SiteActions(QObject):
                 yield PlaceChoice(f"site:{one.name}", one.site.title or one.name, one.name, one.site)
 
     def _jobs_changed(self, jobs: frozenset[str]) -> None:
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         if session is None:
             return
         if any(session.jobs[job].order.hold for job in jobs if job in session.jobs):
@@ -226,15 +226,15 @@ class SiteActions(QObject):
 
     def try_here(self) -> None:
         """A short run of the selected run's settings on this computer."""
-        run = self._desk.scope.run()
+        run = self._controller.scope.run()
         if run is not None:
-            self._desk.begin(lambda session: session.try_here(run.id))
+            self._controller.begin(lambda session: session.try_here(run.id))
 
     def show_script(self) -> None:
         """The job script of what is in the form, exactly as it would be sent."""
         place, chosen = self._place(), self._window.next_run.where.choice()
-        desks = self._desks
-        if place is None or chosen.site is None or desks is None:
+        managers = self._managers
+        if place is None or chosen.site is None or managers is None:
             self._window.messages.show_note("Only runs on a site have a job script: choose one under Run on.")
             return
         spec = msgspec.structs.replace(self._window.next_run.spec(), run=str(uuid.uuid4()))
@@ -242,7 +242,9 @@ class SiteActions(QObject):
 
         def show() -> None:
             dialog = ScriptDialog(self._window, self._window.look, chosen.title)
-            call_elsewhere(dialog, "job script", lambda: desks.preview(order), dialog.show_script, dialog.show_problems)
+            call_elsewhere(
+                dialog, "job script", lambda: managers.preview(order), dialog.show_script, dialog.show_problems
+            )
             dialog.open()
 
         self._with_consent(chosen.name, chosen.site, show)
@@ -296,26 +298,26 @@ class SiteActions(QObject):
 
     def hold(self, place: Place) -> None:
         """Take the allocation and keep it."""
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         if session is None:
             return
         try:
             job = session.hold(msgspec.structs.replace(place, hold=True, data=""))
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
             return
         self.refresh()
         self._window.next_run.where.choose(f"job:{job}")
 
     def let_go(self, job: str) -> None:
         """Give an allocation back."""
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         if session is None:
             return
         try:
             session.cancel(job)
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
 
     def _place(self, specs: Sequence[RunSpec] = ()) -> Place | None:
         """What is in the form, for these runs or for its own, with the folder of own exercises that the settings

@@ -37,17 +37,17 @@ Kind = Literal["strong", "weak"]
 class SpeedupActions(QObject):
     """One for each window. The tab's widgets are made when it is first shown, because NumPy comes with them."""
 
-    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+    def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
-        self._window, self._desk = window, desk
+        self._window, self._controller = window, controller
         self._view: SpeedupView | None = None
         self._wish: Kind | None = None
         self._shown: object = None
         self.scene: SpeedupScene | None = None
         window.head.tab_chosen.connect(lambda _tab: self.tell())
         window.next_run.edited.connect(self._tell_button)
-        desk.curves_changed.connect(self.tell)
-        desk.ticked_slowly.connect(self.tell)
+        controller.curves_changed.connect(self.tell)
+        controller.ticked_slowly.connect(self.tell)
 
     @property
     def view(self) -> SpeedupView:
@@ -67,7 +67,7 @@ class SpeedupActions(QObject):
 
     def tell(self) -> None:
         """Show the newest study of the open exercise; cheap where nothing changed, and nothing while out of sight."""
-        scope = self._desk.scope
+        scope = self._controller.scope
         if self._window.pages.currentIndex() != SPEEDUP_TAB or scope.session is None or scope.card is None:
             return
         kind, runs = self._study(scope.runs())
@@ -105,7 +105,7 @@ class SpeedupActions(QObject):
 
     def _tell_button(self) -> None:
         """What the button would measure, or why it cannot."""
-        card, form = self._desk.scope.card, self._window.next_run
+        card, form = self._controller.scope.card, self._window.next_run
         if self._view is None or card is None:
             return
         spread = spread_over(card, form.spec().strategy)
@@ -124,7 +124,7 @@ class SpeedupActions(QObject):
 
     def study(self) -> StudySpec | None:
         """The study that the button starts; None where the exercise runs on one device only."""
-        card = self._desk.scope.card
+        card = self._controller.scope.card
         base = self._window.next_run.spec()
         spread = spread_over(card, base.strategy) if card is not None else None
         if card is None or spread is None:
@@ -142,20 +142,20 @@ class SpeedupActions(QObject):
     def measure(self) -> None:
         """Queue the study's runs where the form says; the tab shows each as it finishes."""
         study = self.study()
-        if study is None or self._desk.scope.card is None:
+        if study is None or self._controller.scope.card is None:
             return
         try:
-            raise_all(check_study(study, self._desk.scope.card))
+            raise_all(check_study(study, self._controller.scope.card))
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
             return
         specs = tuple(run.spec for run in study_runs(study))
         kind: Kind = "weak" if study.weak else "strong"
-        self._desk.start_where_chosen(specs, lambda place: self._start(specs, kind, place))
+        self._controller.start_where_chosen(specs, lambda place: self._start(specs, kind, place))
 
     def _start(self, specs: Sequence[RunSpec], kind: Kind, place: Place | None) -> None:
         self._wish = kind
-        self._desk.start_all(specs, place)
+        self._controller.start_all(specs, place)
         self._window.show_tab(SPEEDUP_TAB)
         self.tell()
 
@@ -173,9 +173,9 @@ class SpeedupActions(QObject):
         from clew_gui.plotting.speedup import as_csv
         from clew_gui.views.speedup.scaling_canvas import save_png, save_svg
 
-        if self.scene is None or self._desk.scope.card is None:
+        if self.scene is None or self._controller.scope.card is None:
             return
-        title, theme = f"{self._desk.scope.card.title}: {self.scene.title}", self._window.look.theme
+        title, theme = f"{self._controller.scope.card.title}: {self.scene.title}", self._window.look.theme
         if kind == "csv":
             path.write_text(as_csv(self.scene.scaling.rows), encoding="utf-8")
         elif kind == "svg":

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class SweepActions(QObject):
     """One for each window."""
 
-    def __init__(self, window: MainWindow, desk: WindowController, places: Places) -> None:
+    def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
         super().__init__(window)
-        self._window, self._desk, self._places = window, desk, places
+        self._window, self._controller, self._places = window, controller, places
         self._hidden: set[str] = set()
         self._kept: dict[str, StudySpec] = {}
         self._shown: object = None
@@ -37,8 +37,8 @@ class SweepActions(QObject):
         window.next_run.predict_asked.connect(self.ask_prediction)
         window.next_run.range_asked.connect(self.ask_range)
         window.run_view.sweep_made.connect(self._join_bar)
-        desk.curves_changed.connect(self.tell)
-        desk.ticked_slowly.connect(self.tell)
+        controller.curves_changed.connect(self.tell)
+        controller.ticked_slowly.connect(self.tell)
 
     def _join_bar(self, bar: SweepBar) -> None:
         bar.paused.connect(self.pause)
@@ -51,8 +51,8 @@ class SweepActions(QObject):
 
     def ask(self) -> None:
         """Open the dialog for the open exercise, with several values where the form's fields have them."""
-        card = self._desk.scope.card
-        if card is None or self._desk.scope.session is None:
+        card = self._controller.scope.card
+        if card is None or self._controller.scope.session is None:
             return
         from clew_gui.views.race.sweep_dialog import SweepDialog
 
@@ -72,7 +72,7 @@ class SweepActions(QObject):
 
     def ask_prediction(self) -> None:
         """Open the board on which the expected curve of the next run is drawn."""
-        card, form = self._desk.scope.card, self._window.next_run
+        card, form = self._controller.scope.card, self._window.next_run
         if card is None or not card.metrics:
             return
         from clew_gui.views.race.predict_dialog import PredictDialog
@@ -87,8 +87,8 @@ class SweepActions(QObject):
         """What runs will take, judged by the run of the exercise that trained last."""
         from clew_gui.session.forecast import seconds_each  # it imports NumPy, which the first frame waits for
 
-        card = self._desk.scope.card
-        runs = sorted(self._desk.scope.runs(), key=lambda run: run.number, reverse=True)
+        card = self._controller.scope.card
+        runs = sorted(self._controller.scope.runs(), key=lambda run: run.number, reverse=True)
         each = seconds_each(specs, card, [(run.spec, run.history) for run in runs]) if card is not None else []
         if not each:
             return f"{len(specs)} runs. How long they take is known after the first run."
@@ -101,22 +101,22 @@ class SweepActions(QObject):
         try:
             keep_study(self._places, study)
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
             return
         specs = tuple(run.spec for run in study_runs(study))
-        self._desk.start_where_chosen(specs, lambda place: self._desk.start_all(specs, place))
+        self._controller.start_where_chosen(specs, lambda place: self._controller.start_all(specs, place))
 
     # --- A sweep that was begun ---------------------------------------------------------------------------------------
 
     def _hide(self) -> None:
-        run = self._desk.scope.run()
+        run = self._controller.scope.run()
         if run is not None:
             self._hidden.add(run.spec.study)
         self.tell()
 
     def tell(self) -> None:
         """Show how far the selected run's sweep is, while something of it is left. Cheap where nothing changed."""
-        scope = self._desk.scope
+        scope = self._controller.scope
         run = scope.run()
         name = run.spec.study if run is not None else ""
         runs = [one for one in scope.runs() if one.spec.study == name] if name else []
@@ -143,11 +143,13 @@ class SweepActions(QObject):
         """The sweep of the selected run with what is done of it; None where it belongs to none that is kept here."""
         from clew_gui.session.kept_studies import KnownRun, progress
 
-        run, card = self._desk.scope.run(), self._desk.scope.card
+        run, card = self._controller.scope.run(), self._controller.scope.card
         study = self._study(run.spec.study) if run is not None else None
         if study is None or card is None or study.sweep is None:
             return None
-        return study, progress(study, card, [KnownRun(one.id, one.spec, one.state) for one in self._desk.scope.runs()])
+        return study, progress(
+            study, card, [KnownRun(one.id, one.spec, one.state) for one in self._controller.scope.runs()]
+        )
 
     def _study(self, name: str) -> StudySpec | None:
         """The study of this name, which is read once: it does not change after its first run."""
@@ -162,7 +164,7 @@ class SweepActions(QObject):
 
     def go_on(self) -> None:
         """Do what is left: runs that ended early go on from their checkpoints, the missing ones begin."""
-        found, session = self.selected(), self._desk.scope.session
+        found, session = self.selected(), self._controller.scope.session
         if found is None or session is None:
             return
         _, left = found
@@ -172,18 +174,18 @@ class SweepActions(QObject):
         try:
             session.continue_study(left.ended, left.missing, place)
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
 
     def pause(self) -> None:
         """Pause the runs that train. The others wait, because these keep their devices."""
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         for run in self._under_way():
             if run.state is RunState.RUNNING and session is not None:
                 session.pause(run.id)
 
     def resume(self) -> None:
         """Let the paused runs go on."""
-        session = self._desk.scope.session
+        session = self._controller.scope.session
         for run in self._under_way():
             if run.state is RunState.PAUSED and session is not None:
                 session.unpause(run.id)
@@ -191,19 +193,19 @@ class SweepActions(QObject):
     def reorder(self, first: bool) -> None:
         """Let the sweep's waiting runs have their turn before all others that wait here, or after them, in their own
         order. Each request is carried out after the one before it."""
-        session, runs = self._desk.scope.session, self._under_way()
+        session, runs = self._controller.scope.session, self._under_way()
         waiting = sorted((run for run in runs if run.queue), key=lambda run: run.queue)
         if session is None:
             return
         try:
             for place, run in enumerate(waiting, start=1):
-                session.move_run(run.id, place if first else self._desk.scope.waiting())
+                session.move_run(run.id, place if first else self._controller.scope.waiting())
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
 
     def cancel(self) -> None:
         """End the runs: the whole job where it has no others, else each of them, the waiting ones first."""
-        session, runs = self._desk.scope.session, self._under_way()
+        session, runs = self._controller.scope.session, self._under_way()
         if session is None:
             return
         mine = {run.id for run in runs}
@@ -216,16 +218,16 @@ class SweepActions(QObject):
                 if run.job is None or run.job.job not in whole:
                     session.stop(run.id)
         except ProblemError as error:
-            self._desk.refused(error)
+            self._controller.refused(error)
 
     def _open_runs(self, job: str) -> set[str]:
-        runs = self._desk.scope.runs()
+        runs = self._controller.scope.runs()
         return {run.id for run in runs if run.job is not None and run.job.job == job and run.state not in TERMINAL}
 
     def _under_way(self) -> list[RunLike]:
         found = self.selected()
         going = set(found[1].under_way) if found is not None else set()
-        return [run for run in self._desk.scope.runs() if run.id in going]
+        return [run for run in self._controller.scope.runs() if run.id in going]
 
 
 def _short_title(title: str, exercise: str) -> str:

@@ -175,9 +175,9 @@ class NextRun(QWidget):
         keep_column(grid, len(rows))
         return area
 
-    def put_strip(self, strip: QWidget) -> None:
+    def put_site_bar(self, bar: QWidget) -> None:
         """Something to be seen whatever is scrolled, above the cost."""
-        self._foot.insertWidget(0, strip)
+        self._foot.insertWidget(0, bar)
 
     # --- What is there --------------------------------------------------------------------------------------------
 

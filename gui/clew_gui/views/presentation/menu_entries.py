@@ -142,7 +142,7 @@ _PANEL_KEYS = [
     ),
 ]
 """Keys of single panels, which are no menu entries."""
-QUEUE_DEEDS = ("queue_next", "queue_up", "queue_down", "unqueue")
+QUEUE_ACTIONS = ("queue_next", "queue_up", "queue_down", "unqueue")
 """What can be done with a run that waits."""
 
 
@@ -151,16 +151,16 @@ class MenuActions:
 
     def __init__(self, window: QWidget) -> None:
         self._all: dict[str, QAction] = {}
-        for deed in _deeds():
-            action = QAction(deed.text, window)
-            action.setObjectName(f"action.{deed.name}")
-            action.setCheckable(deed.checkable)
-            if deed.keys:
-                action.setShortcut(QKeySequence(deed.keys))
-            if deed.tip:
+        for entry in _entries():
+            action = QAction(entry.text, window)
+            action.setObjectName(f"action.{entry.name}")
+            action.setCheckable(entry.checkable)
+            if entry.keys:
+                action.setShortcut(QKeySequence(entry.keys))
+            if entry.tip:
                 keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-                action.setToolTip(f"{deed.tip} ({keys})" if keys else deed.tip)
-            self._all[deed.name] = action
+                action.setToolTip(f"{entry.tip} ({keys})" if keys else entry.tip)
+            self._all[entry.name] = action
             window.addAction(action)
         self._all["run"].setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
 
@@ -176,30 +176,32 @@ class MenuActions:
         bar.setNativeMenuBar(False)
         bar.setAccessibleName("Menus")
         bar.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
-        for title, deeds in MENUS:
+        for title, entries in MENUS:
             menu = bar.addMenu(title)
-            for deed in deeds:
-                self._put(menu, deed)
+            for entry in entries:
+                self._put(menu, entry)
         return bar
 
-    def _put(self, menu: QMenu, deed: Action | None) -> None:
-        if deed is None:
+    def _put(self, menu: QMenu, entry: Action | None) -> None:
+        if entry is None:
             menu.addSeparator()
         else:
-            menu.addAction(self._all[deed.name])
+            menu.addAction(self._all[entry.name])
 
     def shortcuts(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """Everything the keyboard can do, by menu and by panel: (keys, words)."""
         found = []
-        for title, deeds in MENUS:
-            pairs = [(self._keys(deed), deed.text.replace("&", "").rstrip("…")) for deed in deeds if deed is not None]
+        for title, entries in MENUS:
+            pairs = [
+                (self._keys(entry), entry.text.replace("&", "").rstrip("…")) for entry in entries if entry is not None
+            ]
             found.append((title.replace("&", ""), [pair for pair in pairs if pair[0]]))
         return [*found, *_PANEL_KEYS]
 
-    def _keys(self, deed: Action) -> str:
-        return self._all[deed.name].shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+    def _keys(self, entry: Action) -> str:
+        return self._all[entry.name].shortcut().toString(QKeySequence.SequenceFormat.NativeText)
 
 
-def _deeds() -> Iterator[Action]:
-    for _, deeds in MENUS:
-        yield from (deed for deed in deeds if deed is not None)
+def _entries() -> Iterator[Action]:
+    for _, entries in MENUS:
+        yield from (entry for entry in entries if entry is not None)

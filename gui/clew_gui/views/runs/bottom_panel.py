@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPoint, QPointF, Qt, Signal
 from PySide6.QtWidgets import QLineEdit, QMenu, QStackedWidget, QTabBar, QWidget
 
-from clew_gui.views.presentation.menu_entries import QUEUE_DEEDS, MenuActions
+from clew_gui.views.presentation.menu_entries import QUEUE_ACTIONS, MenuActions
 from clew_gui.views.runs.runs_model import COLUMNS, RunsModel
 from clew_gui.views.theme.parts import Appearance, IconButton, column, label, row, set_role, tab_from
 from clew_gui.views.theme.theme import font
@@ -241,7 +241,7 @@ class BottomPanel(QWidget):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.setToolTipsVisible(True)
         if self._actions["unqueue"].isEnabled():
-            menu.addActions([self._actions[name] for name in QUEUE_DEEDS])
+            menu.addActions([self._actions[name] for name in QUEUE_ACTIONS])
             menu.addSeparator()
         for name in ("show", "pin", "note", "reuse", "continue", "export_run", "export_board", "remove"):
             menu.addAction(self._actions[name])

@@ -155,9 +155,9 @@ class SitesDialog(Dialog):
         self._export = Button(look, "Export…", "quiet", "export", "As a file that you can share")
         self.test = Button(look, "Test", "", "check", "Check every step of the way there")
         self.save = Button(look, "Save", "primarySmall", "", "Save this site")
-        for button, deed in ((self._export, self._ask_export), (self.test, self._test), (self.save, self.keep)):
+        for button, handler in ((self._export, self._ask_export), (self.test, self._test), (self.save, self.keep)):
             button.setAutoDefault(False)
-            button.clicked.connect(deed)
+            button.clicked.connect(handler)
 
     # --- The list -----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""A sitting: what the window remembers from one to the next, and that nothing in it moves by itself."""
+"""What the window remembers when it is closed and opened again, and that nothing in it moves by itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def looks(program: Program) -> dict[str, object]:
     """What a person sees of the open exercise."""
     window = program.window
     QApplication.processEvents()
-    plots = program.shell.plots
+    plots = program.actions.plots
     assert plots is not None
     return {
         "title": window.head.title.text(),
@@ -68,31 +68,31 @@ def test_a_restart_in_the_middle_of_a_sitting_changes_nothing(open_window: Opene
     memory: Memory = FileMemory(tmp_path / "window.toml")
     memory.save_window(WindowState(**MORE))  # type: ignore[arg-type]
     first = open_window(session, memory=memory)
-    desk, window = first.desk, first.window
+    controller, window = first.controller, first.window
     numbers = {run.number: run.id for run in session.runs.values()}
     window.next_run.use_file(str(mine))
     window.next_run.form.row("steps").editor.set_value(2000)
-    desk.select(numbers[3])
-    desk.show_curve(numbers[5], True)
-    desk.show_curve(numbers[2], False)
+    controller.select(numbers[3])
+    controller.show_curve(numbers[5], True)
+    controller.show_curve(numbers[2], False)
     window.bottom.table.sortByColumn(5, Qt.SortOrder.AscendingOrder)
     window.run_view.controls.units.button("epoch").click()
     window.run_view.controls.smoothing.setValue(20)
-    desk.open_exercise("cnn")
-    desk.select(numbers[9])
+    controller.open_exercise("cnn")
+    controller.select(numbers[9])
     window.next_run.form.row("optimizer").editor.set_value("nadam")
-    desk.open_exercise("linear-regression")
-    desk.select(numbers[1])
+    controller.open_exercise("linear-regression")
+    controller.select(numbers[1])
     before = {}
     for exercise in ("linear-regression", "cnn", "softmax"):
-        desk.open_exercise(exercise)
+        controller.open_exercise(exercise)
         before[exercise] = looks(first)
     first.window.close()
 
     again = open_window(session, memory=FileMemory(tmp_path / "window.toml"), exercise="")
     assert looks(again) == before["softmax"]
     for exercise in before:
-        again.desk.open_exercise(exercise)
+        again.controller.open_exercise(exercise)
         assert looks(again) == before[exercise]
 
 
@@ -102,7 +102,7 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
     first = open_window(fakes.example_session(), memory=FileMemory(file))
     first.window.next_run.form.row("steps").editor.set_value(2000)
     first.window.show_tab(COMPARE_TAB)
-    view = first.shell.compare.view
+    view = first.actions.compare.view
     view.pages.button("scatter").click()
     view.sets.button("listed").click()
     view.colour.setCurrentIndex(view.colour.findData("optimizer"))
@@ -110,10 +110,10 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
     view.target.setText("0.9")
     view.log.click()
     first.window.run_view.controls.smoothing.setValue(20)
-    assert first.desk.bridge is not None
+    assert first.controller.bridge is not None
     kept = []
     for _ in range(3 * SECOND_TICKS):
-        first.desk.bridge.tick()
+        first.controller.bridge.tick()
         kept.append(file.read_bytes())
     left = FileMemory(file).load_window()
     assert (left.forms["softmax"]["params"]["steps"], left.tab, left.smoothing) == (2000, COMPARE_TAB, 0.2)
@@ -121,7 +121,7 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
     assert len(set(kept)) <= 2, "what rests is written once"
 
     again = open_window(fakes.example_session(), memory=FileMemory(file), exercise="")
-    second = again.shell.compare.view
+    second = again.actions.compare.view
     assert (second.page(), second.sets.current(), second.wish()) == (view.page(), view.sets.current(), view.wish())
 
 
@@ -142,7 +142,7 @@ def test_a_run_that_is_still_being_read_is_not_taken_for_one_at_work(open_window
         run.end()
         session.tell(states=frozenset({run.id}))
         tick(program)
-    assert program.desk.scope.run() is runs[3], "the latest"
+    assert program.controller.scope.run() is runs[3], "the latest"
 
 
 def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window: Opener) -> None:
@@ -151,31 +151,31 @@ def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window
     first, second = session.add(), session.add()
     session.tell(new=frozenset((first.id, second.id)))
     tick(program)
-    program.desk.select(first.id)
-    kept = program.desk.scope.board.left()
+    program.controller.select(first.id)
+    kept = program.controller.scope.board.left()
     later = fakes.FakeSession()
     later.link.state = "CONNECTING"
     next_window = open_window(later)
-    next_window.desk.scope.board.recall(kept)
+    next_window.controller.scope.board.recall(kept)
     for run in (second, first):
         later.runs[run.id] = run
         later.tell(new=frozenset({run.id}))
         tick(next_window)
-        assert next_window.desk.scope.run() is (first if run is first else None)
+        assert next_window.controller.scope.run() is (first if run is first else None)
 
     # One that is gone is waited for until all are known.
     without = fakes.FakeSession()
     without.link.state = "CONNECTING"
     third = open_window(without)
-    third.desk.scope.board.recall(kept)
+    third.controller.scope.board.recall(kept)
     without.runs[second.id] = second
     without.tell(new=frozenset({second.id}))
     tick(third)
-    assert third.desk.scope.run() is None
+    assert third.controller.scope.run() is None
     without.link.state = "LIVE"
     without.tell(link=True)
     tick(third)
-    assert third.desk.scope.run() is second
+    assert third.controller.scope.run() is second
 
 
 def test_messages_move_nothing_and_stay_until_they_are_read(
@@ -212,17 +212,17 @@ def test_a_message_belongs_to_its_run(open_window: Opener) -> None:
     program.window.next_run.ask_run()
     tick(program)
     run = max(session.runs.values(), key=lambda one: one.number)
-    program.desk.select(next(iter(one.id for one in session.runs.values() if one.number == 2)))
+    program.controller.select(next(iter(one.id for one in session.runs.values() if one.number == 2)))
     run.begin()
     run.end(RunState.FAILED, "Loss became NaN.")
     session.tell(states=frozenset({run.id}))
-    program.desk.open_exercise("cnn")
+    program.controller.open_exercise("cnn")
     tick(program)
     assert not messages.isVisible()
-    program.desk.open_exercise("softmax")
+    program.controller.open_exercise("softmax")
     assert "Loss became NaN" in messages.accessibleName()
     messages.line.help.click()
-    assert program.desk.scope.run() is run
+    assert program.controller.scope.run() is run
     assert program.window.bottom.shows_log()
     assert messages.problems() == ()
 
@@ -326,10 +326,10 @@ def test_a_goal_belongs_to_its_data_set(open_window: Opener) -> None:
     assert window.head.goal.toolTip().splitlines()[0] == "Needs MNIST: 92%"
     assert window.run_view.card.data.accessibleName() == "Data set: Digits, built in"
     for run in runs:
-        program.desk.show_curve(run.id, True)
-    assert program.shell.plots is not None
+        program.controller.show_curve(run.id, True)
+    assert program.actions.plots is not None
     QApplication.processEvents()
-    labels = [style.label for style in program.shell.plots.canvas.runs]
+    labels = [style.label for style in program.actions.plots.canvas.runs]
     assert [label.rpartition(", ")[2] for label in labels] == ["MNIST", "Digits"]
 
 
@@ -356,7 +356,7 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
 
     own = fakes.card(id="own", title="own.py", guide="", source=source, problem=broken)
     folder_has(own)
-    softmax.desk.open_exercise("own")
+    softmax.controller.open_exercise("own")
     assert not window.next_run.run.isEnabled()
     assert window.next_run.run.toolTip() == text
     assert window.run_view.hello.title.text() == "This exercise cannot run yet."
