@@ -56,7 +56,7 @@ program.window.resize(1600, 900)
 program.window.show()
 
 def look():
-    said = program.shell.plots.pictures.accessibleDescription() if program.shell.plots else ""
+    said = program.actions.plots.pictures.accessibleDescription() if program.actions.plots else ""
     if "step" in said:
         print(said)
         program.app.quit()
