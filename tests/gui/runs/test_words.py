@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PySide6.QtWidgets import QApplication
 
 from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.views.form.fields import stepped
-from clew_gui.views.lab.guide_page import GuidePart, pieces
+from clew_gui.views.lab.guide_page import GuidePart, pieces, rich
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.log_panel import log_line, read_tail
 from clew_gui.views.runs.run_choices import RunChoices, estimate, is_preset
@@ -279,3 +280,8 @@ def test_the_tail_of_a_file_begins_with_a_whole_line(tmp_path: object) -> None:
     tail = read_tail(path, most=100)
     assert tail.startswith("line 9")
     assert tail.endswith("line 999\n")
+
+
+def test_bold_words_of_a_guide_are_in_a_weight_that_the_font_has(qapp: QApplication) -> None:
+    assert "font-weight:600" in rich("Press **Run** now.")
+    assert "font-weight:700" not in rich("Press **Run** now.")

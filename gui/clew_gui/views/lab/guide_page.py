@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QTextBlockFormat, QTextCursor, QTextDocument
+from PySide6.QtGui import QFont, QTextBlockFormat, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from clew_gui.reports.answers import questions
@@ -94,7 +94,8 @@ def _plain(lines: list[str]) -> Iterator[GuidePart]:
 
 
 def rich(markdown: str) -> str:
-    """Markdown as rich text with the guide's line height."""
+    """Markdown as rich text with the guide's line height. What is bold is semi-bold: Inter comes with nothing heavier, so
+    Qt would smear it."""
     document = QTextDocument()
     document.setDefaultFont(font("guide"))
     document.setMarkdown(markdown)
@@ -103,7 +104,7 @@ def rich(markdown: str) -> str:
     cursor = QTextCursor(document)
     cursor.select(QTextCursor.SelectionType.Document)
     cursor.mergeBlockFormat(spacing)
-    return document.toHtml()
+    return document.toHtml().replace("font-weight:700", f"font-weight:{QFont.Weight.DemiBold.value}")
 
 
 def paragraph(markdown: str) -> QLabel:
