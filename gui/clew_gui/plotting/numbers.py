@@ -66,13 +66,13 @@ def tick_text(value: float, step: float, form: Format = "number") -> str:
 
 
 def log_tick_text(value: float, form: Format = "number") -> str:
-    """A number on a logarithmic axis: plain from a millionth to a million, beyond as values are written."""
+    """A number on a logarithmic axis: plain from a ten-thousandth to a million, beyond as values are written."""
     factor = 100.0 if form == "percent" else 1.0
     unit = " %" if form == "percent" else ""
     shown = value * factor
     exponent = math.floor(math.log10(shown) + 1e-9)
     mantissa = shown / 10.0**exponent
-    if -6 <= exponent < 6:
+    if -4 <= exponent < 6:
         digits = next((n for n in range(4) if abs(mantissa - round(mantissa, n)) < 1e-6), 4)
         return f"{shown:,.{max(0, digits - exponent)}f}{unit}"
     return f"{mantissa:.2g}e{exponent}{unit}"

@@ -170,7 +170,9 @@ def test_a_goal_as_a_chip() -> None:
     line = Goal(id="w", text="W = -1, b = 1.", metric="W", op="near", value=-1)
     assert words.goal_short(line) == "Goal: W = -1, b = 1"
     long = Goal(id="l", text="Bring the loss below a thousandth of a millionth", metric="loss", op="<=", value=1e-9)
-    assert words.goal_short(long) == "Goal: loss <= 1e-09"
+    assert words.goal_short(long) == "Goal: loss ≤ 1e-9"
+    points = Goal(id="p", text="Within half a point of one device", metric="test_accuracy", op=">=", value=0.9029)
+    assert words.goal_short(points, fakes.card()) == "Goal: test accuracy ≥ 90.29 %"
 
 
 # --- Fields -----------------------------------------------------------------------------------------------------------

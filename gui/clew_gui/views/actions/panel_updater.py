@@ -248,7 +248,7 @@ class PanelUpdater:
             window.head.goal.show_goal(f"Goals: {text[:1].lower()}{text[1:]}" if text else "", False, "\n".join(lines))
             return
         done = sum(scope.board.reached_by(goal, runs) is not None for goal in mine)
-        first = words.goal_short(mine[0])
+        first = words.goal_short(mine[0], scope.card)
         several = words.goals_reached(done, len(mine), scope.board.runs_for(mine, runs)).capitalize()
         text = f"{first} reached" if done and len(mine) == 1 else several or first
         window.head.goal.show_goal(text, done == len(mine), "\n".join(lines))

@@ -94,8 +94,8 @@ def _plain(lines: list[str]) -> Iterator[GuidePart]:
 
 
 def rich(markdown: str) -> str:
-    """Markdown as rich text with the guide's line height. What is bold is semi-bold: Inter comes with nothing heavier, so
-    Qt would smear it."""
+    """Markdown as rich text with the guide's line height. Bold words are semi-bold: Clew brings no heavier Inter,
+    and Qt would smear it."""
     document = QTextDocument()
     document.setDefaultFont(font("guide"))
     document.setMarkdown(markdown)

@@ -263,12 +263,19 @@ def epochs(done: int, steps: int, batch_size: int, samples_per_epoch: int) -> st
     return f"epoch {now:.{digits}f} of {whole}"
 
 
-def goal_short(goal: Goal) -> str:
-    """A goal as a chip: "Goal 90.79 %", "Goal: W = -1"; one with a long text by its metric."""
+def goal_short(goal: Goal, card: ExerciseCard | None = None) -> str:
+    """A goal as a chip: "Goal 90.79 %", "Goal: W = -1"; one with a long text by its metric, as the card names it."""
     text = goal.text.rstrip(".")
     if len(text) > 28:
-        text = f"{goal.metric.replace('_', ' ')} {goal.op} {goal.value:g}"
+        metric = next((one for one in card.metrics if one.name == goal.metric), None) if card is not None else None
+        name = metric.label if metric is not None else goal.metric.replace("_", " ")
+        share = metric is not None and metric.format == "percent"
+        value = quantity(goal.value, "percent") if share else format_value(goal.value)
+        text = f"{name} {_RELATIONS[goal.op]} {value}"
     return f"Goal {text}" if text[:1].isdigit() else f"Goal: {text}"
+
+
+_RELATIONS = {">=": "≥", "<=": "≤", "near": "≈"}
 
 
 def goals_reached(number: int, of: int, runs: int = 1) -> str:
