@@ -269,6 +269,7 @@ def goal_short(goal: Goal, card: ExerciseCard | None = None) -> str:
     if len(text) > 28:
         metric = next((one for one in card.metrics if one.name == goal.metric), None) if card is not None else None
         name = metric.label if metric is not None else goal.metric.replace("_", " ")
+        name = name[:1].lower() + name[1:] if name[1:2].islower() else name  # not D(G(z))
         share = metric is not None and metric.format == "percent"
         value = quantity(goal.value, "percent") if share else format_value(goal.value)
         text = f"{name} {_RELATIONS[goal.op]} {value}"
