@@ -256,9 +256,11 @@ def test_what_cannot_go_on_is_said_and_nothing_is_sent(laptop: Laptop, monkeypat
 
 
 def attached_and_resumed(laptop: Laptop) -> None:
-    """Resume a run of which nothing is here yet but its number: wait for the first bytes."""
+    """Resume a run of which nothing is here yet but its number: wait until what is here says that it trains."""
     with open_session(laptop.terminal(), CATALOGUE, laptop.book.jobs()) as session:
-        wait_for(lambda: (session.tick(), laptop.journals(1))[1], "the first bytes")
+        wait_for(
+            lambda: (session.tick(), [run.state for run in session.runs.values()])[1] == [RunState.RUNNING], "steps"
+        )
     resume(laptop.context, ["1"])
 
 
