@@ -78,6 +78,12 @@ def has(status: str, role: str = "worker") -> Callable[[list[Event]], bool]:
     return lambda found: any(peer.role == role for peer in peers(found, status))
 
 
+def kill_the_first_worker(folder: Path, after: int) -> None:
+    """When so many steps are done."""
+    workers = peers(wait_for(folder, trained(after)))
+    os.kill(next(one.pid for one in workers if (one.role, one.index) == ("worker", 0)), signal.SIGKILL)
+
+
 def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(single: list[float], tmp_path: Path) -> None:
     losses = []
     for name, killed in (("whole", False), ("hurt", True)):
@@ -87,8 +93,7 @@ def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(single: lis
         )
         with running("run", spec, "--out", folder) as process:
             if killed:
-                workers = peers(wait_for(folder, trained(5)))
-                os.kill(next(one.pid for one in workers if (one.role, one.index) == ("worker", 0)), signal.SIGKILL)
+                kill_the_first_worker(folder, after=5)
             assert end(process)[0] == 0
         found = events(folder)
         assert column(found, "staleness", "<i4").max() == 0
@@ -121,8 +126,7 @@ def test_the_sum_of_local_steps_is_one_update_also_when_a_worker_is_killed(singl
         spec, folder = servers_spec(tmp_path / name, name, updates, **options), tmp_path / name / "run"
         with running("run", spec, "--out", folder) as process:
             if killed:
-                workers = peers(wait_for(folder, trained(20)))
-                os.kill(next(one.pid for one in workers if (one.role, one.index) == ("worker", 0)), signal.SIGKILL)
+                kill_the_first_worker(folder, after=20)
             assert end(process)[0] == 0
         found = events(folder)
         assert_each_step_once(found, updates)
