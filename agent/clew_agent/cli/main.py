@@ -30,6 +30,7 @@ _OWN_COMMANDS = {
     "examine": ("clew_agent.catalogue.examine", "main", "import exercise files and print their cards"),
 }
 """Those that only Clew calls."""
+_ALL_COMMANDS = _COMMANDS | _OWN_COMMANDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name in ("--version", "version"):
         print(f"clew-agent {__version__}")
         return 0
-    if name not in _COMMANDS | _OWN_COMMANDS:
+    if name not in _ALL_COMMANDS:
         return complain(
             "clew-agent", [Problem("cli.command", f"There is no command {name!r}.", "See: clew-agent help")]
         )
@@ -70,7 +71,7 @@ def complain(command: str, problems: Sequence[Problem]) -> int:
 
 
 def _function(name: str) -> Callable[[Sequence[str]], int]:
-    module, function, _ = (_COMMANDS | _OWN_COMMANDS)[name]
+    module, function, _ = _ALL_COMMANDS[name]
     found: Callable[[Sequence[str]], int] = getattr(import_module(module), function)
     return found
 
