@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.base.problem import ProblemError
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.rate_range import is_rate_test
-from clew_shared.spec import from_toml
+from clew_shared.reading import spec_of
 
 LOSS = "loss"
 _LEAST_STEPS = 40
@@ -124,8 +123,6 @@ def _plateau(history: History) -> Iterator[Advice]:
     found = _quarters(history)
     if found is None or found.first <= 0:
         return
-    if any(_rate(history)):
-        return
     *_, third, last = found.means
     flat = max(abs(third - last), found.error) < _FLAT * found.first
     if not flat or last < _HIGH * found.first or last > found.first * (1 + _FLAT):
@@ -138,6 +135,11 @@ def _plateau(history: History) -> Iterator[Advice]:
         step = found.steps[1]
         text = f"The loss has hardly moved since step {step:,}: more steps alone will not help; try a smaller rate."
         yield Advice("plateau", step, text)
+
+
+def _learning(history: History) -> Iterator[Advice]:
+    """What the whole loss says: that of its rate first, because a loss that creeps is nearly a plateau as well."""
+    yield from tuple(_rate(history)) or _plateau(history)
 
 
 class _Pair(NamedTuple):
@@ -200,10 +202,8 @@ def _batch_share(history: History) -> float:
     schema = history.schema
     if schema is None or not schema.samples_per_epoch:
         return 0.0
-    try:
-        local = from_toml(history.fold.spec).options.get("local_steps", 1)
-    except ProblemError:  # a later version wrote it
-        local = 1
+    spec = spec_of(history)
+    local = spec.options.get("local_steps", 1) if spec is not None else 1
     return schema.batch_size / (local if isinstance(local, int) and local > 0 else 1) / schema.samples_per_epoch
 
 
@@ -222,4 +222,4 @@ def _dead(history: History) -> Iterator[Advice]:
         return
 
 
-_RULES: tuple[Callable[[History], Iterator[Advice]], ...] = (_dead, _rate, _plateau, _overfitting)
+_RULES: tuple[Callable[[History], Iterator[Advice]], ...] = (_dead, _learning, _overfitting)

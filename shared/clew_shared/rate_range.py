@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.base.problem import ProblemError
 from clew_shared.journal.history import History
-from clew_shared.spec import RateRange, from_toml
+from clew_shared.reading import spec_of
+from clew_shared.spec import RateRange
 
 _SMOOTHING = 5
 """Rates over which the loss is averaged before its slope is taken: one batch differs from the next."""
@@ -26,11 +26,10 @@ class RateCurve(NamedTuple):
 def is_rate_test(history: History) -> bool:
     """Whether the run was a range test, as its journal says: its values are of many rates, so they are compared with
     those of no other run and judged by no goal."""
-    text = history.fold.spec
-    try:
-        return "rate_range" in text and from_toml(text).rate_range is not None
-    except ProblemError:  # a later version wrote it
+    if "rate_range" not in history.fold.spec:  # asked often, and most are none
         return False
+    spec = spec_of(history)
+    return spec is not None and spec.rate_range is not None
 
 
 def rate_curve(history: History, test: RateRange, steps: int, metric: str = "loss") -> RateCurve:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import Record, attempts, journal_path, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RunSpec, from_toml
 
 
 def read_run(folder: Path) -> History:
@@ -52,6 +53,14 @@ def _read_attempt(history: History, folder: Path, attempt: int, cut: int | None)
             history.feed(attempt, item.event, item.offset)
         elif not item.tail or history.fold.done:
             history.note(attempt, item)
+
+
+def spec_of(history: History) -> RunSpec | None:
+    """The spec of the run's latest attempt; None where its journal does not hold it, or not one that can be read."""
+    try:
+        return from_toml(history.fold.spec) if history.fold.spec else None
+    except ProblemError:
+        return None
 
 
 def summary(history: History, run_dir: Path) -> dict[str, object]:

@@ -16,9 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clew_shared.base.problem import problem
-from clew_shared.exporters.rows import as_history, rows_of, spec_of
+from clew_shared.exporters.rows import as_history, rows_of
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.reading import spec_of
 
 _STATUS = {RunState.FINISHED: 3, RunState.FAILED: 4, RunState.TIMED_OUT: 4, RunState.LOST: 4, RunState.STOPPED: 5}
 _RUNNING = 1

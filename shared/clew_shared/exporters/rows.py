@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import problem
 from clew_shared.journal.curves import Floats
 from clew_shared.journal.history import History
 from clew_shared.reading import read_run
-from clew_shared.spec import RunSpec, from_toml
 
 CHUNK_ROWS = 50_000
 _LOOK = 64 * 1024
@@ -44,14 +43,6 @@ def rows_of(history: History) -> Iterator[ExportRows]:
         for start in range(0, len(wall), CHUNK_ROWS):
             part = slice(start, start + CHUNK_ROWS)
             yield ExportRows(metric, column.steps[part], column.values[part], wall[part])
-
-
-def spec_of(history: History) -> RunSpec | None:
-    """The spec of the run's latest attempt; None where its journal does not hold it, or not one that can be read."""
-    try:
-        return from_toml(history.fold.spec) if history.fold.spec else None
-    except ProblemError:
-        return None
 
 
 class SeriesRows(NamedTuple):

@@ -18,11 +18,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of, series_of, spec_of
+from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of, series_of
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import Value
+from clew_shared.reading import spec_of
 
 Bytes = NDArray[np.uint8]
 
