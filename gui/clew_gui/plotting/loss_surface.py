@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks
 from clew_shared.cards import SurfaceSpec
 from clew_shared.surface import heights_of
 

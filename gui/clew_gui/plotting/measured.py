@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from clew_gui.plotting.numbers import Format, count_text, value_text
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.numbers import Format, count_text, value_text
+from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks
 from clew_shared.cards import SeriesPlot
 from clew_shared.journal.history import Measured
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.pyramid import FloatArray
+from clew_gui.plotting.arrays import FloatArray
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import Figure

@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Literal, NamedTuple
 
 from clew_gui.base.state_words import NONE
-from clew_gui.plotting.ticks import Span, Tick
+from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState

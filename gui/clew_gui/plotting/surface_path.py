@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.layout import Box
-from clew_gui.plotting.pyramid import FloatArray, Grow
-from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.arrays import FloatArray, GrowingArray
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.ticks import Span
 
 Floats = npt.NDArray[np.floating[Any]]
 _CELLS: Final = 2.0
@@ -67,8 +67,8 @@ class Trail:
 
     def __init__(self, chart: Chart) -> None:
         self._chart = chart
-        self._columns, self._rows = Grow(np.float64), Grow(np.float64)
-        self._index = Grow(np.int64)
+        self._columns, self._rows = GrowingArray(np.float64), GrowingArray(np.float64)
+        self._index = GrowingArray(np.int64)
         self._cell: FloatArray = np.array([[np.nan, np.nan]])
         self.taken = 0
         self.ended = False

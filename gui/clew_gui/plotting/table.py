@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.series import SeriesStore
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.curves.series import SeriesStore
 from clew_shared.exporters.tables import SERIES_HEADER
 from clew_shared.journal.events import Series
 

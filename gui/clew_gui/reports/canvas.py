@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.ticks import Span, Tick
+from clew_gui.plotting.axes.ticks import Span, Tick
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from clew_gui.plotting.axes.numbers import Format
+from clew_gui.plotting.axes.ticks import Span, XUnit, linear_ticks, log_ticks, settled_span, x_ticks
 from clew_gui.plotting.measured import MeasuredPlot, axis_ticks, measured_plots, span_of
-from clew_gui.plotting.numbers import Format
 from clew_gui.plotting.pictures import (
     answered,
     class_labels,
@@ -22,8 +23,6 @@ from clew_gui.plotting.pictures import (
     table,
     table_names,
 )
-from clew_gui.plotting.series import XUnit
-from clew_gui.plotting.ticks import Span, linear_ticks, log_ticks, settled_span, x_ticks
 from clew_gui.reports.canvas import (
     COLOURS,
     HEIGHT,

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
+from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.cluster import STRATEGY, ClusterScene, Staleness, cluster_scene
 from clew_gui.plotting.measured import MeasuredPlot, axis_ticks
 from clew_gui.plotting.speedup import PlotLine, ScalingPlot, ScalingRun, SpeedupScene, speedup_scene
-from clew_gui.plotting.ticks import Span, Tick
 from clew_gui.plotting.timeline import Bar, bars, busy_share, last_end
 from clew_gui.reports.canvas import (
     BOTTOM,

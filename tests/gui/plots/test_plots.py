@@ -16,8 +16,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from pytestqt.qtbot import QtBot
 
-from clew_gui.plotting.model import RunStyle
-from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.plots.curves.frame_painter import captions, empty_sentence
 from clew_gui.views.plots.curves.gutter import joined
 from clew_gui.views.plots.curves.readbox import ReadBox

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.cluster import ClusterScene, Role, cluster_scene, config_parts, setup_of
-from clew_gui.plotting.ticks import Span
 from clew_shared.journal.events import Attempt, Event, Peer, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState

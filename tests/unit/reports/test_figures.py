@@ -7,7 +7,7 @@ import re
 import msgspec
 import numpy as np
 
-from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.axes.ticks import Span
 from clew_gui.reports.canvas import Axes
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_shared.cards import ConfusionMatrix, ExerciseCard, Gallery, ImageGrid, MetricSpec, PlotSpec

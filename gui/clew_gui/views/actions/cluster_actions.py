@@ -17,8 +17,8 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 
 if TYPE_CHECKING:
+    from clew_gui.plotting.axes.ticks import Span
     from clew_gui.plotting.cluster import ClusterScene
-    from clew_gui.plotting.ticks import Span
     from clew_gui.views.cluster.cluster_view import ClusterView
 
 STRATEGY = "parameter-server"

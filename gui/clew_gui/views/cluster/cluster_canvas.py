@@ -23,9 +23,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from clew_gui.base.state_words import counted
+from clew_gui.plotting.axes.layout import spread
+from clew_gui.plotting.axes.ticks import Span, Tick, panned, zoomed
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Lane, RateLine, Rates, Staleness, Timeline
-from clew_gui.plotting.layout import spread
-from clew_gui.plotting.ticks import Span, Tick, panned, zoomed
 from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import FontKind, Theme, alpha, font

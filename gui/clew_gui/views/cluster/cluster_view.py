@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Role
-from clew_gui.plotting.ticks import Span
 from clew_gui.views.cluster.cluster_canvas import RatesPlot, StalenessPlot, TimelinePlot
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import (

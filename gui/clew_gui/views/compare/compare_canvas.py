@@ -13,9 +13,9 @@ from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEv
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from clew_gui.base.state_words import quantity
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.compare import CompareAxis, CompareGroup, CompareScene, Ink
-from clew_gui.plotting.layout import spread
-from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.plots.drawing.geometry import Frame, polygon
 from clew_gui.views.theme.parts import Appearance

@@ -9,9 +9,10 @@ from pathlib import Path
 from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 
-from clew_gui.plotting.model import RunEvent, View
-from clew_gui.plotting.scene import Room, SceneBuilder
-from clew_gui.plotting.series import SeriesStore, XUnit
+from clew_gui.plotting.axes.ticks import XUnit
+from clew_gui.plotting.curves.model import RunEvent, View
+from clew_gui.plotting.curves.scene import Room, SceneBuilder
+from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.gutter import gutter_for

@@ -67,7 +67,7 @@ class PlotFeed:
     ) -> None:
         """These curves are to be seen, as far as they were brought; ``looks`` are their styles by run. ``next_data`` is
         what the next run will use."""
-        from clew_gui.plotting.model import RunStyle
+        from clew_gui.plotting.curves.model import RunStyle
 
         data = {run.id: words.run_data(run, self._card) for run in runs}
         differ = len(set(data.values())) > 1

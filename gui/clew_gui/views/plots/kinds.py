@@ -8,7 +8,7 @@ from typing import Final, Literal, Protocol
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QPainter
 
-from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.theme.theme import Theme
 
 Kind = Literal["curves", "surface", "measured", "pictures"]

@@ -14,11 +14,21 @@ from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
-from clew_gui.plotting.model import EXPECTED, PREDICTED, Ghost, PlotSetup, RunEvent, RunStyle, View, resolve_plots
-from clew_gui.plotting.numbers import count_text
+from clew_gui.plotting.axes.numbers import count_text
+from clew_gui.plotting.axes.ticks import XUnit
+from clew_gui.plotting.curves.model import (
+    EXPECTED,
+    PREDICTED,
+    Ghost,
+    PlotSetup,
+    RunEvent,
+    RunStyle,
+    View,
+    resolve_plots,
+)
+from clew_gui.plotting.curves.series import SeriesStore
+from clew_gui.plotting.curves.smoothing import window_for
 from clew_gui.plotting.pictures import HEADER, picture_rows
-from clew_gui.plotting.series import SeriesStore, XUnit
-from clew_gui.plotting.smoothing import window_for
 from clew_gui.plotting.table import Extract, extract, write_csv, write_rows, write_series_csv
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import ExportedPicture

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from clew_gui.plotting.layout import spread
+from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.speedup import Mark, PlotLine, ScalingPlot, SpeedupScene
 from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.theme.parts import Appearance

@@ -11,11 +11,11 @@ from PySide6.QtCore import QElapsedTimer, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View
-from clew_gui.plotting.readout import Readout, read, summary
-from clew_gui.plotting.scene import Room, Scene, SceneBuilder
-from clew_gui.plotting.series import SeriesStore
-from clew_gui.plotting.ticks import Span, panned, zoomed
+from clew_gui.plotting.axes.ticks import Span, panned, zoomed
+from clew_gui.plotting.curves.model import PlotSetup, RunEvent, RunStyle, View
+from clew_gui.plotting.curves.readout import Readout, read, summary
+from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder
+from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
 from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.gutter import gutter_for

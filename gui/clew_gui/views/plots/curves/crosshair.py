@@ -8,8 +8,8 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.plotting.readout import Readout
-from clew_gui.plotting.scene import Scene
+from clew_gui.plotting.curves.readout import Readout
+from clew_gui.plotting.curves.scene import Scene
 from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.readbox import ReadBox
 from clew_gui.views.plots.drawing.geometry import Frame

@@ -10,13 +10,13 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from clew_gui.plotting.clip import stretches
-from clew_gui.plotting.layout import Box, Placement
-from clew_gui.plotting.model import RunStyle
-from clew_gui.plotting.numbers import goal_text, value_text
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.readout import x_text
-from clew_gui.plotting.scene import Drawn, PlotScene, Scene
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.clip import stretches
+from clew_gui.plotting.axes.layout import Box, Placement
+from clew_gui.plotting.axes.numbers import goal_text, value_text
+from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.plotting.curves.readout import x_text
+from clew_gui.plotting.curves.scene import Drawn, PlotScene, Scene
 from clew_gui.views.plots.curves.gutter import Gutter, Label, heading, key
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.geometry import TITLE, Frame, Stack

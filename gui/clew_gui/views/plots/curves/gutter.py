@@ -9,10 +9,10 @@ from typing import Final
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from clew_gui.plotting.layout import spread
-from clew_gui.plotting.model import RunStyle
-from clew_gui.plotting.readout import prominent
-from clew_gui.plotting.scene import PlotScene
+from clew_gui.plotting.axes.layout import spread
+from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.plotting.curves.readout import prominent
+from clew_gui.plotting.curves.scene import PlotScene
 from clew_gui.views.plots.drawing.geometry import gutter_width
 from clew_gui.views.plots.drawing.lines import swatch
 from clew_gui.views.theme.theme import Theme, font

@@ -13,9 +13,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsSceneWheelEvent
 
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.scene import Drawn, PlotScene
-from clew_gui.plotting.ticks import Span, Tick
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_gui.plotting.curves.scene import Drawn, PlotScene
 from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.geometry import AXIS_HEIGHT, Frame, Medium

@@ -9,8 +9,8 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from clew_gui.plotting.layout import Box, emptiest
-from clew_gui.plotting.readout import Readout
+from clew_gui.plotting.axes.layout import Box, emptiest
+from clew_gui.plotting.curves.readout import Readout
 from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.lines import swatch

@@ -12,8 +12,8 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPolygonF
 from shiboken6 import VoidPtr
 
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.ticks import Span
 
 AXIS_HEIGHT: Final = 24
 GAP: Final = 16

@@ -12,9 +12,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QPolygonF
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from clew_gui.plotting.clip import drawable
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.scene import Drawn, Scene
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.clip import drawable
+from clew_gui.plotting.curves.scene import Drawn, Scene
 from clew_gui.views.plots.drawing.geometry import Frame, Medium, polygon
 from clew_gui.views.theme.theme import Theme
 

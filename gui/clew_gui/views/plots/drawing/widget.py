@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.theme.theme import Theme
 
 REFRESH_MS: Final = 40

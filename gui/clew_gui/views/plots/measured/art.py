@@ -11,11 +11,11 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from clew_gui.plotting.layout import Box, emptiest
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.layout import Box, emptiest
+from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.measured import MeasuredLine, MeasuredPlot, axis_ticks, span_of
-from clew_gui.plotting.model import RunStyle
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.ticks import Span, Tick
 from clew_gui.plotting.timeline import bar_at, busy_share, last_end
 from clew_gui.views.plots.curves.gutter import Gutter, Label
 from clew_gui.views.plots.drawing import marks

@@ -8,7 +8,7 @@ from typing import Final
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPainter
 
-from clew_gui.plotting.numbers import count_text
+from clew_gui.plotting.axes.numbers import count_text
 from clew_gui.plotting.pictures import TakenPicture, tile_columns
 from clew_gui.views.plots.pictures.axes import Counts, Points
 from clew_gui.views.plots.pictures.cells import Bars, Images, Table

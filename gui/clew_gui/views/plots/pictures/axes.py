@@ -10,11 +10,11 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.numbers import count_text, value_text
+from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.measured import axis_ticks, span_of
-from clew_gui.plotting.numbers import count_text, value_text
 from clew_gui.plotting.pictures import Judgement, class_labels, class_name, distribution, judge, points, scores
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.ticks import Span, Tick
 from clew_gui.views.plots.drawing.geometry import Frame, polygon
 from clew_gui.views.plots.pictures.tile import CENTRE, TO_LEFT, TO_RIGHT, Tile, elided, mixed, width_of, write
 from clew_gui.views.theme.theme import Theme, font

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
 from clew_gui.views.plots.drawing.widget import DrawnWidget
 from clew_gui.views.plots.pictures.art import PicturesArt

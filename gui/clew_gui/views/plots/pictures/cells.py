@@ -10,9 +10,9 @@ import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
-from clew_gui.plotting.numbers import count_text, value_text
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.pictures import answered, grid_columns, integers, pixels, table, table_names
-from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.views.plots.pictures.tile import CENTRE, TO_LEFT, TO_RIGHT, Tile, elided, ink_on, mixed, width_of, write
 from clew_shared.journal.events import Image, Matrix
 

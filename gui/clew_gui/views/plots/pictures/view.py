@@ -11,8 +11,8 @@ from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QSlider, QWidget
 
-from clew_gui.plotting.model import RunStyle
-from clew_gui.plotting.numbers import count_text, value_text
+from clew_gui.plotting.axes.numbers import count_text, value_text
+from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture
 from clew_gui.views.plots.pictures.axes import Counts
 from clew_gui.views.plots.pictures.canvas import PicturesCanvas

@@ -11,15 +11,15 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen
 
-from clew_gui.plotting.clip import clip_lines
-from clew_gui.plotting.layout import Box
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.clip import clip_lines
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.numbers import value_text
+from clew_gui.plotting.axes.ticks import Span, linear_ticks
+from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.plotting.curves.readout import prominent
 from clew_gui.plotting.loss_surface import Colour, Heights, Inks
-from clew_gui.plotting.model import RunStyle
-from clew_gui.plotting.numbers import value_text
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.readout import prominent
 from clew_gui.plotting.surface_path import Chart
-from clew_gui.plotting.ticks import Span, linear_ticks
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.geometry import gutter_width, polygon
 from clew_gui.views.plots.drawing.lines import LIFTED_WIDTH, RUN_WIDTH, dashed, swatch

@@ -9,10 +9,10 @@ from PySide6.QtCore import QPointF, QSize, QTimer
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.plotting.loss_surface import Heights
-from clew_gui.plotting.series import SeriesStore
 from clew_gui.plotting.surface_path import Chart
-from clew_gui.plotting.ticks import Span
 from clew_gui.views.plots.drawing.widget import DrawnWidget
 from clew_gui.views.plots.surface.art import Sheet, SurfaceArt, fitted, map_image, sheet
 from clew_gui.views.plots.surface.paths import Paths

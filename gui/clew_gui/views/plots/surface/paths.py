@@ -9,8 +9,8 @@ import numpy as np
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPixmap
 
-from clew_gui.plotting.model import RunStyle
-from clew_gui.plotting.series import PlottedSeries, SeriesStore
+from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.plotting.curves.series import PlottedSeries, SeriesStore
 from clew_gui.plotting.surface_path import Chart, Floats, Trail
 from clew_gui.views.plots.surface.art import draw_path, length, path_pens
 from clew_gui.views.theme.theme import Theme

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QPointF
 
+from clew_gui.plotting.axes.numbers import count_text, value_text
+from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.plotting.curves.readout import prominent
+from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.plotting.loss_surface import Heights
-from clew_gui.plotting.model import RunStyle
-from clew_gui.plotting.numbers import count_text, value_text
-from clew_gui.plotting.readout import prominent
-from clew_gui.plotting.series import SeriesStore
 from clew_gui.plotting.surface_path import Chart
 from clew_gui.views.plots.surface.art import PathHead
 from clew_gui.views.plots.surface.paths import Paths

@@ -9,8 +9,8 @@ from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QHideEvent, QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSlider, QToolButton, QWidget
 
-from clew_gui.plotting.numbers import count_text
-from clew_gui.plotting.series import SeriesStore
+from clew_gui.plotting.axes.numbers import count_text
+from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.plotting.surface_path import Chart
 from clew_gui.views.plots.surface.canvas import SurfaceCanvas
 from clew_gui.views.theme.parts import label, row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clew_gui.plotting.pyramid import FloatArray, IntArray
+from clew_gui.plotting.arrays import FloatArray, IntArray
 
 _STRONGEST = 0.9  # at 1 the window is total ** 0.9 samples
 

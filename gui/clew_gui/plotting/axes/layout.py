@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew_gui.plotting.pyramid import FloatArray
+from clew_gui.plotting.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,15 @@ the last columns are read again."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.pyramid import Columns, FloatArray, Grow, Pyramid
-from clew_gui.plotting.smoothing import ema, is_noisy
+from clew_gui.plotting.arrays import FloatArray, GrowingArray
+from clew_gui.plotting.axes.ticks import XUnit
+from clew_gui.plotting.curves.pyramid import Columns, Pyramid
+from clew_gui.plotting.curves.smoothing import ema, is_noisy
 
 
 class CachedView:
@@ -51,15 +52,6 @@ _WARM_UP: Final = 32  # columns before the left edge that start the moving avera
 _NO_GAPS: Final = np.empty((0, 2))
 
 
-class XUnit(StrEnum):
-    """What the x axis counts. SECONDS is the training clock, which stands still while compiling and evaluating."""
-
-    STEP = "step"
-    EPOCH = "epoch"
-    IMAGES = "images"
-    SECONDS = "seconds"
-
-
 @dataclass(frozen=True)
 class Sample:
     """One value of a curve."""
@@ -72,10 +64,10 @@ class RunClock:
     """How long a run has trained at each step, from the journal's stretches; also the wall clock."""
 
     def __init__(self) -> None:
-        self._step = Grow(np.float64)
-        self._seconds = Grow(np.float64)
-        self._wall_step = Grow(np.float64)  # apart, because the wall clock jumps between stretches
-        self._wall = Grow(np.float64)
+        self._step = GrowingArray(np.float64)
+        self._seconds = GrowingArray(np.float64)
+        self._wall_step = GrowingArray(np.float64)  # apart, because the wall clock jumps between stretches
+        self._wall = GrowingArray(np.float64)
 
     def __len__(self) -> int:
         return self._step.size

@@ -8,9 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from clew_gui.plotting.pyramid import Columns, FloatArray
-from clew_gui.plotting.series import PlottedSeries, SeriesStore, XUnit
-from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.ticks import Span, XUnit
+from clew_gui.plotting.curves.pyramid import Columns
+from clew_gui.plotting.curves.series import PlottedSeries, SeriesStore
 
 _NOTHING: Final = np.empty(0)
 _HUGE: Final = 1e150

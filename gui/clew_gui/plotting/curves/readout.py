@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clew_gui.plotting.model import PlotSetup, RunStyle
-from clew_gui.plotting.numbers import count_text, seconds_text, value_text
-from clew_gui.plotting.scene import Scene
-from clew_gui.plotting.series import Sample, SeriesStore, XUnit
+from clew_gui.plotting.axes.numbers import count_text, seconds_text, value_text
+from clew_gui.plotting.axes.ticks import XUnit
+from clew_gui.plotting.curves.model import PlotSetup, RunStyle
+from clew_gui.plotting.curves.scene import Scene
+from clew_gui.plotting.curves.series import Sample, SeriesStore
 
 ROWS: Final = 8
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from clew_gui.plotting.numbers import Format, images_tick_text, log_tick_text, seconds_tick_text, tick_text
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.series import XUnit
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.numbers import Format, images_tick_text, log_tick_text, seconds_tick_text, tick_text
+
+
+class XUnit(StrEnum):
+    """What the x axis counts. SECONDS is the training clock, which stands still while compiling and evaluating."""
+
+    STEP = "step"
+    EPOCH = "epoch"
+    IMAGES = "images"
+    SECONDS = "seconds"
+
 
 _DEEPEST = 1e-6
 """Smallest part of the whole range that can be shown."""

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.plotting.clip import clip_lines, drawable
-from clew_gui.plotting.layout import Box, Placement, emptiest, spread
-from clew_gui.plotting.ticks import Span, panned, zoomed
+from clew_gui.plotting.axes.clip import clip_lines, drawable
+from clew_gui.plotting.axes.layout import Box, Placement, emptiest, spread
+from clew_gui.plotting.axes.ticks import Span, panned, zoomed
 
 NOWHERE = np.empty((0, 2))
 

@@ -9,13 +9,23 @@ from typing import Final
 
 import numpy as np
 
-from clew_gui.plotting.curves import Curve, CurveMaker, CurveRequest, Grid
-from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View
-from clew_gui.plotting.numbers import count_text
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.series import SeriesStore, XUnit
-from clew_gui.plotting.smoothing import window_for
-from clew_gui.plotting.ticks import Span, Tick, keep_span, linear_ticks, log_ticks, settled_span, x_span, x_ticks
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.numbers import count_text
+from clew_gui.plotting.axes.ticks import (
+    Span,
+    Tick,
+    XUnit,
+    keep_span,
+    linear_ticks,
+    log_ticks,
+    settled_span,
+    x_span,
+    x_ticks,
+)
+from clew_gui.plotting.curves.curve_maker import Curve, CurveMaker, CurveRequest, Grid
+from clew_gui.plotting.curves.model import PlotSetup, RunEvent, RunStyle, View
+from clew_gui.plotting.curves.series import SeriesStore
+from clew_gui.plotting.curves.smoothing import window_for
 
 MANY: Final = 8
 """With more runs than this, lines are thin and raw curves are drawn only for the runs that stand out."""

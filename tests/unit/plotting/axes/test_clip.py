@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.plotting.clip import stretches
+from clew_gui.plotting.axes.clip import stretches
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.plotting.numbers import images_tick_text, log_tick_text, seconds_text, seconds_tick_text, value_text
-from clew_gui.plotting.series import XUnit
-from clew_gui.plotting.ticks import Span, keep_span, linear_ticks, log_ticks, settled_span, x_span, x_ticks
+from clew_gui.plotting.axes.numbers import images_tick_text, log_tick_text, seconds_text, seconds_tick_text, value_text
+from clew_gui.plotting.axes.ticks import Span, XUnit, keep_span, linear_ticks, log_ticks, settled_span, x_span, x_ticks
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_gui.plotting.layout import Box
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.loss_surface import Heights, Inks
-from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.plotting.surface_path import Chart, Trail
-from clew_gui.plotting.ticks import Span
 from clew_shared.cards import SurfaceSpec
 from clew_shared.surface import Grid, make_surface
 

@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from clew_gui.plotting.clip import drawable
-from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View, resolve_plots
-from clew_gui.plotting.readout import prominent, read, summary
-from clew_gui.plotting.scene import Room, Scene, SceneBuilder
-from clew_gui.plotting.series import SeriesStore, XUnit
-from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.axes.clip import drawable
+from clew_gui.plotting.axes.ticks import Span, XUnit
+from clew_gui.plotting.curves.model import PlotSetup, RunEvent, RunStyle, View, resolve_plots
+from clew_gui.plotting.curves.readout import prominent, read, summary
+from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder
+from clew_gui.plotting.curves.series import SeriesStore
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
 
 METRICS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from clew_gui.plotting.layout import Box
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.ticks import Span
 
 _GONE = 20.0
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clew_gui.plotting.series import XUnit
-from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.axes.ticks import Span, XUnit
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
 
 Better = Literal["lower", "higher", "none"]

@@ -8,51 +8,15 @@ samples or ten million.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-Scalar = TypeVar("Scalar", bound=np.generic)
+from clew_gui.plotting.arrays import FloatArray, GrowingArray, IntArray
 
 BLOCK: Final = 16
 _CHUNK: Final = 64  # columns that are read from the same level
-
-
-class Grow(Generic[Scalar]):
-    """A one-dimensional array that doubles its capacity when it is full."""
-
-    __slots__ = ("_data", "size")
-
-    def __init__(self, dtype: type[Scalar] | np.dtype[Any], capacity: int = 256) -> None:
-        self._data: npt.NDArray[Scalar] = np.empty(capacity, dtype)
-        self.size = 0
-
-    def extend(self, values: npt.NDArray[Scalar]) -> None:
-        """Append ``values``."""
-        needed = self.size + values.size
-        if needed > self._data.size:
-            larger = np.empty(max(needed, 2 * self._data.size), self._data.dtype)
-            larger[: self.size] = self._data[: self.size]
-            self._data = larger
-        self._data[self.size : needed] = values
-        self.size = needed
-
-    def truncate(self, size: int) -> None:
-        """Forget all but the first ``size`` values."""
-        self.size = min(self.size, size)
-
-    @property
-    def array(self) -> npt.NDArray[Scalar]:
-        """The values so far, without a copy; valid until the next change."""
-        return self._data[: self.size]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes reserved."""
-        return int(self._data.nbytes)
 
 
 class Steps:
@@ -63,7 +27,7 @@ class Steps:
     def __init__(self) -> None:
         self._first = 0.0
         self._size = 0
-        self._explicit: Grow[np.float64] | None = None
+        self._explicit: GrowingArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return self._explicit.size if self._explicit is not None else self._size
@@ -77,7 +41,7 @@ class Steps:
                 self._size += x.size
                 return
             known = self.slice(0, self._size)
-            self._explicit = Grow(np.float64)
+            self._explicit = GrowingArray(np.float64)
             self._explicit.extend(known)
         self._explicit.extend(x)
 
@@ -151,12 +115,12 @@ class _Level:
     __slots__ = ("count", "high", "low", "total")
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.low: Grow[np.floating[Any]] = Grow(dtype, 64)
-        self.high: Grow[np.floating[Any]] = Grow(dtype, 64)
-        self.total = Grow(np.float64, 64)
-        self.count = Grow(np.int64, 64)
+        self.low: GrowingArray[np.floating[Any]] = GrowingArray(dtype, 64)
+        self.high: GrowingArray[np.floating[Any]] = GrowingArray(dtype, 64)
+        self.total = GrowingArray(np.float64, 64)
+        self.count = GrowingArray(np.int64, 64)
 
-    def parts(self) -> tuple[Grow[Any], ...]:
+    def parts(self) -> tuple[GrowingArray[Any], ...]:
         return (self.low, self.high, self.total, self.count)
 
     @property
@@ -174,7 +138,7 @@ class Pyramid:
     def __init__(self, dtype: type[np.floating[Any]] | np.dtype[Any] = np.float64) -> None:
         self._dtype = np.dtype(dtype)
         self.x = Steps()
-        self.y: Grow[np.floating[Any]] = Grow(self._dtype)
+        self.y: GrowingArray[np.floating[Any]] = GrowingArray(self._dtype)
         self._levels: list[_Level] = []
         self.generation = 0
         """Counts the times that samples were taken away, so that caches notice."""

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.series import PlottedSeries
-from clew_gui.plotting.smoothing import ema, is_noisy, window_for
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.curves.series import PlottedSeries
+from clew_gui.plotting.curves.smoothing import ema, is_noisy, window_for
 
 
 def ema_by_sample(values: FloatArray, window: float) -> FloatArray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from clew_gui.plotting.axes.numbers import Format
+from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.measured import axis_ticks, measured_plots, quantity_text, span_of, text_tables
-from clew_gui.plotting.numbers import Format
-from clew_gui.plotting.ticks import Span
 from clew_shared.cards import SeriesPlot
 from clew_shared.journal.events import Series
 from clew_shared.journal.history import Measured

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.plotting.series import PlottedSeries, RunClock, Sample, SeriesStore, XUnit
+from clew_gui.plotting.axes.ticks import XUnit
+from clew_gui.plotting.curves.series import PlottedSeries, RunClock, Sample, SeriesStore
 from clew_gui.plotting.table import extract, write_csv
 
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.plotting.pyramid import BLOCK, FloatArray, Pyramid, Steps
-from clew_gui.plotting.series import CachedView
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.curves.pyramid import BLOCK, Pyramid, Steps
+from clew_gui.plotting.curves.series import CachedView
 
 
 def filled(values: FloatArray, pieces: int = 1) -> Pyramid:
