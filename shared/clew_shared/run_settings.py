@@ -136,8 +136,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
 
 
-class Condition(NamedTuple):
-    """One part of a filter. Without a ``key`` the text is looked for in all words of a run."""
+class FilterTerm(NamedTuple):
+    """One part of a filter. Without a ``key`` the text is searched for in all words of a run."""
 
     key: str
     operator: Operator
@@ -146,13 +146,13 @@ class Condition(NamedTuple):
 
 
 class RunFilter(NamedTuple):
-    """Conditions that must all hold; none at all keeps every run."""
+    """Terms that must all hold; a filter without terms keeps every run."""
 
-    conditions: tuple[Condition, ...] = ()
+    terms: tuple[FilterTerm, ...] = ()
 
     def keeps(self, run: Facts) -> bool:
         """Whether the run is to be listed."""
-        return all(_holds(one, run) != one.exclude for one in self.conditions)
+        return all(_holds(one, run) != one.exclude for one in self.terms)
 
 
 _PART = re.compile(
@@ -169,7 +169,7 @@ def parse_filter(text: str, known: Collection[str]) -> RunFilter:
     ``_ALWAYS`` are) and where a value is missing or no number."""
     if _ALONE.search(text):
         raise _wrong(f"{text.strip()!r} has no value.", "For example: learning_rate > 0.01")
-    found = [_condition(part, known) for part in _PART.finditer(text) if part["value"].lower() != "and" or part["op"]]
+    found = [_term(part, known) for part in _PART.finditer(text) if part["value"].lower() != "and" or part["op"]]
     return RunFilter(tuple(found))
 
 
@@ -177,13 +177,13 @@ _OPERATORS: Mapping[str, Operator] = {"!=": "!=", "<": "<", "<=": "<=", ">": ">"
 _ALWAYS = ("tag", "tags", "name", "note", "state", "number", "study", "exercise")
 
 
-def _condition(part: re.Match[str], known: Collection[str]) -> Condition:
+def _term(part: re.Match[str], known: Collection[str]) -> FilterTerm:
     value, exclude = part["value"].strip('"'), part["not"] is not None
     if part["hash"]:
-        return Condition("tag", "=", value, exclude)
+        return FilterTerm("tag", "=", value, exclude)
     key, sign = part["key"], part["op"]
     if not key:
-        return Condition("", "=", value, exclude)
+        return FilterTerm("", "=", value, exclude)
     if key not in known and key not in _ALWAYS:
         names = sorted({*known, "tag", "name", "note", "state"})
         hint = did_you_mean(key, names) or f"Known names: {', '.join(names)}."
@@ -191,7 +191,7 @@ def _condition(part: re.Match[str], known: Collection[str]) -> Condition:
     operator = _OPERATORS.get(sign, "=")
     if operator not in ("=", "!=") and _number(value) is None:
         raise _wrong(f"{key} {operator} needs a number, got {value!r}.", f"For example: {key} {operator} 0.01")
-    return Condition("tag" if key == "tags" else key, operator, value, exclude)
+    return FilterTerm("tag" if key == "tags" else key, operator, value, exclude)
 
 
 def _wrong(text: str, hint: str) -> ProblemError:
@@ -206,14 +206,14 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _holds(one: Condition, run: Facts) -> bool:
-    if not one.key:
-        return one.value.lower() in run.words.lower()
-    if one.key == "tag":
-        return (one.value.lower() in [tag.lower() for tag in run.tags]) == (one.operator == "=")
-    if one.key not in run.values:
-        return one.operator == "!="
-    return _compares(run.values[one.key], one.operator, one.value)
+def _holds(term: FilterTerm, run: Facts) -> bool:
+    if not term.key:
+        return term.value.lower() in run.words.lower()
+    if term.key == "tag":
+        return (term.value.lower() in [tag.lower() for tag in run.tags]) == (term.operator == "=")
+    if term.key not in run.values:
+        return term.operator == "!="
+    return _compares(run.values[term.key], term.operator, term.value)
 
 
 def _compares(have: Value, operator: Operator, wanted: str) -> bool:

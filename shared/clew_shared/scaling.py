@@ -277,8 +277,8 @@ def _fit(
 # --- Forecast ---------------------------------------------------------------------------------------------------------
 
 
-class Network(NamedTuple):
-    """What an all-reduce was measured to cost between two devices: bytes per second, and seconds for each message."""
+class NetworkSpeed(NamedTuple):
+    """The measured cost of an all-reduce between two devices: bytes per second, and seconds for each message."""
 
     bandwidth: float
     latency: float = 0.0
@@ -295,7 +295,7 @@ class Forecast(NamedTuple):
     efficiency: float
 
 
-def allreduce_seconds(replicas: int, size: float, network: Network) -> float:
+def allreduce_seconds(replicas: int, size: float, network: NetworkSpeed) -> float:
     """A ring all-reduce of ``size`` bytes: each device sends 2 (n - 1) / n of them in 2 (n - 1) messages.
 
     Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms, J. Parallel Distrib. Comput. 69, 2009.
@@ -308,7 +308,7 @@ def forecast(
     step_seconds: float,
     batch_size: int,
     reduced_bytes: float,
-    network: Network,
+    network: NetworkSpeed,
     counts: Sequence[int] = (2, 4, 8, 16),
     weak: bool = False,
 ) -> tuple[Forecast, ...]:
@@ -327,20 +327,20 @@ def forecast(
     return tuple(found)
 
 
-def network_between(one: ScalingRow, two: ScalingRow, weak: bool = False) -> Network | None:
+def network_between(one: ScalingRow, two: ScalingRow, weak: bool = False) -> NetworkSpeed | None:
     """The all-reduce between two devices as it shows in their steps: what these take longer than the work alone would.
 
     None where they take no longer, or where nothing was sent.
     """
     extra = two.step_seconds - one.step_seconds / (1 if weak else 2)
-    return Network(two.reduced_bytes / extra) if extra > 0 and two.reduced_bytes else None
+    return NetworkSpeed(two.reduced_bytes / extra) if extra > 0 and two.reduced_bytes else None
 
 
-def network_of(row: ScalingRow) -> Network | None:
+def network_of(row: ScalingRow) -> NetworkSpeed | None:
     """The network of a row whose all-reduce was measured by itself; None where it was not."""
     if row.replicas < 2 or not row.reduced_bytes or row.reduce_seconds <= 0:
         return None
-    return Network(allreduce_seconds(row.replicas, row.reduced_bytes, Network(1.0)) / row.reduce_seconds)
+    return NetworkSpeed(allreduce_seconds(row.replicas, row.reduced_bytes, NetworkSpeed(1.0)) / row.reduce_seconds)
 
 
 def forecast_of(scaling: Scaling, counts: Sequence[int] = (2, 4, 8, 16)) -> tuple[Forecast, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent.strategies.cluster_settings import ParameterServerSettings
-from clew_agent.strategies.parameter_server import Cluster, serve
+from clew_agent.strategies.parameter_server import ServerCluster, serve
 from clew_agent.training.runtime import configure
 from clew_agent.training.servers import ServerEngine
 from clew_shared.params import build
@@ -67,7 +67,7 @@ def start(cluster: dict[str, list[str]]) -> list[subprocess.Popen[str]]:
     return processes
 
 
-def clew_round(cluster: Cluster, updates: int) -> Callable[[], tuple[float, np.ndarray[Any, Any]]]:
+def clew_round(cluster: ServerCluster, updates: int) -> Callable[[], tuple[float, np.ndarray[Any, Any]]]:
     """A function that makes so many updates; returns updates per second and each one's staleness."""
     exercise = find_exercise("softmax")
     endless = 10**6
@@ -89,7 +89,7 @@ def clew_round(cluster: Cluster, updates: int) -> Callable[[], tuple[float, np.n
 class Bare:
     """The same work by TensorFlow's own means, on the same coordinator."""
 
-    def __init__(self, cluster: Cluster, mode: str, updates: int) -> None:
+    def __init__(self, cluster: ServerCluster, mode: str, updates: int) -> None:
         data = bench_data()
         x, y = tf.constant(data.train.x), tf.constant(data.train.y)
         self._mode, self._updates, self._size = mode, updates, len(x)
@@ -113,7 +113,7 @@ class Bare:
         {"sync": self._in_step, "wait": self._one_after_another}.get(self._mode, self._freely)()
         return self._updates / (time.perf_counter() - begin)
 
-    def _slot(self, cluster: Cluster) -> list[tf.Variable]:
+    def _slot(self, cluster: ServerCluster) -> list[tf.Variable]:
         found = []
         for variable in (self._W, self._b):
             with cluster.scope(), cluster.beside(variable):
@@ -232,7 +232,7 @@ def main() -> None:
     processes = start(there)
     try:
         configure()
-        cluster = Cluster(there, SETTINGS[mode])
+        cluster = ServerCluster(there, SETTINGS[mode])
         ours, bare = clew_round(cluster, updates), Bare(cluster, mode, updates).run
         ours()
         bare()

@@ -261,12 +261,12 @@ def test_the_hybrid_sends_less_where_dense_layers_have_most_weights() -> None:
 
 def test_a_wrong_gradient_of_the_hybrid_ends_the_run(small_digits: DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Convolutions that take the gradient of their own share only."""
-    right = hybrid.Part.update
+    right = hybrid.DevicePart.update
 
-    def update(part: hybrid.Part, rate: float, sums: Sequence[tf.Tensor]) -> None:
+    def update(part: hybrid.DevicePart, rate: float, sums: Sequence[tf.Tensor]) -> None:
         right(part, rate, part.sums)
 
-    monkeypatch.setattr(hybrid.Part, "update", update)
+    monkeypatch.setattr(hybrid.DevicePart, "update", update)
     values = {"cut": "hybrid", "width": 32, "batch_size": 8, "stages": 2, "steps": 3}
     with pytest.raises(ProblemError, match=r"With 1 piece the loss of step 2 is .*, on one device "):
         list(EXERCISE.measure(Setup(build(ModelParallelSettings, values), 1, small_digits)))

@@ -38,7 +38,7 @@ from clew_shared.spec import RunSpec, check_spec, from_toml, read_spec, read_tex
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedRun(msgspec.Struct, frozen=True):
     """A run that may start: its folder, and the text of its spec when the folder is yet to be made, or when the attempt
     has another."""
 
@@ -78,14 +78,14 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def make_run(spec: Path, out: Path, exercises: Path | None) -> tuple[Prepared, list[Path]]:
+def make_run(spec: Path, out: Path, exercises: Path | None) -> tuple[PreparedRun, list[Path]]:
     """Make the folder of a new run; also the folders that did not exist before. Raises ``ProblemError`` with all that
     keeps the run from starting; then nothing is made."""
     prepared = _prepare(spec, out, exercises)
     return prepared, _make_folder(prepared)
 
 
-def remove_refused(prepared: Prepared, made: Sequence[Path]) -> None:
+def remove_refused(prepared: PreparedRun, made: Sequence[Path]) -> None:
     """Leave nothing of a run whose trainer refused it; an empty folder that the user had made stays."""
     prepared.folder.path.mkdir(exist_ok=True)
     _remove_empty(made)
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _choose(options: argparse.Namespace) -> Prepared:
+def _choose(options: argparse.Namespace) -> PreparedRun:
     if options.resume is not None:
         changes = {name: getattr(options, name) for name in ("strategy", "devices", "nodes")}
         given = {name: value for name, value in changes.items() if value is not None}
@@ -122,7 +122,7 @@ def _print_json(value: object) -> None:
 # --- Before anything is made ------------------------------------------------------------------------------------------
 
 
-def _prepare(path: Path, out: Path | None, exercises: Path | None) -> Prepared:
+def _prepare(path: Path, out: Path | None, exercises: Path | None) -> PreparedRun:
     """Everything that can be checked without TensorFlow. Raises ``ProblemError`` with all problems."""
     text = read_text(path)
     spec = from_toml(text, str(path))
@@ -136,7 +136,7 @@ def _prepare(path: Path, out: Path | None, exercises: Path | None) -> Prepared:
         raise
     spec = with_preset(spec, card, seeded="seed" in tomllib.loads(text))
     raise_all([*problems, *misfits(spec, card, find_search(find_places()))])
-    return Prepared(folder, 1, to_toml(spec))
+    return PreparedRun(folder, 1, to_toml(spec))
 
 
 def with_preset(spec: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
@@ -148,14 +148,14 @@ def with_preset(spec: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
     return msgspec.structs.replace(spec, params=preset.values | spec.params, data=spec.data or preset.data, seed=seed)
 
 
-def _prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[str, Any]) -> Prepared:
+def _prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[str, Any]) -> PreparedRun:
     raise_all(check_resumable(folder))
     attempt = folder.attempts()[-1] + 1
     before = read_spec(folder.spec_of(attempt))
     card = _find_card(before.exercise, exercises)
     spec = spread_again(before, card, changes)
     raise_all([*check_spec(spec, "the attempt"), *misfits(spec, card, find_search(find_places()))])
-    return Prepared(folder, attempt, to_toml(spec) if spec != before else "")
+    return PreparedRun(folder, attempt, to_toml(spec) if spec != before else "")
 
 
 def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:
@@ -196,7 +196,7 @@ def _check_folder(folder: Path) -> list[Problem]:
 # --- The folder -------------------------------------------------------------------------------------------------------
 
 
-def _make_folder(prepared: Prepared) -> list[Path]:
+def _make_folder(prepared: PreparedRun) -> list[Path]:
     """Make the folder of a new run and write its spec; returns the folders that did not exist, innermost first."""
     path = prepared.folder.path
     made = [folder for folder in (path, *path.parents) if not folder.exists()]

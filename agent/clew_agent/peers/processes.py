@@ -33,7 +33,7 @@ _END_S = 5.0
 """A program that runs a peer elsewhere gets so long to end it there."""
 
 
-class Started(msgspec.Struct, frozen=True, kw_only=True):
+class StartedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that was started: its id, when it began (ids are used again), and whether it is the peer itself."""
 
     pid: int
@@ -76,10 +76,10 @@ class PeerProcess:
         code = self._child.poll()
         return 128 - code if code is not None and not self.local and 128 < code < 160 else code
 
-    def started(self) -> Started | None:
+    def started(self) -> StartedProcess | None:
         """How to find it again; None when it has ended."""
         with suppress(psutil.Error):
-            return Started(pid=self._child.pid, began=began(self._child.pid), local=self.local)
+            return StartedProcess(pid=self._child.pid, began=began(self._child.pid), local=self.local)
         return None
 
     def ask_to_end(self) -> None:
@@ -108,7 +108,7 @@ def note_started(folder: RunFolder, attempt: int, processes: Sequence[PeerProces
     note_processes(folder, attempt, [one for process in processes if (one := process.started()) is not None])
 
 
-def note_processes(folder: RunFolder, attempt: int, found: Sequence[Started]) -> None:
+def note_processes(folder: RunFolder, attempt: int, found: Sequence[StartedProcess]) -> None:
     """Write down what the guard is to end should the trainer die. Raises ``OSError``."""
     write_private(_list_file(folder, attempt), msgspec.json.encode((operating_system.boot_id(), found)), lasting=False)
 
@@ -127,9 +127,11 @@ def allow_list(places: Places, folder: RunFolder, attempt: int) -> Path:
 
 def end_left(folder: RunFolder, attempt: int) -> None:
     """End the peers of a chief that is gone, and remove what it left; for its guard, before files are recorded."""
-    boot, started = "", list[Started]()
+    boot, started = "", list[StartedProcess]()
     with suppress(OSError, msgspec.DecodeError):
-        boot, started = msgspec.json.decode(_list_file(folder, attempt).read_bytes(), type=tuple[str, list[Started]])
+        boot, started = msgspec.json.decode(
+            _list_file(folder, attempt).read_bytes(), type=tuple[str, list[StartedProcess]]
+        )
     left = [one for one in started if boot == operating_system.boot_id() and still_runs(one.pid, one.began)]
     for one in left:
         _signal_session(one.pid, signal.SIGKILL if one.local and operating_system.POSIX else signal.SIGTERM)

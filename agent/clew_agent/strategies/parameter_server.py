@@ -41,7 +41,7 @@ CARD = StrategyCard(
 )
 
 
-class Cluster:
+class ServerCluster:
     """What the engine asks of workers that it hands batches out to. This one is for workers on other processes.
 
     Makes TensorFlow's coordinator in this process, which must not have computed anything before. ``addresses`` are
@@ -186,8 +186,8 @@ class _Promise:
         return self.future.result()
 
 
-class Threads(Cluster):
-    """Threads of this process that change the same variables, and nothing keeps them from doing it at the same time."""
+class WorkerThreads(ServerCluster):
+    """Workers that are threads of this process: they change the same variables, at the same time if it happens."""
 
     remote = False
 

@@ -15,7 +15,7 @@ from clew_shared.journal.events import Event, Log, Peer
 from clew_shared.wire.messages import DisturbCluster
 
 if TYPE_CHECKING:
-    from clew_agent.strategies.parameter_server import Cluster
+    from clew_agent.strategies.parameter_server import ServerCluster
 
 _KNOWN_WITHIN_S = SILENCE_S + 3.0
 """Why an update failed is known within so long: a server that is frozen is found by its silence."""
@@ -40,28 +40,28 @@ class ClusterRun:
         self._go_on = go_on
         self._servers_lost = 0
         self._workers = settings.workers
-        self._now: Cluster | None = None
+        self._now: ServerCluster | None = None
 
-    def form(self) -> Cluster:
+    def form(self) -> ServerCluster:
         """The cluster of all peers, as soon as all are there. Raises ``ProblemError`` and ``StopAsked``."""
-        from clew_agent.strategies.parameter_server import Cluster, Threads
+        from clew_agent.strategies.parameter_server import ServerCluster, WorkerThreads
 
         if self._peers is None:
-            self._now = Threads(self._settings)
+            self._now = WorkerThreads(self._settings)
             return self._now
         slowed = self._now.slowed if self._now is not None else {}
         self._servers_lost = self._peers.servers_lost
         addresses = self._peers.form(self._go_on)
         if self._now is not None:
             self._now.close()
-        self._now = Cluster(addresses, self._settings)
+        self._now = ServerCluster(addresses, self._settings)
         self._peers.release_port()
         self._now.slowed = slowed
         self._now.watch(self._look)
         self._workers = self._now.workers
         return self._now
 
-    def renew(self, error: BaseException) -> Cluster:
+    def renew(self, error: BaseException) -> ServerCluster:
         """After an error of TensorFlow: a new cluster, when that was because of a lost server."""
         if isinstance(error, StopAsked):
             raise error
@@ -79,7 +79,7 @@ class ClusterRun:
             time.sleep(0.05)
         raise error
 
-    def larger(self) -> Cluster | None:
+    def larger(self) -> ServerCluster | None:
         """The cluster with the workers that were added, once they are there."""
         if self._peers is None or self._peers.roles()["worker"] == self._workers or not self._peers.complete:
             return None

@@ -27,7 +27,7 @@ from clew_shared.spec import RateRange
 from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
 
 if TYPE_CHECKING:
-    from clew_agent.training.engine import Engine, TrainedBlock, UpdateColumns
+    from clew_agent.training.engine import BlockUpdates, Engine, TrainedBlock
 
 SCHEMA = 1
 _FRAME_BYTES = 512 * 1024
@@ -345,7 +345,7 @@ class RateTest:
         self.lost = not math.isfinite(loss) or (self._lowest > 0 and self._smooth > _LOST * self._lowest)
 
 
-def updates_event(updates: UpdateColumns, clock: float) -> Updates:
+def updates_event(updates: BlockUpdates, clock: float) -> Updates:
     """``updates`` for the journal; ``clock`` is the training clock at the beginning of their block."""
     return Updates(
         steps=updates.steps.tobytes(),

@@ -27,7 +27,7 @@ from clew_agent.catalogue.script_card import Script
 from clew_agent.node import operating_system
 from clew_agent.node.log_tail import tail
 from clew_agent.peers.messages import folder_of
-from clew_agent.peers.processes import Started, clear, note_processes
+from clew_agent.peers.processes import StartedProcess, clear, note_processes
 from clew_agent.trainer.control import TimeIsUp
 from clew_agent.trainer.loop import SCHEMA, stopped
 from clew_agent.trainer.recorder import Recorder
@@ -267,7 +267,7 @@ class ScriptProcess:
         """Let the guard know what to end should this process die."""
         with suppress(OSError):
             folder_of(self._folder).mkdir(mode=0o700, exist_ok=True)
-            found = Started(pid=self._child.pid, began=began(self._child.pid), local=True)
+            found = StartedProcess(pid=self._child.pid, began=began(self._child.pid), local=True)
             note_processes(self._folder, self._attempt, [found])
 
     def receive(self, seconds: float) -> bytes:

@@ -46,7 +46,7 @@ Lead = Callable[[int, int, Sequence[float]], None]
 
 
 @dataclass(frozen=True)
-class UpdateColumns:
+class BlockUpdates:
     """One value for each gradient that came back, in the order in which the servers took them; little-endian,
     as in ``Updates``."""
 
@@ -72,7 +72,7 @@ class TrainedBlock:
     values: tuple[npt.NDArray[np.floating[Any]], ...]
     seconds: float
     nonfinite: int | None = None
-    updates: UpdateColumns | None = None
+    updates: BlockUpdates | None = None
 
 
 class Engine:
@@ -260,7 +260,7 @@ class Engine:
         return self._trained_block(rows, seconds)
 
     def _trained_block(
-        self, rows: npt.NDArray[np.floating[Any]], seconds: float, updates: UpdateColumns | None = None
+        self, rows: npt.NDArray[np.floating[Any]], seconds: float, updates: BlockUpdates | None = None
     ) -> TrainedBlock:
         """Count the steps whose metrics are ``rows`` [count, metrics]."""
         first, count = self.step, len(rows)

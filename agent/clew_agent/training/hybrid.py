@@ -74,8 +74,8 @@ class _Traced:
         return self._concrete(*samples, *others)
 
 
-class Part:
-    """Variables on one device and the sums of their gradients; ``output`` makes of an input what they are for."""
+class DevicePart:
+    """The variables that one device holds, with the sums of their gradients; ``output`` applies them to an input."""
 
     def __init__(self, device: str, weights: Weights, output: Callable[[Variables, tf.Tensor], tf.Tensor]) -> None:
         self._device, self._output = device, output
@@ -161,14 +161,16 @@ class HybridNetwork:
     def __init__(self, devices: Sequence[str], weights: HybridWeights) -> None:
         count = len(devices)
         self._count = count
-        self._convolutions = [Part(device, weights.convolutions, _convolve) for device in devices]
-        self._layers: list[list[Part]] = []
+        self._convolutions = [DevicePart(device, weights.convolutions, _convolve) for device in devices]
+        self._layers: list[list[DevicePart]] = []
         for matrix, offset in zip(weights.hidden[::2], weights.hidden[1::2], strict=True):
             columns = zip(np.array_split(matrix, count, 1), np.array_split(offset, count), strict=True)
-            self._layers.append([Part(device, [*own], _hidden) for device, own in zip(devices, columns, strict=True)])
+            self._layers.append(
+                [DevicePart(device, [*own], _hidden) for device, own in zip(devices, columns, strict=True)]
+            )
         rows, offsets = np.array_split(weights.scores[0], count), weights.scores[1]
         self._scores = [
-            Part(device, [own, offsets] if number == 0 else [own], _scores)
+            DevicePart(device, [own, offsets] if number == 0 else [own], _scores)
             for number, (device, own) in enumerate(zip(devices, rows, strict=True))
         ]
         self._widths = [part.variables[1].shape[0] for part in self._layers[0]]
@@ -245,14 +247,14 @@ class HybridNetwork:
         return seconds
 
 
-def _forward(parts: Sequence[Part], inputs: Sequence[tf.Tensor]) -> tuple[list[tf.Tensor], list[float]]:
+def _forward(parts: Sequence[DevicePart], inputs: Sequence[tf.Tensor]) -> tuple[list[tf.Tensor], list[float]]:
     """The output of each of ``parts`` for its own input, and the seconds that it took."""
     done = [timed(partial(part.forward, x)) for part, x in zip(parts, inputs, strict=True)]
     return [result for result, _ in done], [spent for _, spent in done]
 
 
 def _backward(
-    parts: Sequence[Part], inputs: Sequence[tf.Tensor], targets: Sequence[tf.Tensor]
+    parts: Sequence[DevicePart], inputs: Sequence[tf.Tensor], targets: Sequence[tf.Tensor]
 ) -> tuple[list[tf.Tensor], list[float]]:
     """The gradient of each input, and the seconds that it took."""
     done = [timed(partial(part.backward, x, y)) for part, x, y in zip(parts, inputs, targets, strict=True)]

@@ -23,9 +23,9 @@ import tensorflow as tf
 
 from clew_agent.strategies.base import Rows
 from clew_agent.strategies.cluster_settings import BOUNDED, DROP, LOCAL_OPTIMIZER, SYNC
-from clew_agent.strategies.parameter_server import Cluster, after, apply_on_server, pause, with_copies
+from clew_agent.strategies.parameter_server import ServerCluster, after, apply_on_server, pause, with_copies
 from clew_agent.training import state
-from clew_agent.training.engine import Engine, TrainedBlock, UpdateColumns
+from clew_agent.training.engine import BlockUpdates, Engine, TrainedBlock
 from clew_agent.training.exercise import Batch
 from clew_agent.training.state import check_resumable
 from clew_agent.training.step import BlockSizer, TrainingStep
@@ -120,7 +120,7 @@ class _TornError(Exception):
     """A worker was lost in the middle of an update: some of it may have been done."""
 
 
-Renew = Callable[[BaseException], Cluster]
+Renew = Callable[[BaseException], ServerCluster]
 """After an error: the cluster that takes the place of the lost one. Raises the error again when nothing was lost."""
 
 
@@ -132,11 +132,11 @@ class ServerEngine(Engine):
     """
 
     renew: Renew | None = None
-    larger: Callable[[], Cluster | None] = staticmethod(lambda: None)
+    larger: Callable[[], ServerCluster | None] = staticmethod(lambda: None)
     """Asked before each block for a cluster with more workers; None while there is none."""
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ServerCluster:
         """The cluster that trains it."""
         return self._servers.cluster
 
@@ -203,7 +203,7 @@ class ServerEngine(Engine):
             except tf.errors.OpError as error:
                 self._renew(error)
 
-    def grow(self, cluster: Cluster) -> None:
+    def grow(self, cluster: ServerCluster) -> None:
         """Go on with another cluster, from where it is."""
         self._servers.close()
         keras.backend.clear_session()  # Keras counts the layers of a process, and names them by that
@@ -261,7 +261,7 @@ class _Servers:
 
     def __init__(self, step: TrainingStep) -> None:
         cluster = step.strategy
-        if not isinstance(cluster, Cluster):
+        if not isinstance(cluster, ServerCluster):
             raise TypeError(f"{type(cluster).__name__} has no workers to hand batches out to")
         if cluster.local_steps > 1:
             _check_descent(step.model.parts[0].optimizer.rule)
@@ -341,7 +341,7 @@ class _Servers:
 
     # What the coordinator does.
 
-    def run(self, first: int, count: int, live: Row) -> tuple[Row, UpdateColumns]:
+    def run(self, first: int, count: int, live: Row) -> tuple[Row, BlockUpdates]:
         """Do ``count`` steps from ``first``; returns their metrics [count, metrics] and all that came back."""
         started = time.perf_counter()
         if self._sync and not np.array_equal(live, self._live_there):
@@ -401,8 +401,8 @@ class _Servers:
             self._usual = float(np.median(found[:, _SECONDS]))
         return found
 
-    def _columns(self, rows: Row, ended: Row, applied: npt.NDArray[np.bool_]) -> UpdateColumns:
-        return UpdateColumns(
+    def _columns(self, rows: Row, ended: Row, applied: npt.NDArray[np.bool_]) -> BlockUpdates:
+        return BlockUpdates(
             steps=rows[:, _VERSION].astype("<i8"),
             workers=rows[:, _WORKER].astype("<i4"),
             ended=ended.astype("<f8"),

@@ -14,7 +14,7 @@ from clew_shared.journal.history import History, StepBlock
 from clew_shared.scaling import (
     JURECA,
     Estimate,
-    Network,
+    NetworkSpeed,
     RunTiming,
     Scaling,
     allreduce_seconds,
@@ -165,7 +165,7 @@ def test_the_slides_table_is_that_of_the_course() -> None:
 
 
 def test_the_forecast_is_the_share_of_the_work_and_the_ring() -> None:
-    network = Network(bandwidth=1e9, latency=1e-4)
+    network = NetworkSpeed(bandwidth=1e9, latency=1e-4)
     assert allreduce_seconds(4, 1e8, network) == pytest.approx(6 / 4 * 0.1 + 6e-4)
     assert allreduce_seconds(1, 1e8, network) == 0
     two, four = forecast(0.4, 100, 1e8, network, counts=(2, 4))
@@ -274,7 +274,7 @@ def test_the_table_for_programs() -> None:
 
 def test_a_forecast_is_made_from_one_and_two_devices_and_says_where_the_time_goes() -> None:
     """Steps of 100 images: 1 s of work divided by the devices, and 0.1 s for 5 MB between two of them."""
-    network = Network(5e7)
+    network = NetworkSpeed(5e7)
     seconds = {n: 1.0 / n + allreduce_seconds(n, 5e6, network) for n in (1, 2, 8)}
     table = measure([RunTiming(n, 100, (100.0,), (seconds[n],), 5_000_000 * (n > 1)) for n in (1, 2, 8)])
     assert network_between(table.rows[0], table.rows[1]) == pytest.approx(network)

@@ -25,7 +25,7 @@ from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.scaling import JURECA, Network, RunTiming, Scaling, forecast, measure
+from clew_shared.scaling import JURECA, NetworkSpeed, RunTiming, Scaling, forecast, measure
 from clew_shared.spec import RunSpec
 
 
@@ -100,7 +100,7 @@ def test_a_single_number_of_devices_leaves_room_for_the_next() -> None:
 
 
 def test_a_forecast_reaches_beyond_what_was_measured() -> None:
-    predicted = forecast(1.0, 100, 1e8, Network(1e9), counts=(2, 4, 8, 16))
+    predicted = forecast(1.0, 100, 1e8, NetworkSpeed(1e9), counts=(2, 4, 8, 16))
     plot = speedup_plot(amdahl(0.1, (1, 2)), predicted=predicted)
     assert [tick.text for tick in plot.x_ticks] == ["1", "2", "16"]
     assert len(line(plot, "forecast").path) == 5

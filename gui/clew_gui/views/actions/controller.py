@@ -127,7 +127,7 @@ class WindowController(QObject):
         if card is None or (scope.card is not None and card.id == scope.card.id):
             return
         scope.card = card
-        if scope.filter.conditions:  # its names may be unknown here
+        if scope.filter.terms:  # its names may be unknown here
             scope.filter = RunFilter()
             window.bottom.filter.clear()
         window.messages.open_exercise(card.id)

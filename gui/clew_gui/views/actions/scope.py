@@ -58,7 +58,7 @@ class Scope:
 
     def fits(self, run: RunLike) -> bool:
         """Whether the table lists a run of the open exercise."""
-        if not self.filter.conditions or self.card is None:
+        if not self.filter.terms or self.card is None:
             return True
         return self.filter.keeps(self.board.facts(self.card, run))
 
