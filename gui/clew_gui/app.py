@@ -132,7 +132,7 @@ class Program(QObject):
             from clew_gui.ssh.prompts import AskOnce
             from clew_gui.views.sites.prompts import WindowPrompter
 
-            self.asker = WindowPrompter(self.window.look, self.window)
+            self.asker = WindowPrompter(self.window.appearance, self.window)
             self.asker.told.connect(self.window.messages.show_note)
             self._answers = AskOnce(self.asker)
             self.session, self._managers = self._make_session(self._answers)
@@ -162,7 +162,7 @@ class Program(QObject):
     def _make_plots(self) -> None:
         from clew_gui.views.plots.panel import ConvergencePlots
 
-        plots = ConvergencePlots(self.window.look.theme)
+        plots = ConvergencePlots(self.window.appearance.theme)
         QTimer.singleShot(0, self, lambda: self._put_plots(plots))
 
     def _put_plots(self, plots: ConvergencePlots) -> None:
@@ -203,9 +203,9 @@ class Program(QObject):
             f"{what} without this window and will be here when you open Clew again. You won't see this message again."
         )
         dialog = Dialog(self.window, "Close the window?", sentence)
-        stay = Button(self.window.look, "Stay")
+        stay = Button(self.window.appearance, "Stay")
         stay.clicked.connect(dialog.reject)
-        close = Button(self.window.look, "Close the window", "primarySmall")
+        close = Button(self.window.appearance, "Close the window", "primarySmall")
         close.setDefault(True)
         close.clicked.connect(dialog.accept)
         dialog.finish(None, stay, close)
@@ -298,7 +298,7 @@ def build_app(
     wishes = (exercise, program.state.exercise, FIRST_EXERCISE)
     wanted = next((name for name in wishes if name in known), cards[0].id if cards else "")
     program.controller.open_exercise(wanted)
-    apply(app, program.window.look.theme)  # once, when every widget is in its place
+    apply(app, program.window.appearance.theme)  # once, when every widget is in its place
     given = session
 
     def make(prompter: Prompter) -> tuple[SessionLike, JobManagers | None]:

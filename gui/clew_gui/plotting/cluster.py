@@ -46,7 +46,7 @@ _BARS = 26
 """Bars of the histogram, at most."""
 
 
-class Setup(NamedTuple):
+class ClusterSetup(NamedTuple):
     """What a run was asked to be."""
 
     mode: str
@@ -65,23 +65,24 @@ class Setup(NamedTuple):
         return words if self.local_steps <= 1 else f"{words}, {self.local_steps} local steps"
 
 
-def setup_of(spec: RunSpec, card: ExerciseCard | None) -> Setup:
+def setup_of(spec: RunSpec, card: ExerciseCard | None) -> ClusterSetup:
     """The strategy's settings of a run, with its card's defaults."""
     known = next((one.params for one in card.strategies if one.id == STRATEGY), ()) if card is not None else ()
     values = _USUAL | {param.name: param.default for param in known} | spec.options
     numbers = {name: found if isinstance(found := values[name], int) else 0 for name in _NUMBERS}
     servers = 0 if values["mode"] == THREADS else numbers["servers"]
     mode, late = str(values["mode"]), str(values["late"])
-    return Setup(mode, numbers["staleness"], late, numbers["workers"], servers, numbers["local_steps"])
+    return ClusterSetup(mode, numbers["staleness"], late, numbers["workers"], servers, numbers["local_steps"])
 
 
 class Role(NamedTuple):
-    """A process: what it is, where, how it is (``look`` is a run state's), and what it does, in words."""
+    """A process: what it is, where, its state (``shown_as`` is the run state whose icon and colour it gets), and what
+    it does, in words."""
 
     role: Literal["chief", "ps", "worker"]
     number: int
     host: str
-    look: str
+    shown_as: str
     state: str
     doing: str
     alive: bool
@@ -104,7 +105,7 @@ class ClusterEvent(NamedTuple):
     tone: Tone
 
 
-class Lane(NamedTuple):
+class WorkerLane(NamedTuple):
     """A worker's row of the timeline: bars from ``starts`` to ``ends``. ``arrived`` and ``dropped`` are when single
     updates reached the server (empty where there are too many), ``pauses`` stretches without any."""
 
@@ -122,7 +123,7 @@ class Timeline(NamedTuple):
     x: Span
     whole: Span
     ticks: tuple[Tick, ...]
-    lanes: tuple[Lane, ...]
+    lanes: tuple[WorkerLane, ...]
     events: tuple[ClusterEvent, ...]
 
 
@@ -218,14 +219,14 @@ def cluster_scene(
     )
 
 
-def _workers(history: History, setup: Setup) -> list[int]:
+def _workers(history: History, setup: ClusterSetup) -> list[int]:
     """All workers that are known: those that joined, those that sent something, those that were asked for."""
     joined = {index for role, index in history.peers if role == "worker"}
     asked = range(setup.workers) if not joined or setup.mode == THREADS else ()
     return sorted(joined | set(history.updates.counts.shares()) | set(asked))
 
 
-def _caption(history: History, setup: Setup, workers: Sequence[int]) -> str:
+def _caption(history: History, setup: ClusterSetup, workers: Sequence[int]) -> str:
     """``asynchronous: 1 coordinator, 1 server, 4 workers on 5 nodes``."""
     servers = len([1 for role, _ in history.peers if role == "ps"]) or setup.servers
     hosts = {peer.host for peer in history.peers.values()} | {history.fold.host} - {""}
@@ -249,13 +250,14 @@ _STATES: dict[str, tuple[str, str]] = {
 
 
 def _roles(
-    history: History, setup: Setup, workers: Sequence[int], state: RunState, rates: Rates | None
+    history: History, setup: ClusterSetup, workers: Sequence[int], state: RunState, rates: Rates | None
 ) -> Iterable[Role]:
     """The coordinator, the servers and the workers."""
     over = state in TERMINAL
-    look = ("Finished", "Ended") if over else ("Running", "Working") if history.fold.attempt else ("Starting", "Starts")
+    started = ("Running", "Working") if history.fold.attempt else ("Starting", "Starts")
+    shown_as, word = ("Finished", "Ended") if over else started
     doing = "starts the threads" if setup.mode == THREADS else "hands out batches, saves checkpoints"
-    yield Role("chief", 0, history.fold.host, *look, doing, not over)
+    yield Role("chief", 0, history.fold.host, shown_as, word, doing, not over)
     counts, slow = history.updates.counts, _factors(history)
     servers = sorted({index for role, index in history.peers if role == "ps"} or range(setup.servers))
     for index in servers:
@@ -286,17 +288,17 @@ def _role(
     kind: Literal["ps", "worker"], index: int, history: History, state: RunState, doing: str, factor: float
 ) -> Role:
     peer = history.peers.get((kind, index))
-    look, word = _STATES.get(peer.status, ("Running", peer.status.capitalize())) if peer else ("Starting", "Starts")
+    shown_as, word = _STATES.get(peer.status, ("Running", peer.status.capitalize())) if peer else ("Starting", "Starts")
     alive = peer is not None and peer.status in ("joined", "replaced", "slowed")
     if factor > 1 and alive:
-        look, word = "Paused", f"Slowed ×{factor:g}"
+        shown_as, word = "Paused", f"Slowed ×{factor:g}"
     if peer is None and index in history.updates.counts.shares():
-        look, word, alive = "Running", "Working", True
+        shown_as, word, alive = "Running", "Working", True
     if state is RunState.PAUSED and alive:
-        look, word = "Paused", "Paused"
+        shown_as, word = "Paused", "Paused"
     if state in TERMINAL and (alive or peer is None):
-        look, word, alive = "Finished", "Ended", False
-    return Role(kind, index, peer.host if peer else history.fold.host, look, word, doing, alive, factor)
+        shown_as, word, alive = "Finished", "Ended", False
+    return Role(kind, index, peer.host if peer else history.fold.host, shown_as, word, doing, alive, factor)
 
 
 # --- Events -----------------------------------------------------------------------------------------------------------
@@ -352,7 +354,7 @@ def latest(columns: UpdateColumns, end: float) -> Span:
     return Span(max(0.0, end - wide), max(end, wide)).padded(0.01) if end > wide else Span(0.0, wide * 1.01)
 
 
-def _lane(found: UpdateColumns, worker: int, x: Span, end: float) -> Lane:
+def _lane(found: UpdateColumns, worker: int, x: Span, end: float) -> WorkerLane:
     ends = found.ended.astype(np.float64)
     starts = ends - found.seconds
     order = np.argsort(starts, kind="stable")
@@ -363,10 +365,10 @@ def _lane(found: UpdateColumns, worker: int, x: Span, end: float) -> Lane:
     reached = np.maximum.accumulate(ends)
     if single:  # a worker may have the next batch before its update is taken: bars that overlap are drawn once
         begun = np.minimum(np.maximum(starts, np.concatenate(([-np.inf], reached[:-1]))), ends)
-        return Lane(worker, begun, ends, ends[accepted], ends[~accepted], pauses)
+        return WorkerLane(worker, begun, ends, ends[accepted], ends[~accepted], pauses)
     new = np.flatnonzero(starts[1:] > reached[:-1] + _FINE * x.size) + 1
     edges = np.concatenate(([0], new, [len(ends)]))
-    return Lane(worker, starts[edges[:-1]], reached[edges[1:] - 1], nothing, nothing, pauses)
+    return WorkerLane(worker, starts[edges[:-1]], reached[edges[1:] - 1], nothing, nothing, pauses)
 
 
 def _pauses(
@@ -383,7 +385,7 @@ def _pauses(
 # --- Staleness --------------------------------------------------------------------------------------------------------
 
 
-def staleness_of(counts: UpdateCounts, columns: UpdateColumns, setup: Setup) -> Staleness:
+def staleness_of(counts: UpdateCounts, columns: UpdateColumns, setup: ClusterSetup) -> Staleness:
     """The histogram of all gradients, and of the latest ones over it."""
     recent = columns.take(slice(-_LATEST, None))
     lately = np.bincount(recent.staleness[recent.accepted], minlength=counts.staleness.shape[1])
@@ -411,7 +413,7 @@ def _quantile(counts: NDArray[np.int64]) -> float:
     return float(np.searchsorted(np.cumsum(counts), 0.995 * counts.sum()))
 
 
-def sentence_of(counts: UpdateCounts, setup: Setup) -> str:
+def sentence_of(counts: UpdateCounts, setup: ClusterSetup) -> str:
     """What the numbers say, in one or two sentences."""
     if not counts.workers.any():
         return "No update has arrived yet."
@@ -428,7 +430,7 @@ def sentence_of(counts: UpdateCounts, setup: Setup) -> str:
     return " ".join(said)
 
 
-def _stale_words(counts: UpdateCounts, setup: Setup) -> str:
+def _stale_words(counts: UpdateCounts, setup: ClusterSetup) -> str:
     mean, most = counts.mean_staleness, counts.largest_staleness
     if most == 0:
         again = "all workers wait for each other" if setup.mode == "sync" else "no other update came in between"

@@ -75,7 +75,7 @@ class CompareGroup:
     band: Band | None
 
 
-class Place(NamedTuple):
+class ScatterPoint(NamedTuple):
     """A group in a scatter: its coordinates."""
 
     group: int
@@ -104,7 +104,7 @@ class CompareScene:
     x: CompareAxis
     y: CompareAxis
     scatter: tuple[CompareAxis, CompareAxis]
-    places: tuple[Place, ...]
+    places: tuple[ScatterPoint, ...]
     parallel: tuple[CompareAxis, ...]
     paths: FloatArray
     table: tuple[tuple[str, ...], ...]
@@ -342,7 +342,7 @@ def _value(group: CompareGroup, run: ComparedRun, name: str) -> Value:
 
 def _scatter(
     groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, wish: CompareWish, card: ExerciseCard
-) -> tuple[tuple[CompareAxis, CompareAxis], tuple[Place, ...]]:
+) -> tuple[tuple[CompareAxis, CompareAxis], tuple[ScatterPoint, ...]]:
     name = wish.x or next((one for one in differ if one == LEARNING_RATE), next(iter(differ), LEARNING_RATE))
     title = {STEPS_TO: "Steps to the target", SECONDS_TO: "Seconds to the target"}.get(name) or label_of(name, card)
     values = [_value(group, group.runs[0], name) for group in groups]
@@ -356,7 +356,7 @@ def _scatter(
         metric.format,
     )
     places = [
-        Place(number, coordinate(x, value, card), coordinate(y, best, card))
+        ScatterPoint(number, coordinate(x, value, card), coordinate(y, best, card))
         for number, (value, best) in enumerate(zip(values, bests, strict=True))
     ]
     return (x, y), tuple(one for one in places if math.isfinite(one.x) and math.isfinite(one.y))

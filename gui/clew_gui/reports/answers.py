@@ -22,7 +22,7 @@ _HEADING = re.compile(r"#{1,6} +questions?\s*", re.IGNORECASE)
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)]) +(.*)")
 
 
-class Answer(msgspec.Struct, frozen=True):
+class GuideAnswer(msgspec.Struct, frozen=True):
     """A question in the words of the guide, and what the student wrote; empty: nothing yet."""
 
     question: str
@@ -30,7 +30,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class _AnswersFile(msgspec.Struct):
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[GuideAnswer, ...] = ()
 
 
 def questions(guide: str) -> tuple[str, ...]:
@@ -87,8 +87,8 @@ def keep_answer(places: Places, exercise: str, question: str, text: str) -> None
         raise problem("answers.write", text, "Free some space, or check the folder.", str(path)) from None
 
 
-def answered(guide: str, known: Mapping[str, str]) -> tuple[Answer, ...]:
+def answered(guide: str, known: Mapping[str, str]) -> tuple[GuideAnswer, ...]:
     """The guide's questions with their answers, and after them answers to questions that it no longer asks."""
     asked = questions(guide)
     others = (question for question in known if question not in asked)
-    return tuple(Answer(question, known.get(question, "")) for question in (*asked, *others))
+    return tuple(GuideAnswer(question, known.get(question, "")) for question in (*asked, *others))

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.reports.facts import Facts, RunSource, differences, make_facts, read_source, starts
+from clew_gui.reports.facts import ReportFacts, RunSource, differences, make_facts, read_source, starts
 from clew_gui.reports.handin import PAGE, OpenedHandin
 from clew_gui.reports.page import make_report, render
 from clew_shared import __version__
@@ -29,12 +29,12 @@ _MAX_NAMED = 12
 """So many differences between a report and its journals are named."""
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What a check found. ``problems`` name what was altered; ``notes`` what could not be checked, and why."""
 
     problems: tuple[Problem, ...]
     notes: tuple[str, ...] = ()
-    facts: Facts | None = None
+    facts: ReportFacts | None = None
 
     @property
     def ok(self) -> bool:
@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return not self.problems
 
 
-def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> Verdict:
+def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> HandinVerdict:
     """Everything that can be found without training anything."""
     claimed = handin.manifest.facts
     problems, notes, sources = [*handin.faults], list[str](), list[RunSource]()
@@ -65,7 +65,7 @@ def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> Ver
             problems += _check_report(handin, claimed, sources, cards, notes)
         except ProblemError as error:
             problems += error.problems
-    return Verdict(problems=tuple(dict.fromkeys(problems)), notes=tuple(notes), facts=claimed)
+    return HandinVerdict(problems=tuple(dict.fromkeys(problems)), notes=tuple(notes), facts=claimed)
 
 
 def _no_run(run: str) -> Problem:
@@ -76,7 +76,7 @@ def _no_run(run: str) -> Problem:
 
 
 def _check_run(
-    run: str, folder: Path, claimed: Facts, cards: Mapping[str, ExerciseCard], notes: list[str]
+    run: str, folder: Path, claimed: ReportFacts, cards: Mapping[str, ExerciseCard], notes: list[str]
 ) -> Iterator[Problem]:
     """A run's journals, spec, owner and exercise."""
     short = run[:8]
@@ -126,7 +126,7 @@ def _check_specs(run: str, folder: Path, begun: Sequence[Attempt]) -> Iterator[P
 
 def _check_report(
     handin: OpenedHandin,
-    claimed: Facts,
+    claimed: ReportFacts,
     sources: list[RunSource],
     cards: Mapping[str, ExerciseCard],
     notes: list[str],
@@ -158,7 +158,7 @@ def _check_report(
         yield from compare_pages(handin.page, render(make_report(found, sources, cards)))
 
 
-def _numbers(facts: Facts) -> Facts:
+def _numbers(facts: ReportFacts) -> ReportFacts:
     """The facts without the words that change from version to version."""
     replace = msgspec.structs.replace
     runs = tuple(

@@ -9,8 +9,8 @@ from html import escape
 
 import msgspec
 
-from clew_gui.reports.check import Verdict
-from clew_gui.reports.facts import Facts
+from clew_gui.reports.check import HandinVerdict
+from clew_gui.reports.facts import ReportFacts
 
 
 class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
         return not self.problems
 
 
-def class_rows(checked: Sequence[tuple[str, Verdict]]) -> list[ClassRow]:
+def class_rows(checked: Sequence[tuple[str, HandinVerdict]]) -> list[ClassRow]:
     """The rows in the order of the students' names. A run that two students handed in is a problem of both."""
     owners: dict[str, set[str]] = {}
     for _, verdict in checked:
@@ -41,7 +41,7 @@ def class_rows(checked: Sequence[tuple[str, Verdict]]) -> list[ClassRow]:
     return sorted(rows, key=lambda row: (row.student.casefold(), row.file))
 
 
-def _row(name: str, verdict: Verdict, owners: dict[str, set[str]]) -> ClassRow:
+def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]]) -> ClassRow:
     facts = verdict.facts
     if facts is None:
         problems = tuple(map(str, verdict.problems))
@@ -72,7 +72,7 @@ def _row(name: str, verdict: Verdict, owners: dict[str, set[str]]) -> ClassRow:
     )
 
 
-def _answers(facts: Facts) -> str:
+def _answers(facts: ReportFacts) -> str:
     every = [answer for one in facts.exercises for answer in one.answers]
     return f"{sum(bool(answer.text) for answer in every)} of {len(every)}" if every else ""
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew_gui.base.state_words import STATE_WORDS, quantity, rate, spread_words
-from clew_gui.reports.answers import Answer, answered
+from clew_gui.reports.answers import GuideAnswer, answered
 from clew_shared.advice import advise
 from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard, Goal
@@ -116,10 +116,10 @@ class ExerciseFact(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     title: str
     course: str = ""
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[GuideAnswer, ...] = ()
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a report states. ``created`` and ``student`` are what the student says; ``jobs`` what the list of
     jobs on the student's computer says of the batch jobs, by Clew's id of the job. All else follows from the
     journals."""
@@ -165,7 +165,7 @@ def make_facts(
     version: str,
     answers: Mapping[str, Mapping[str, str]],
     jobs: Mapping[str, str],
-) -> Facts:
+) -> ReportFacts:
     """The facts of these runs. ``answers`` are by exercise and question. Raises ``ProblemError`` without runs, and for
     an exercise that ``cards`` do not have: its goals could not be judged."""
     if not sources:
@@ -176,7 +176,7 @@ def make_facts(
         raise problem("report.exercise", text, "Name the folder of its file with --exercises.", missing)
     named = labels([source.latest for source in sources])
     used = {one.job for source in sources for _, one in starts(source.folder) if one.job}
-    return Facts(
+    return ReportFacts(
         format=FACTS_FORMAT,
         version=version,
         student=student,
@@ -378,7 +378,7 @@ def _finite(value: float | None) -> float | None:
 # --- Differences ------------------------------------------------------------------------------------------------------
 
 
-class Difference(NamedTuple):
+class FactDifference(NamedTuple):
     """A place where two reports differ, in words, and what each of them says there."""
 
     place: str
@@ -390,7 +390,7 @@ _FREE = ("format", "version", "created", "student", "jobs")
 """Fields that no journal knows."""
 
 
-def differences(claimed: Facts, found: Facts) -> list[Difference]:
+def differences(claimed: ReportFacts, found: ReportFacts) -> list[FactDifference]:
     """Where ``claimed`` states something else than ``found``, which was computed from the journals."""
     ours, theirs = msgspec.to_builtins(found), msgspec.to_builtins(claimed)
     return [
@@ -401,7 +401,7 @@ def differences(claimed: Facts, found: Facts) -> list[Difference]:
     ]
 
 
-def _compare(claimed: object, found: object, place: tuple[str, ...]) -> Iterator[Difference]:
+def _compare(claimed: object, found: object, place: tuple[str, ...]) -> Iterator[FactDifference]:
     if isinstance(claimed, dict) and isinstance(found, dict):
         for key in dict.fromkeys((*claimed, *found)):
             yield from _compare(claimed.get(key), found.get(key), (*place, str(key).replace("_", " ")))
@@ -410,7 +410,7 @@ def _compare(claimed: object, found: object, place: tuple[str, ...]) -> Iterator
             name = _named(other) or _named(one)
             yield from _compare(one, other, (*place, name) if name else place)
     elif claimed != found:
-        yield Difference(", ".join(place), _short(claimed), _short(found))
+        yield FactDifference(", ".join(place), _short(claimed), _short(found))
 
 
 def _named(item: object) -> str:

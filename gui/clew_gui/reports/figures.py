@@ -23,7 +23,9 @@ from clew_gui.plotting.pictures import (
     table,
     table_names,
 )
-from clew_gui.reports.canvas import (
+from clew_gui.reports.facts import goals_for
+from clew_gui.reports.parallel_figures import speedup_figures, staleness_figure, timeline_figure
+from clew_gui.reports.svg import (
     COLOURS,
     HEIGHT,
     INK,
@@ -31,15 +33,13 @@ from clew_gui.reports.canvas import (
     LETTER,
     RIGHT,
     WIDTH,
-    Axes,
     Floats,
     ReportFigure,
+    SvgAxes,
     draw_text,
     fitted,
     whole_svg,
 )
-from clew_gui.reports.facts import goals_for
-from clew_gui.reports.parallel_figures import speedup_figures, staleness_figure, timeline_figure
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PictureSpec, PlotSpec
 from clew_shared.exporters.tensorboard import in_rows, png
 from clew_shared.journal.events import Histogram, Image, Matrix
@@ -105,7 +105,7 @@ def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> 
         at = math.log10(goal.value) if plot.log else goal.value
         shown = shown.union(Span(at, at)) if abs(at - shown.low) < 2 * shown.size else shown
     y, x = shown.padded(0.06), Span(0.0, max(float(one.x[-1]) for one in drawn) or 1.0)
-    axes = Axes(x, y, log_y=plot.log)
+    axes = SvgAxes(x, y, log_y=plot.log)
     form: Format = plot.format
     marks = log_ticks(y, 5, form, 0.1) if plot.log else linear_ticks(y, 5, form)
     axes.ticks(x_ticks(x, 8, XUnit.STEP, log=False), marks, "Step")
@@ -122,7 +122,7 @@ def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> 
     return ReportFigure(plot.title, caption, svg, height)
 
 
-def _draw(axes: Axes, drawn: Sequence[_Drawn]) -> None:
+def _draw(axes: SvgAxes, drawn: Sequence[_Drawn]) -> None:
     """Values of single batches below and pale where there are evaluated ones, which say more."""
     pale = any(one.evaluated for one in drawn)
     for one in drawn:
@@ -179,7 +179,7 @@ def _measured(plot: MeasuredPlot, alone: str) -> ReportFigure | None:
     log_x, log_y = plot.spec.log_x, plot.spec.log_y
     x, y = (span_of([getattr(line, name) for line in lines], log) for name, log in (("x", log_x), ("y", log_y)))
     x, y = x.padded(0.03), y.padded(0.06)
-    axes = Axes(x, y, log_x=log_x, log_y=log_y)
+    axes = SvgAxes(x, y, log_x=log_x, log_y=log_y)
     marks = axis_ticks(x, 8, log_x, plot.x.unit), axis_ticks(y, 5, log_y, plot.y.unit, plot.spec.format)
     axes.ticks(*marks, plot.x.title, plot.y.title)
     for number, line in enumerate(lines):
@@ -282,7 +282,7 @@ def _histogram(histogram: Histogram, spec: PictureSpec) -> tuple[str, int]:
     found = distribution(histogram)
     middles = (found.edges[:-1] + found.edges[1:]) / 2
     x, y = Span(float(found.edges[0]), float(found.edges[-1])), Span(0.0, max(1.0, float(found.counts.max()) * 1.06))
-    axes = Axes(x, y)
+    axes = SvgAxes(x, y)
     axes.ticks(linear_ticks(x, 8), linear_ticks(y, 5), "Value", "Count")
     for number, counts in enumerate(found.counts):
         axes.band(middles, np.zeros(len(counts)), counts, number)
@@ -294,7 +294,7 @@ def _histogram(histogram: Histogram, spec: PictureSpec) -> tuple[str, int]:
 def _scatter(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
     places, classes = points(matrix)
     x, y = (span_of([places[:, axis]], log=False).padded(0.04) for axis in (0, 1))
-    axes = Axes(x, y, 420)
+    axes = SvgAxes(x, y, 420)
     axes.ticks(linear_ticks(x, 8), linear_ticks(y, 6), "")
     across, down = axes.across(places[:, 0]), axes.down(places[:, 1])
     for a, b, one in zip(across.tolist(), down.tolist(), classes.tolist(), strict=True):
@@ -308,7 +308,7 @@ def _bars(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
     values = np.nan_to_num(table(matrix)[0], posinf=0.0, neginf=0.0)
     names = [*(matrix.column_labels or spec.labels), *(str(number) for number in range(len(values)))][: len(values)]
     span = span_of([np.append(values, 0.0)], log=False)
-    axes = Axes(Span(0.0, float(len(values))), span.padded(0.06))
+    axes = SvgAxes(Span(0.0, float(len(values))), span.padded(0.06))
     axes.ticks([], linear_ticks(span, 5), "")
     zero, tops = float(axes.down(np.zeros(1))[0]), axes.down(values).tolist()
     width = (WIDTH - LEFT - RIGHT) / max(len(values), 1)

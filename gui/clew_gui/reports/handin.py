@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from clew_gui.reports.facts import Facts, RunSource, starts
-from clew_gui.reports.page import Report, render
+from clew_gui.reports.facts import ReportFacts, RunSource, starts
+from clew_gui.reports.page import LabReport, render
 from clew_shared.base.foreign import from_json, read_file
 from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.run_folder import RunFolder
@@ -48,14 +48,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What the bundle claims: the report's facts, and every other file in it by path."""
 
     format: int
-    facts: Facts
+    facts: ReportFacts
     files: dict[str, HandinFile]
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
-def write_handin(path: Path, report: Report, sources: Sequence[RunSource]) -> Path:
+def write_handin(path: Path, report: LabReport, sources: Sequence[RunSource]) -> Path:
     """Write the bundle to ``path``, in one go. Raises ``ProblemError`` for a run that is not over, for a replay, and
     where the file cannot be written."""
     for running in (source for source in sources if not source.history.fold.done):
@@ -78,7 +78,7 @@ def write_handin(path: Path, report: Report, sources: Sequence[RunSource]) -> Pa
     return path
 
 
-def _write(part: Path, report: Report, sources: Sequence[RunSource]) -> None:
+def _write(part: Path, report: LabReport, sources: Sequence[RunSource]) -> None:
     contents: dict[str, bytes | Path] = {PAGE: render(report).encode()}
     for source in sources:
         names = {found.name: found for found in _files_of(RunFolder(source.folder))}
@@ -86,7 +86,7 @@ def _write(part: Path, report: Report, sources: Sequence[RunSource]) -> None:
     pack(part, report.facts, contents)
 
 
-def pack(path: Path, facts: Facts, contents: Mapping[str, bytes | Path]) -> None:
+def pack(path: Path, facts: ReportFacts, contents: Mapping[str, bytes | Path]) -> None:
     """Write a bundle that claims ``facts`` and holds these files. Raises ``OSError`` as it comes."""
     files = {name: _record(content) for name, content in contents.items()}
     manifest = msgspec.json.encode(Manifest(format=HANDIN_FORMAT, facts=facts, files=files))
@@ -234,7 +234,7 @@ def _compare(manifest: Manifest, folder: Path, known: set[str]) -> list[Problem]
     return faults
 
 
-def file_name(facts: Facts) -> str:
+def file_name(facts: ReportFacts) -> str:
     """``softmax-anna-beispiel.clew.zip``: what a bundle is called unless another name is given."""
     words = "-".join([one.id for one in facts.exercises[:3]] + facts.student.lower().split())
     return (re.sub(r"[^\w.-]", "_", words).strip("._") or "hand-in") + SUFFIX

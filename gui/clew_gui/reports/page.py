@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from clew_gui.reports.answers import read_answers
-from clew_gui.reports.canvas import WIDTH, ReportFigure
-from clew_gui.reports.facts import Facts, GoalFact, RunFact, RunSource, make_facts, prediction_of, utc
+from clew_gui.reports.facts import GoalFact, ReportFacts, RunFact, RunSource, make_facts, prediction_of, utc
 from clew_gui.reports.figures import LabelledRun, figures_of
+from clew_gui.reports.svg import WIDTH, ReportFigure
 from clew_shared import __version__
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
@@ -31,10 +31,10 @@ TOLERANCE_WORDS = (
 """What ``rerun`` in the hand-in commands holds a repeated run to."""
 
 
-class Report(NamedTuple):
+class LabReport(NamedTuple):
     """A report: what it states, and its figures by exercise."""
 
-    facts: Facts
+    facts: ReportFacts
     figures: dict[str, list[ReportFigure]]
 
     @property
@@ -43,7 +43,7 @@ class Report(NamedTuple):
         return [figure for one in self.facts.exercises for figure in self.figures[one.id]]
 
 
-def make_report(facts: Facts, sources: Sequence[RunSource], cards: Mapping[str, ExerciseCard]) -> Report:
+def make_report(facts: ReportFacts, sources: Sequence[RunSource], cards: Mapping[str, ExerciseCard]) -> LabReport:
     """``facts`` with the figures of the same runs."""
     labels = {run.id: run.label for run in facts.runs}
     figures = {
@@ -53,7 +53,7 @@ def make_report(facts: Facts, sources: Sequence[RunSource], cards: Mapping[str, 
         )
         for exercise in facts.exercises
     }
-    return Report(facts, figures)
+    return LabReport(facts, figures)
 
 
 def _labelled(source: RunSource, labels: Mapping[str, str]) -> LabelledRun:
@@ -68,7 +68,7 @@ def report_of(
     cards: Mapping[str, ExerciseCard],
     student: str,
     jobs: Mapping[str, str],
-) -> Report:
+) -> LabReport:
     """The report of these runs as of now, with the answers that this computer keeps. Raises ``ProblemError`` as
     ``make_facts`` does."""
     ids = dict.fromkeys(source.spec.exercise for source in sources)
@@ -84,7 +84,7 @@ def report_of(
     return make_report(facts, sources, cards)
 
 
-def render(report: Report, *, for_print: bool = False, figure_width: int = 600) -> str:
+def render(report: LabReport, *, for_print: bool = False, figure_width: int = 600) -> str:
     """The page as HTML. ``for_print``: for Qt's text engine, with ``<img src="figure:N">`` of so many pixels instead of
     the figures."""
     facts = report.facts
@@ -105,7 +105,7 @@ def render(report: Report, *, for_print: bool = False, figure_width: int = 600) 
     )
 
 
-def _numbered(report: Report) -> dict[str, list[tuple[int, ReportFigure]]]:
+def _numbered(report: LabReport) -> dict[str, list[tuple[int, ReportFigure]]]:
     numbers = iter(range(len(report.all_figures)))
     return {one.id: [(next(numbers), figure) for figure in report.figures[one.id]] for one in report.facts.exercises}
 

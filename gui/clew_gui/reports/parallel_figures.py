@@ -15,15 +15,15 @@ from clew_gui.plotting.cluster import STRATEGY, ClusterScene, Staleness, cluster
 from clew_gui.plotting.measured import MeasuredPlot, axis_ticks
 from clew_gui.plotting.speedup import PlotLine, ScalingPlot, ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.plotting.timeline import Bar, bars, busy_share, last_end
-from clew_gui.reports.canvas import (
+from clew_gui.reports.svg import (
     BOTTOM,
     COLOURS,
     FAINT,
     LEFT,
     LETTER,
     TOP,
-    Axes,
     ReportFigure,
+    SvgAxes,
     draw_text,
 )
 from clew_shared.cards import ExerciseCard
@@ -50,7 +50,7 @@ def staleness_figure(card: ExerciseCard, history: History, spec: RunSpec, alone:
     if scene.staleness is None:
         return None
     found = scene.staleness
-    axes = Axes(Span(0.0, float(len(found.bars))), found.y)
+    axes = SvgAxes(Span(0.0, float(len(found.bars))), found.y)
     axes.ticks(_bar_ticks(found), found.ticks, "Staleness (updates by others)")
     for place, bar in enumerate(found.bars):
         axes.bar(place + 0.1, place + 0.9, 0.0, bar.applied, COLOURS[0])
@@ -100,7 +100,7 @@ def timeline_figure(plot: MeasuredPlot, alone: str) -> ReportFigure | None:
     if not end:
         return None
     x, rows = Span(0.0, end), float(len(lines))
-    axes = Axes(x, Span(0.0, rows), TOP + BOTTOM + _ROW * len(lines))
+    axes = SvgAxes(x, Span(0.0, rows), TOP + BOTTOM + _ROW * len(lines))
     names = [Tick(rows - number - 0.5, line.name) for number, line in enumerate(lines)]
     axes.ticks(axis_ticks(x, 8, False, plot.x.unit), [], plot.x.title)
     for name in names:
@@ -115,7 +115,7 @@ def timeline_figure(plot: MeasuredPlot, alone: str) -> ReportFigure | None:
     return ReportFigure(f"{plot.spec.title}{alone}", caption, svg, height, (("Device", "Tasks", "Works"), *shares))
 
 
-def _draw_bar(axes: Axes, bar: Bar, top: float) -> None:
+def _draw_bar(axes: SvgAxes, bar: Bar, top: float) -> None:
     axes.bar(bar.start, bar.end, top - 0.84, top - 0.16, COLOURS[int(bar.backward)])
     left, right = axes.across(np.array([bar.start, bar.end])).tolist()
     if right - left > LETTER * (len(str(bar.piece)) + 1):
@@ -155,7 +155,7 @@ def _speedup(scene: SpeedupScene) -> Iterator[ReportFigure]:
 
 
 def _scaling_plot(plot: ScalingPlot) -> tuple[str, int]:
-    axes = Axes(plot.x, plot.y)
+    axes = SvgAxes(plot.x, plot.y)
     axes.ticks(plot.x_ticks, plot.y_ticks, "Devices")
     for line in plot.lines:
         colour, dash = _LINES.get(line.kind, (COLOURS[0], ""))

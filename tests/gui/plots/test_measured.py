@@ -113,9 +113,9 @@ def test_of_several_runs_the_selected_one_is_plain_and_named(
     session = FakeSession()
     slow, fast = vectorized(session, 10), vectorized(session)
     art = show(feed, panel, qtbot, slow, fast).art()
-    mains = [(stroke.run.run_id, stroke.name) for stroke in art.strokes[0] if stroke.main]
+    mains = [(drawn.run.run_id, drawn.name) for drawn in art.drawn_lines[0] if drawn.main]
     assert mains == [(slow.id, "Python loop"), (slow.id, "NumPy")]
-    assert len(art.strokes[0]) == 4
+    assert len(art.drawn_lines[0]) == 4
     panel.set_runs([])
     assert panel.measured.art().summary() == EMPTY
 
@@ -131,10 +131,10 @@ def test_where_a_run_has_one_line_runs_keep_their_own_colours(
         run.feed(point("Test accuracy", 8, accuracy, "Test accuracy", ""), point("Counted", 8, 1e6, "Memory", "B"))
         runs.append(run)
     art = show(feed, panel, qtbot, *runs).art()
-    assert sorted(stroke.index for stroke in art.strokes[1]) == sorted(run.index for run in runs)
+    assert sorted(drawn.index for drawn in art.drawn_lines[1]) == sorted(run.index for run in runs)
     heading, rows = art.reading(1, 8.0)
     assert heading == "Multiplications 8"
-    assert [stroke.line.name for stroke, _ in rows] == ["Test accuracy", "Counted"], "of the selected run only"
+    assert [drawn.line.name for drawn, _ in rows] == ["Test accuracy", "Counted"], "of the selected run only"
     assert [value for _, value in rows] == ["90.00 %", "1.00 MB"]
 
 
@@ -249,7 +249,7 @@ def test_a_moment_of_a_timeline_is_read_out(feed: PlotFeed, panel: ConvergencePl
     assert read(view) == (2, 2.0)
     heading, rows = view.art().reading(2, 2.0)
     assert heading == "Time 2.00 s"
-    assert [(stroke.name, text, stroke.index) for stroke, text in rows] == [
+    assert [(drawn.name, text, drawn.index) for drawn, text in rows] == [
         ("Device 1", "backward 1", 1),
         ("Device 2", "waits", -1),
     ]

@@ -20,7 +20,7 @@ from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pictures.art import EMPTY
-from clew_gui.views.plots.pictures.axes import Counts, Points, paint_key
+from clew_gui.views.plots.pictures.axes import HistogramPicture, ScatterPicture, paint_key
 from clew_gui.views.plots.pictures.cells import Images, Table
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.runs.run_view import PlotControls
@@ -187,8 +187,8 @@ def test_a_threshold_is_moved_and_all_that_follows_equals_scikit_learns(
 ) -> None:
     view = show(feed, panel, qtbot, pictured(FakeSession(), 100))
 
-    def form() -> Counts:
-        return next(one for one in view.canvas.shown.forms if isinstance(one, Counts))
+    def form() -> HistogramPicture:
+        return next(one for one in view.canvas.shown.forms if isinstance(one, HistogramPicture))
 
     rect = form().axes.frame.rect
     grip = QPoint(round(form().column(0.5)), round(rect.center().y()))
@@ -256,7 +256,7 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
 
 
 def centre(form: object, value: float) -> tuple[float, float]:
-    assert isinstance(form, Counts)
+    assert isinstance(form, HistogramPicture)
     return form.column(value), form.axes.frame.rect.center().y()
 
 
@@ -312,7 +312,7 @@ def test_names_that_the_run_recorded_come_before_numbers(
     view = show(feed, panel, qtbot, run)
     gallery, points, table = view.canvas.shown.forms
     assert isinstance(gallery, Images)
-    assert isinstance(points, Points)
+    assert isinstance(points, ScatterPicture)
     assert isinstance(table, Table)
     assert gallery.read(gallery.box(1).center()) == "Sandal, answer Bag"
     assert points.read(QPointF(points.axes.frame.column(1), points.axes.frame.row(2))) == "Sandal at 1.00, 2.00"

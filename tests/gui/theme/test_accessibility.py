@@ -231,16 +231,18 @@ DETAILS = ("The server at login was not seen before.", "Its key has the fingerpr
 
 def _dialogs(parent: QWidget, folder: Path) -> Iterator[QDialog]:
     """What concerns sites, each as a person meets it first."""
-    look, store = Appearance(), SiteStore(folder)
+    appearance, store = Appearance(), SiteStore(folder)
     store.save("cave", Site(title="The Cave", host="login", scheduler="slurm"))
-    sites = SitesDialog(parent, look, store, ("login",))
+    sites = SitesDialog(parent, appearance, store, ("login",))
     sites.choose("cave")
     yield sites
-    yield prompt_dialog(parent, look, Prompt(kind=PromptKind.PASSWORD, title="login", text="Password:"))
-    yield prompt_dialog(parent, look, Prompt(kind=PromptKind.CODE, title="login", text="Code:"))
-    yield prompt_dialog(parent, look, Prompt(kind=PromptKind.CONFIRM, title="login", text="The same?", details=DETAILS))
-    yield ScriptDialog(parent, look, "The Cave")
-    yield HoldDialog(parent, look, "The Cave", Allocation(time="1h"))
+    yield prompt_dialog(parent, appearance, Prompt(kind=PromptKind.PASSWORD, title="login", text="Password:"))
+    yield prompt_dialog(parent, appearance, Prompt(kind=PromptKind.CODE, title="login", text="Code:"))
+    yield prompt_dialog(
+        parent, appearance, Prompt(kind=PromptKind.CONFIRM, title="login", text="The same?", details=DETAILS)
+    )
+    yield ScriptDialog(parent, appearance, "The Cave")
+    yield HoldDialog(parent, appearance, "The Cave", Allocation(time="1h"))
 
 
 def test_dialogs_of_sites_are_spoken_and_walked_with_the_keyboard(qtbot: QtBot, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The look: enough contrast in both themes, every icon drawable, the style sheet's pictures up to date."""
+"""The theme: enough contrast in both themes, every icon drawable, the style sheet's pictures up to date."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont, QFontInfo, QPalette
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from clew_gui.views.theme.icons import PICTURES, icon, names, pixmap, sheet_pictures, state_look, state_pixmap
+from clew_gui.views.theme.icons import PICTURES, icon, names, pixmap, sheet_pictures, state_pixmap, state_style
 from clew_gui.views.theme.theme import (
     DARK,
     FONTS,
@@ -67,12 +67,12 @@ def test_every_icon_leaves_ink(theme: Theme, qtbot: QtBot) -> None:
 
 
 def test_every_state_has_a_word_and_a_shape_of_its_own(qtbot: QtBot) -> None:
-    shown = {state: state_look(state.value) for state in RunState}
+    shown = {state: state_style(state.value) for state in RunState}
     assert shown[RunState.TIMED_OUT].word == "Timed out"
     alike = {RunState.STARTING, RunState.PREPARING}
-    assert len({look.icon for look in shown.values()}) == len(RunState) - len(alike) + 1
+    assert len({style.icon for style in shown.values()}) == len(RunState) - len(alike) + 1
     assert not state_pixmap("RUNNING", LIGHT).isNull()
-    assert state_look("SOMETHING_NEW").word == "Something new"
+    assert state_style("SOMETHING_NEW").word == "Something new"
 
 
 @THEMES

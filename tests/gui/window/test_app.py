@@ -193,10 +193,10 @@ def test_an_icon_is_drawn_once_for_all_buttons_that_have_it(
         return QIcon()
 
     monkeypatch.setattr(parts, "icon", draw)
-    look = parts.Appearance()
-    buttons = [parts.IconButton(look, "reset", "Reset") for _ in range(5)]
+    appearance = parts.Appearance()
+    buttons = [parts.IconButton(appearance, "reset", "Reset") for _ in range(5)]
     assert drawn == ["reset"]
-    look.theme = DARK
+    appearance.theme = DARK
     for button in buttons:
         button.retheme()
     assert drawn == ["reset", "reset"]
@@ -228,8 +228,8 @@ def recorded(home: Path) -> Path:
 def test_a_picture_of_the_window_with_a_recorded_run(recorded: Path, tmp_path: Path, run: str) -> None:
     named = {"folder": str(recorded), "id": recorded.name, "latest": "latest"}[run]
     picture = tmp_path / "pictures" / "window.png"
-    look = ("--size", "1280x800", "--theme", "dark")
-    done = run_python("-m", "clew_gui.app", "--screenshot", str(picture), "--run", named, *look)
+    options = ("--size", "1280x800", "--theme", "dark")
+    done = run_python("-m", "clew_gui.app", "--screenshot", str(picture), "--run", named, *options)
     assert done.returncode == 0, done.stderr
     image = QImage(str(picture))
     assert (image.width(), image.height()) == (1280, 800)

@@ -23,7 +23,7 @@ def painted(widget: QWidget) -> QImage:
 
 @pytest.fixture
 def box(qtbot: QtBot, qapp: QApplication) -> Combo:
-    """A choice with one short and one long text, in our look."""
+    """A choice with one short and one long text, in our style."""
     apply(qapp, LIGHT)
     result = Combo()
     qtbot.addWidget(result)
@@ -79,7 +79,7 @@ def _rows(program: Program) -> list[QTreeWidgetItem]:
 
 
 def test_the_row_under_the_pointer_is_marked(softmax: Program, qtbot: QtBot) -> None:
-    theme, tree = softmax.window.look.theme, softmax.window.lab.tree
+    theme, tree = softmax.window.appearance.theme, softmax.window.lab.tree
     area = tree.visualItemRect(_rows(softmax)[0])
 
     def ground() -> QColor:

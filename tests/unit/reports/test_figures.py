@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 from clew_gui.plotting.axes.ticks import Span
-from clew_gui.reports.canvas import Axes
 from clew_gui.reports.figures import LabelledRun, figures_of
+from clew_gui.reports.svg import SvgAxes
 from clew_shared.cards import ConfusionMatrix, ExerciseCard, Gallery, ImageGrid, MetricSpec, PlotSpec
 from clew_shared.journal.events import Attempt, Evaluation, Image, Matrix, Points, Schema
 from clew_shared.journal.history import History
@@ -77,7 +77,7 @@ def test_pictures_of_a_run_are_one_figure_in_which_wrong_answers_are_named() -> 
 
 
 def test_goals_that_are_as_high_have_their_words_beside_each_other() -> None:
-    axes = Axes(Span(0, 1), Span(0, 1))
+    axes = SvgAxes(Span(0, 1), Span(0, 1))
     for goal in (0.9, 0.91, 0.2):
         axes.level(goal, f"goal {goal}")
     svg, _ = axes.svg("Accuracy")

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from clew_gui.reports.answers import keep_answer, questions, read_answers
-from clew_gui.reports.check import Verdict, check_handin, compare_repeat, same_machine
+from clew_gui.reports.check import HandinVerdict, check_handin, compare_repeat, same_machine
 from clew_gui.reports.class_table import class_rows, table_csv, table_html
-from clew_gui.reports.facts import Facts, PredictionFact, data_of, labels, make_facts, read_source
+from clew_gui.reports.facts import PredictionFact, ReportFacts, data_of, labels, make_facts, read_source
 from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, digest_of, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
 from clew_gui.reports.replay import Replay
@@ -34,7 +34,7 @@ from tests.unit.runs import METRICS, RUN, describe, end_run, points, small_run
 
 CARDS = {card.id: card for card in load_builtin().exercises}
 STUDENT = "Anna Example"
-Edit = Callable[[dict[str, bytes], Facts], Facts]
+Edit = Callable[[dict[str, bytes], ReportFacts], ReportFacts]
 
 
 def made_run(path: Path, student: str = STUDENT, loss: Iterable[float] = (4, 3, 2, 1)) -> Path:
@@ -63,7 +63,7 @@ def bundle_of(folder: Path, path: Path, student: str = STUDENT) -> Path:
     return write_handin(path, make_report(facts, sources, CARDS), sources)
 
 
-def checked(path: Path, into: Path) -> Verdict:
+def checked(path: Path, into: Path) -> HandinVerdict:
     into.mkdir()
     return check_handin(open_handin(path, into), CARDS)
 
@@ -103,36 +103,36 @@ def test_any_altered_byte_is_found_and_its_file_is_named(tmp_path: Path) -> None
             assert name in str(found[0]), f"byte {place} of {name}: {found[0]}"
 
 
-def number_of_goal(files: dict[str, bytes], facts: Facts) -> Facts:
+def number_of_goal(files: dict[str, bytes], facts: ReportFacts) -> ReportFacts:
     better = msgspec.structs.replace(facts.goals[1], reached=True, value=0.95)
     return msgspec.structs.replace(facts, goals=(facts.goals[0], better))
 
 
-def number_of_page(files: dict[str, bytes], facts: Facts) -> Facts:
+def number_of_page(files: dict[str, bytes], facts: ReportFacts) -> ReportFacts:
     files[PAGE] = files[PAGE].replace(b"90.79 %</td>", b"98.79 %</td>")
     return facts
 
 
-def point_of_figure(files: dict[str, bytes], facts: Facts) -> Facts:
+def point_of_figure(files: dict[str, bytes], facts: ReportFacts) -> ReportFacts:
     start = files[PAGE].index(b'<path d="M') + 10
     digit = files[PAGE][start : start + 1]
     files[PAGE] = files[PAGE][:start] + (b"9" if digit != b"9" else b"8") + files[PAGE][start + 1 :]
     return facts
 
 
-def byte_of_journal(files: dict[str, bytes], facts: Facts) -> Facts:
+def byte_of_journal(files: dict[str, bytes], facts: ReportFacts) -> ReportFacts:
     name = next(name for name in files if "journal" in name)
     middle = len(files[name]) // 2
     files[name] = files[name][:middle] + bytes([files[name][middle] ^ 1]) + files[name][middle + 1 :]
     return facts
 
 
-def other_spec(files: dict[str, bytes], facts: Facts) -> Facts:
+def other_spec(files: dict[str, bytes], facts: ReportFacts) -> ReportFacts:
     run = msgspec.structs.replace(facts.runs[0], settings={**facts.runs[0].settings, "learning_rate": "0.1"})
     return msgspec.structs.replace(facts, runs=(run,))
 
 
-def other_prediction(files: dict[str, bytes], facts: Facts) -> Facts:
+def other_prediction(files: dict[str, bytes], facts: ReportFacts) -> ReportFacts:
     run = msgspec.structs.replace(facts.runs[0], prediction=PredictionFact("loss", (0, 4), (4.0, 1.0)))
     return msgspec.structs.replace(facts, runs=(run,))
 

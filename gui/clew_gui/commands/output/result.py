@@ -14,7 +14,7 @@ from clew_gui.base.settings import local_settings
 from clew_gui.base.state_words import counted, rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
-from clew_gui.plotting.cluster import Setup, setup_of
+from clew_gui.plotting.cluster import ClusterSetup, setup_of
 from clew_gui.plotting.measured import measured_plots, text_tables
 from clew_gui.plotting.timeline import timeline_text
 from clew_shared.advice import advise
@@ -141,7 +141,7 @@ def update_lines(history: History, card: ExerciseCard | None, folder: Path) -> I
     yield "Shares    " + ", ".join(f"worker {worker} {100 * share:.0f} %" for worker, share in shares.items())
 
 
-def kept_setup(card: ExerciseCard | None, folder: Path) -> Setup | None:
+def kept_setup(card: ExerciseCard | None, folder: Path) -> ClusterSetup | None:
     """What the run in ``folder`` was asked to be; None where its spec cannot be read."""
     try:
         return setup_of(read_spec(RunFolder(folder).latest_spec), card)

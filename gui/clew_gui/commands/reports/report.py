@@ -15,7 +15,7 @@ from clew_gui.jobs.job_book import job_book
 from clew_gui.reports.answers import answered, keep_answer, read_answers
 from clew_gui.reports.facts import RunSource, read_source
 from clew_gui.reports.handin import digest_of, file_name, write_handin
-from clew_gui.reports.page import Report, render, report_of
+from clew_gui.reports.page import LabReport, render, report_of
 from clew_shared.base.problem import problem
 from clew_shared.catalogue import find_card
 
@@ -44,7 +44,7 @@ def report(context: CommandContext, argv: Sequence[str]) -> int:
     return OK
 
 
-def _write_pdf(made: Report, path: Path) -> None:
+def _write_pdf(made: LabReport, path: Path) -> None:
     if find_spec("PySide6") is None:
         text = "A PDF needs PySide6, which is not installed."
         raise problem("report.qt", text, "Install it with: pip install 'clew[gui]', or take --html.")
@@ -125,7 +125,7 @@ def _parser(name: str, about: str) -> Parser:
 
 def _made(
     context: CommandContext, words: Sequence[str], exercises: str | None, name: str | None
-) -> tuple[Report, list[RunSource]]:
+) -> tuple[LabReport, list[RunSource]]:
     student = keep_student(context.places, name) if name else student_name(context.places)
     folders = dict.fromkeys(find_run(context.places, word) for word in words)
     sources = [read_source(folder) for folder in folders]

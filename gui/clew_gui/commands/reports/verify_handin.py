@@ -13,7 +13,7 @@ from clew_gui.commands.agent_program import AgentProgram, agent_command, cards, 
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.reports.report import write_text
 from clew_gui.commands.run.follow import Follower
-from clew_gui.reports.check import Verdict, check_handin, compare_repeat, repeats_until, same_machine
+from clew_gui.reports.check import HandinVerdict, check_handin, compare_repeat, repeats_until, same_machine
 from clew_gui.reports.class_table import ClassRow, class_rows, table_csv, table_html
 from clew_gui.reports.facts import RunSource, data_of, read_source
 from clew_gui.reports.handin import SUFFIX, open_handin
@@ -74,7 +74,7 @@ def class_(context: CommandContext, argv: Sequence[str]) -> int:
         try:
             verdict = _check(context, path, options.exercises, options.rerun, options.data)
         except ProblemError as error:
-            verdict = Verdict(problems=error.problems)
+            verdict = HandinVerdict(problems=error.problems)
         checked.append((path.relative_to(folder).as_posix(), verdict))
     rows = class_rows(checked)
     _say_table(context, rows)
@@ -105,7 +105,7 @@ def _say_table(context: CommandContext, rows: Sequence[ClassRow]) -> None:
             context.say(f"{row.file}: {text}")
 
 
-def _check(context: CommandContext, path: Path, exercises: str | None, rerun: int, data: str | None) -> Verdict:
+def _check(context: CommandContext, path: Path, exercises: str | None, rerun: int, data: str | None) -> HandinVerdict:
     """Check one bundle, with ``rerun`` steps of each run. Raises ``ProblemError`` for what is no bundle."""
     if rerun < 0:
         raise problem("cli.rerun", f"--rerun must be a number of steps from 1 on, got {rerun}.", where="rerun")
@@ -122,7 +122,7 @@ def _check(context: CommandContext, path: Path, exercises: str | None, rerun: in
                     problems.append(found)
                 else:
                     notes.append(found)
-        return Verdict(problems=tuple(problems), notes=tuple(notes), facts=verdict.facts)
+        return HandinVerdict(problems=tuple(problems), notes=tuple(notes), facts=verdict.facts)
 
 
 # --- Repeating --------------------------------------------------------------------------------------------------------

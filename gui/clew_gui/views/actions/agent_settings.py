@@ -17,14 +17,14 @@ class AgentSettings(QWidget):
     accepted = Signal(str, str)
     """Interpreter and folder, both as typed and both possibly empty."""
 
-    def __init__(self, look: Appearance, interpreter: str, exercises: str) -> None:
+    def __init__(self, appearance: Appearance, interpreter: str, exercises: str) -> None:
         super().__init__()
         self.interpreter = _field(interpreter, "Python of the agent", "found automatically")
         self.exercises = _field(exercises, "Folder with your own exercises", "none")
         self.said = label("", "caption", "2", wrap=True)
         self.said.hide()
         self.use = Button(
-            look, "Check and use", "", "check", "Check what that Python has, then start the agent with it"
+            appearance, "Check and use", "", "check", "Check what that Python has, then start the agent with it"
         )
         self.use.clicked.connect(self.check)
         self._process: QProcess | None = None
@@ -32,8 +32,8 @@ class AgentSettings(QWidget):
         self._late.setSingleShot(True)
         self._late.setObjectName("interpreter check")
         self._late.timeout.connect(self._silent)
-        choose_python = self._chooser(look, self.interpreter, "Choose a Python", self._ask_file)
-        choose_folder = self._chooser(look, self.exercises, "Choose a folder", self._ask_folder)
+        choose_python = self._chooser(appearance, self.interpreter, "Choose a Python", self._ask_file)
+        choose_folder = self._chooser(appearance, self.exercises, "Choose a folder", self._ask_folder)
         names = [label("Python of the agent", "strong"), label("Folder with your own exercises", "strong")]
         for name, field in zip(names, (self.interpreter, self.exercises), strict=True):
             name.setBuddy(field)
@@ -41,8 +41,8 @@ class AgentSettings(QWidget):
         use = row(self.use, None)
         column(names[0], python, 4, names[1], folder, 4, use, self.said, gap=6, parent=self)
 
-    def _chooser(self, look: Appearance, field: QLineEdit, name: str, ask: Callable[[QLineEdit], None]) -> Button:
-        button = Button(look, "Choose…", "", "", name)
+    def _chooser(self, appearance: Appearance, field: QLineEdit, name: str, ask: Callable[[QLineEdit], None]) -> Button:
+        button = Button(appearance, "Choose…", "", "", name)
         button.setAccessibleName(name)
         button.clicked.connect(lambda: ask(field))
         return button

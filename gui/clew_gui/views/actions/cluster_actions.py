@@ -46,7 +46,7 @@ class ClusterActions(QObject):
         if self._view is None:
             from clew_gui.views.cluster.cluster_view import ClusterView
 
-            self._view = ClusterView(self._window.look)
+            self._view = ClusterView(self._window.appearance)
             self._view.slow_asked.connect(lambda worker, factor: self._disturb("slow", "worker", worker, factor))
             self._view.kill_asked.connect(lambda role, number: self._disturb("kill", role, number))
             self._view.add_asked.connect(lambda: self._disturb("add"))
@@ -120,7 +120,9 @@ class ClusterActions(QObject):
             f"# {part.title}\n# On the slides: {part.slide}\n\n{part.text}" for part in config_parts(run.history)
         )
         sentence = f"Addresses as the processes of run {run.number} reported them."
-        PythonDialog(self._window, self._window.look, "ClusterSpec and TF_CONFIG", sentence, text, "The cluster").open()
+        PythonDialog(
+            self._window, self._window.appearance, "ClusterSpec and TF_CONFIG", sentence, text, "The cluster"
+        ).open()
 
     # --- Files --------------------------------------------------------------------------------------------------------
 
@@ -139,7 +141,7 @@ class ClusterActions(QObject):
         run, card = self.run(), self._controller.scope.card
         if self.scene is None or run is None:
             return
-        title, theme = words.run_title(run, card), self._window.look.theme
+        title, theme = words.run_title(run, card), self._window.appearance.theme
         if kind == "csv":
             with path.open("w", encoding="utf-8", newline="") as file:
                 write_updates_csv(run.history, file)

@@ -59,7 +59,7 @@ class CompareActions(QObject):
             from clew_gui.views.compare.compare_view import CompareView
 
             self._cache = CurveCache()
-            self._view = CompareView(self._window.look)
+            self._view = CompareView(self._window.appearance)
             kept = self._before
             self._view.recall(kept.page, kept.runs, kept.value, kept.colour, kept.x, kept.target, kept.group, kept.log)
             self._view.changed.connect(self.tell)
@@ -163,7 +163,7 @@ class CompareActions(QObject):
         else:
             title = f"{card.title}: {self.scene.metric.label}"
             dpi = self._window.logicalDpiX()
-            save_picture(kind, path, self.scene, self.view.page(), title, self._window.look.theme, dpi)
+            save_picture(kind, path, self.scene, self.view.page(), title, self._window.appearance.theme, dpi)
 
 
 def _compared(run: RunLike, card: ExerciseCard, style: int) -> ComparedRun:

@@ -47,11 +47,11 @@ class Demonstrations(QObject):
 
         dialog = Dialog(self._window, "Show a recording", _SENTENCE)
         for name, folder in demonstrations().items():
-            show = Button(self._window.look, "Show", "", "play", f"Show the recording {name}")
+            show = Button(self._window.appearance, "Show", "", "play", f"Show the recording {name}")
             show.setAccessibleName(f"Show the recording {name}")
             show.clicked.connect(partial(self._chosen, dialog, name))
             dialog.add(row(label(self._title(folder), "strong"), None, show))
-        close = Button(self._window.look, "Close")
+        close = Button(self._window.appearance, "Close")
         close.clicked.connect(dialog.reject)
         dialog.finish(None, close)
         dialog.open()

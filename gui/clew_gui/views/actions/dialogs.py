@@ -36,9 +36,9 @@ _ONE_COLUMN = 16
 class PythonColours(QSyntaxHighlighter):
     """Just enough colour to read an exercise: keywords, strings, comments, numbers."""
 
-    def __init__(self, document: QTextDocument, look: Appearance) -> None:
+    def __init__(self, document: QTextDocument, appearance: Appearance) -> None:
         super().__init__(document)
-        theme = look.theme
+        theme = appearance.theme
         words = "and|as|class|def|elif|else|for|from|if|import|in|is|lambda|not|or|pass|return|self|while|with|yield"
         self._rules = [
             (QRegularExpression(rf"\b({words}|None|True|False)\b"), _ink(theme.accent, bold=True)),
@@ -50,11 +50,11 @@ class PythonColours(QSyntaxHighlighter):
 
     def highlightBlock(self, text: str) -> None:
         """One line; triple-quoted texts may begin and end here."""
-        for pattern, look in self._rules:
+        for pattern, ink in self._rules:
             found = pattern.globalMatch(text)
             while found.hasNext():
                 match = found.next()
-                self.setFormat(match.capturedStart(), match.capturedLength(), look)
+                self.setFormat(match.capturedStart(), match.capturedLength(), ink)
         inside = self.previousBlockState() == 1
         marks = text.count('"""')
         if inside or marks:
@@ -74,9 +74,9 @@ def _ink(colour: str, bold: bool = False) -> QTextCharFormat:
 class NumberedText(QPlainTextEdit):
     """A text with the numbers of its lines at the left; ``mark`` shows one line."""
 
-    def __init__(self, text: str, look: Appearance) -> None:
+    def __init__(self, text: str, appearance: Appearance) -> None:
         super().__init__(text)
-        self._look = look
+        self._appearance = appearance
         self._numbers = _LineNumbers(self)
         self.updateRequest.connect(lambda _area, _dy: self._numbers.update())
         self.setFont(font("mono"))
@@ -103,7 +103,7 @@ class NumberedText(QPlainTextEdit):
         self.centerCursor()
         marked = QTextEdit.ExtraSelection()
         marked.cursor = cursor
-        marked.format.setBackground(QColor(self._look.theme.bad_soft))
+        marked.format.setBackground(QColor(self._appearance.theme.bad_soft))
         marked.format.setProperty(QTextFormat.Property.FullWidthSelection.value, True)
         self.setExtraSelections([marked])
 
@@ -111,7 +111,7 @@ class NumberedText(QPlainTextEdit):
         """The numbers of the lines in sight."""
         block = self.firstVisibleBlock()
         top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
-        painter.setPen(QColor(self._look.theme.text3))
+        painter.setPen(QColor(self._appearance.theme.text3))
         painter.setFont(self.font())
         while block.isValid() and top < self.viewport().height():
             height = self.blockBoundingRect(block).height()
@@ -141,7 +141,7 @@ class PythonDialog(Dialog):
     def __init__(
         self,
         parent: QWidget,
-        look: Appearance,
+        appearance: Appearance,
         title: str,
         sentence: str,
         text: str,
@@ -150,17 +150,17 @@ class PythonDialog(Dialog):
         line: int = 0,
     ) -> None:
         super().__init__(parent, title, sentence)
-        self.text = NumberedText(text, look)
+        self.text = NumberedText(text, appearance)
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setProperty("role", "code")
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.text.setAccessibleName(name)
-        self._colours = PythonColours(self.text.document(), look)
+        self._colours = PythonColours(self.text.document(), appearance)
         self.add(self.text, 1)
-        copy = Button(look, "Copy", "", "copy", "Copy the whole text")
+        copy = Button(appearance, "Copy", "", "copy", "Copy the whole text")
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
-        close = Button(look, "Close", "primarySmall")
+        close = Button(appearance, "Close", "primarySmall")
         close.clicked.connect(self.accept)
         self.finish(Elided(foot, "caption", "3"), copy, close)
         self.resize(820, 640)
@@ -176,7 +176,7 @@ class PythonDialog(Dialog):
 class CodeDialog(PythonDialog):
     """The text of the very file that runs."""
 
-    def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, card: ExerciseCard) -> None:
         lines = card.source.count("\n") + 1
         sentence = f"This is the file that runs, {lines} lines. Every run records its hash."
         wrong = card.problem
@@ -187,7 +187,7 @@ class CodeDialog(PythonDialog):
         foot = f"SHA-256 {card.source_hash}"
         super().__init__(
             parent,
-            look,
+            appearance,
             title,
             sentence,
             card.source,
@@ -202,17 +202,19 @@ class LiveDialog(Dialog):
 
     changed = Signal(str, float)
 
-    def __init__(self, parent: QWidget, look: Appearance, number: int, live: Sequence[tuple[ParamSpec, Value]]) -> None:
+    def __init__(
+        self, parent: QWidget, appearance: Appearance, number: int, live: Sequence[tuple[ParamSpec, Value]]
+    ) -> None:
         title = live[0][0].label if len(live) == 1 else "Change while it runs"
         super().__init__(parent, title, f"Takes effect on run {number} within a moment and is marked on its curve.")
         self._fields: list[tuple[ParamSpec, Value, NumberEdit]] = []
         for spec, value in live:
-            self._add_field(look, spec, value)
-        self.apply = Button(look, "Change", "primarySmall")
+            self._add_field(appearance, spec, value)
+        self.apply = Button(appearance, "Change", "primarySmall")
         self.apply.clicked.connect(self._apply)
-        self.error = self.finish_checked(look, self.apply)
+        self.error = self.finish_checked(appearance, self.apply)
 
-    def _add_field(self, look: Appearance, spec: ParamSpec, value: Value) -> None:
+    def _add_field(self, appearance: Appearance, spec: ParamSpec, value: Value) -> None:
         edit = NumberEdit(spec)
         edit.setAccessibleName(spec.label)
         edit.setMinimumHeight(32)
@@ -223,7 +225,7 @@ class LiveDialog(Dialog):
         self.add(name)
         steps = row(edit, gap=6)
         for text, factor in (("÷ 10", 0.1), ("÷ 2", 0.5), ("× 2", 2.0), ("× 10", 10.0)):
-            button = Button(look, text, "quiet", "", f"{spec.label} {text}")
+            button = Button(appearance, text, "quiet", "", f"{spec.label} {text}")
             button.setAccessibleName(f"{spec.label} {text}")
             button.clicked.connect(lambda _checked=False, e=edit, f=factor: _scale(e, f))
             steps.addWidget(button)
@@ -259,14 +261,14 @@ class ContinueDialog(Dialog):
 
     nodes_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget, look: Appearance, number: int, why: str, nodes: int, left: int) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, number: int, why: str, nodes: int, left: int) -> None:
         super().__init__(parent, f"Continue run {number}", why)
         text = "It goes on from its last checkpoint. The curve stays the same whatever the number of nodes."
         self.add(label(text, "body", "2", wrap=True))
-        cancel = Button(look, "Cancel")
+        cancel = Button(appearance, "Cancel")
         cancel.clicked.connect(self.reject)
-        self.fewer = Button(look, f"On {_nodes(left)}", "", "", "With those that are left")
-        self.same = Button(look, f"On {_nodes(nodes)} again", "primarySmall", "", "If all nodes work again")
+        self.fewer = Button(appearance, f"On {_nodes(left)}", "", "", "With those that are left")
+        self.same = Button(appearance, f"On {_nodes(nodes)} again", "primarySmall", "", "If all nodes work again")
         for button, count in ((self.fewer, left), (self.same, nodes)):
             button.clicked.connect(lambda _checked=False, count=count: self._choose(count))
         self.finish(cancel, None, self.fewer, self.same)
@@ -293,7 +295,7 @@ class TextDialog(Dialog):
     def __init__(
         self,
         parent: QWidget,
-        look: Appearance,
+        appearance: Appearance,
         title: str,
         sentence: str,
         pairs: Sequence[tuple[str, str]] = (),
@@ -306,9 +308,9 @@ class TextDialog(Dialog):
         box = frame("sunken", row(*grids, gap=20, margins=(14, 12, 14, 12)))
         self.add(box)
         self._pairs = tuple(pair for _, found in groups for pair in found)
-        copy = Button(look, "Copy", "", "copy", "Copy as text")
+        copy = Button(appearance, "Copy", "", "copy", "Copy as text")
         copy.clicked.connect(self.copy)
-        close = Button(look, "Close", "primarySmall")
+        close = Button(appearance, "Close", "primarySmall")
         close.clicked.connect(self.accept)
         close.setFocus()
         self.finish(None, copy, close)
@@ -366,7 +368,13 @@ class SettingsDialog(Dialog):
     advice_chosen = Signal(bool)
 
     def __init__(
-        self, parent: QWidget, look: Appearance, theme: str, folder: str, agent: AgentSettings, advice: bool = True
+        self,
+        parent: QWidget,
+        appearance: Appearance,
+        theme: str,
+        folder: str,
+        agent: AgentSettings,
+        advice: bool = True,
     ) -> None:
         super().__init__(parent, "Settings", "Stored on this computer. They do not change existing runs.")
         choice = combo([("system", "Same as the system"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
@@ -387,8 +395,8 @@ class SettingsDialog(Dialog):
         self.add(agent)
         self.finished.connect(agent.stop)
         self.setMinimumWidth(480)
-        reset = Button(look, "Reset the layout", "", "reset", "Give all panels their original sizes")
+        reset = Button(appearance, "Reset the layout", "", "reset", "Give all panels their original sizes")
         reset.clicked.connect(self.reset_asked)
-        close = Button(look, "Close", "primarySmall")
+        close = Button(appearance, "Close", "primarySmall")
         close.clicked.connect(self.accept)
         self.finish(reset, None, close)

@@ -25,7 +25,7 @@ from clew_gui.views.actions.speedup_actions import SpeedupActions
 from clew_gui.views.actions.sweep_actions import SweepActions
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
-from clew_gui.views.theme.parts import wear
+from clew_gui.views.theme.parts import retheme_all
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
 from clew_gui.views.window.message_bar import Remedy
 from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB, MainWindow
@@ -51,7 +51,7 @@ def known_choice(choice: str) -> ThemeChoice:
 
 
 def theme_of(app: QApplication, choice: str) -> Theme:
-    """The theme that is worn for a choice."""
+    """The theme for a choice in the settings."""
     chosen = {"light": LIGHT, "dark": DARK}.get(choice)
     return chosen if chosen is not None else system_theme(app)
 
@@ -219,7 +219,7 @@ class WindowActions(QObject):
 
         runs = self.chosen_runs()
         if runs:
-            dialog = NoteDialog(self._window, self._window.look, runs)
+            dialog = NoteDialog(self._window, self._window.appearance, runs)
             dialog.written.connect(self._controller.annotate)
             dialog.open()
 
@@ -385,17 +385,17 @@ class WindowActions(QObject):
 
         card = self._controller.scope.card
         if card is not None and card.source:
-            CodeDialog(self._window, self._window.look, card).open()
+            CodeDialog(self._window, self._window.appearance, card).open()
 
     def show_settings(self) -> None:
         """Light or dark, layout, this computer's agent."""
         from clew_gui.views.actions.agent_settings import AgentSettings
         from clew_gui.views.actions.dialogs import SettingsDialog
 
-        look, kept = self._window.look, self._local_settings().load()
-        agent = AgentSettings(look, kept.interpreter, kept.exercises)
+        appearance, kept = self._window.appearance, self._local_settings().load()
+        agent = AgentSettings(appearance, kept.interpreter, kept.exercises)
         agent.accepted.connect(self._use_agent)
-        dialog = SettingsDialog(self._window, look, self.theme_choice, str(self._places.home), agent, kept.advice)
+        dialog = SettingsDialog(self._window, appearance, self.theme_choice, str(self._places.home), agent, kept.advice)
         dialog.advice_chosen.connect(self._choose_advice)
         dialog.theme_chosen.connect(self.choose_theme)
         dialog.reset_asked.connect(self._window.reset_layout)
@@ -430,12 +430,12 @@ class WindowActions(QObject):
         from clew_gui.views.actions.dialogs import TextDialog
 
         window = self._window
-        TextDialog(window, window.look, "Keyboard shortcuts", "", groups=window.actions_.shortcuts()).open()
+        TextDialog(window, window.appearance, "Keyboard shortcuts", "", groups=window.actions_.shortcuts()).open()
 
     def _show_text(self, title: str, sentence: str, pairs: list[tuple[str, str]]) -> None:
         from clew_gui.views.actions.dialogs import TextDialog
 
-        TextDialog(self._window, self._window.look, title, sentence, pairs).open()
+        TextDialog(self._window, self._window.appearance, title, sentence, pairs).open()
 
     def show_computer(self) -> None:
         """Where runs go, how the link is, where things lie."""
@@ -466,26 +466,26 @@ class WindowActions(QObject):
     def choose_theme(self, choice: str) -> None:
         """Light, dark, or as the system has it."""
         self.theme_choice = known_choice(choice)
-        self.wear(theme_of(self._app, choice))
+        self.use_theme(theme_of(self._app, choice))
 
     def toggle_theme(self) -> None:
         """The other one."""
-        self.choose_theme("light" if self._window.look.theme.dark else "dark")
+        self.choose_theme("light" if self._window.appearance.theme.dark else "dark")
 
     def _system_changed(self) -> None:
         if self.theme_choice == "system":
-            self.wear(system_theme(self._app))
+            self.use_theme(system_theme(self._app))
 
-    def wear(self, theme: Theme) -> None:
-        """Dress everything in this theme."""
-        if theme is self._window.look.theme:
+    def use_theme(self, theme: Theme) -> None:
+        """Switch everything to this theme."""
+        if theme is self._window.appearance.theme:
             return
-        self._window.look.theme = theme
+        self._window.appearance.theme = theme
         self._app.setStyleSheet("")  # replacing a sheet takes Qt four times as long as removing and setting one
         apply(self._app, theme)
         QTimer.singleShot(0, self, self._retint)  # in an event of its own: both together would be felt
 
     def _retint(self) -> None:
-        wear(self._window)
+        retheme_all(self._window)
         if self.plots is not None:
-            self.plots.set_theme(self._window.look.theme)
+            self.plots.set_theme(self._window.appearance.theme)

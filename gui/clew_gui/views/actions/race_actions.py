@@ -38,7 +38,7 @@ class Races(QObject):
             return
         from clew_gui.views.race.race_dialog import RaceDialog  # with what draws its preview
 
-        dialog = RaceDialog(self._window, self._window.look, card, find_race(card), self._window.next_run.spec())
+        dialog = RaceDialog(self._window, self._window.appearance, card, find_race(card), self._window.next_run.spec())
         dialog.started.connect(self.start)
         dialog.open()
 

@@ -20,14 +20,14 @@ from clew_shared.params import HEADLINE
 
 if TYPE_CHECKING:
     from clew_gui.reports.facts import RunSource
-    from clew_gui.reports.page import Report
+    from clew_gui.reports.page import LabReport
     from clew_gui.views.report.report_view import ReportView
     from clew_gui.views.sites.background import BackgroundWork
 
 _USUAL = 4
 """So many of the latest runs are in a report until a person chooses."""
 _KINDS = {"html": "Web page (*.html)", "pdf": "PDF (*.pdf)"}
-Made = tuple["Report", list["RunSource"]]
+Made = tuple["LabReport", list["RunSource"]]
 
 
 class ReportActions(QObject):
@@ -53,7 +53,7 @@ class ReportActions(QObject):
         if self._view is None:
             from clew_gui.views.report.report_view import ReportView
 
-            self._view = ReportView(self._window.look)
+            self._view = ReportView(self._window.appearance)
             self._view.changed.connect(self._chosen)
             self._view.file_asked.connect(self.save)
             self._view.hand_in_asked.connect(self.hand_in)

@@ -102,7 +102,7 @@ class Continuation:
             self._controller.continue_run()
             return
         window, why = self._controller.window, run.history.fold.problem
-        dialog = ContinueDialog(window, window.look, run.number, why.text if why is not None else "", nodes, left)
+        dialog = ContinueDialog(window, window.appearance, run.number, why.text if why is not None else "", nodes, left)
         dialog.nodes_chosen.connect(lambda count: self._controller.continue_run(run.id, {"nodes": count}))
         dialog.open()
 
@@ -175,7 +175,7 @@ class LiveChange(QObject):
         super().__init__(window)
         self._window, self._controller = window, controller
         self._open: tuple[str, LiveDialog] | None = None
-        controller.points.connect(self._look)
+        controller.points.connect(self._check_changed)
 
     def ask(self) -> None:
         """Open the dialog, where the selected run has something to change."""
@@ -183,7 +183,7 @@ class LiveChange(QObject):
 
         run, live = self._controller.scope.run(), self._controller.scope.live_params()
         if run is not None and live:
-            dialog = LiveDialog(self._window, self._window.look, run.number, live)
+            dialog = LiveDialog(self._window, self._window.appearance, run.number, live)
             dialog.changed.connect(lambda name, value: self._controller.set_live(name, value, run.id))
             dialog.finished.connect(self._closed)
             self._open = run.id, dialog
@@ -192,7 +192,7 @@ class LiveChange(QObject):
     def _closed(self) -> None:
         self._open = None
 
-    def _look(self, changed: frozenset[str]) -> None:
+    def _check_changed(self, changed: frozenset[str]) -> None:
         """There is nothing to change in a run that has ended."""
         session = self._controller.scope.session
         if self._open is None or self._open[0] not in changed or session is None:

@@ -93,7 +93,7 @@ class SiteActions(QObject):
         self._prompter, self._store, self._managers = prompter, store, managers
         self._examine, self._search = examine, search
         self._refused_keys: set[str] = set()
-        self.bar = SiteBar(window.look)
+        self.bar = SiteBar(window.appearance)
         self.bar.let_go_asked.connect(self.let_go)
         self.nodes = NodeActions(window, controller, places, self.bar, managers)
         window.next_run.put_site_bar(self.bar)
@@ -168,7 +168,7 @@ class SiteActions(QObject):
         """A server shows a different key than before: told once for each job, in a dialog without a way on."""
         if found.code in ChangedKeyDialog.CODES and (not job or job not in self._refused_keys):
             self._refused_keys.add(job)
-            ChangedKeyDialog(self._front(), self._window.look, found).open()
+            ChangedKeyDialog(self._front(), self._window.appearance, found).open()
 
     # --- Looking after them -------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class SiteActions(QObject):
         """All sites, to be added, edited, tested, handed on."""
         known = self._store.names()
         hosts = [name for name in offered_hosts(user_config()) if name not in known]
-        dialog = SitesDialog(self._window, self._window.look, self._store, hosts)
+        dialog = SitesDialog(self._window, self._window.appearance, self._store, hosts)
         dialog.changed.connect(self.refresh)
         dialog.test_asked.connect(lambda name: self.test(name, dialog))
         dialog.find_asked.connect(lambda name, site: self.find(name, site, dialog))
@@ -195,13 +195,13 @@ class SiteActions(QObject):
         self._with_consent(name, site, lambda: self._open_doctor(name, site, parent))
 
     def find(self, name: str, site: Site, dialog: SitesDialog) -> None:
-        """Look which scheduler a site has that may not be kept yet."""
+        """Find out which scheduler a site has; the site may not be saved yet."""
 
-        def look() -> tuple[str, Site]:
+        def search() -> tuple[str, Site]:
             return self._search(name, site, self._places, self._prompter)
 
         def ask() -> None:
-            call_elsewhere(dialog, f"scheduler {name}", look, lambda found: dialog.found(*found), dialog.not_found)
+            call_elsewhere(dialog, f"scheduler {name}", search, lambda found: dialog.found(*found), dialog.not_found)
 
         self._with_consent(name, site, ask, dialog.not_found)
 
@@ -209,7 +209,7 @@ class SiteActions(QObject):
         def steps(stop: threading.Event, node: bool) -> Iterator[Step]:
             return self._examine(name, site, self._places, self._prompter, node, stop)
 
-        dialog = DoctorDialog(parent, self._window.look, site.title or name, steps)
+        dialog = DoctorDialog(parent, self._window.appearance, site.title or name, steps)
         dialog.key_changed.connect(self.key_changed)
         dialog.open()
 
@@ -241,7 +241,7 @@ class SiteActions(QObject):
         order = place.order(spec)
 
         def show() -> None:
-            dialog = ScriptDialog(self._window, self._window.look, chosen.title)
+            dialog = ScriptDialog(self._window, self._window.appearance, chosen.title)
             call_elsewhere(
                 dialog, "job script", lambda: managers.preview(order), dialog.show_script, dialog.show_problems
             )
@@ -254,14 +254,14 @@ class SiteActions(QObject):
     ) -> None:
         """Do ``then`` when nothing of the site lacks consent, or the person gives it; else call ``otherwise``."""
 
-        def look() -> tuple[OwnWords, ...]:
+        def missing() -> tuple[OwnWords, ...]:
             return missing_consents(site, self._places)
 
         def found(words: tuple[OwnWords, ...]) -> None:
             if not words:
                 then()
                 return
-            dialog = ConsentDialog(self._front(), self._window.look, site.title or name, words)
+            dialog = ConsentDialog(self._front(), self._window.appearance, site.title or name, words)
             dialog.accepted.connect(lambda: self._agreed(words, then))
             dialog.rejected.connect(lambda: otherwise(()))
             dialog.open()
@@ -270,7 +270,7 @@ class SiteActions(QObject):
             self._told(problems)
             otherwise(problems)
 
-        call_elsewhere(self, f"consent {name}", look, found, failed)
+        call_elsewhere(self, f"consent {name}", missing, found, failed)
 
     def _agreed(self, words: tuple[OwnWords, ...], then: Callable[[], object]) -> None:
         try:
@@ -292,7 +292,7 @@ class SiteActions(QObject):
         if not scheduler_of(site.scheduler).has_queue:
             self._window.messages.show_note(f"{chosen.title} has no queue: every run starts there at once.")
             return
-        dialog = HoldDialog(self._window, self._window.look, chosen.title, place.allocation)
+        dialog = HoldDialog(self._window, self._window.appearance, chosen.title, place.allocation)
         dialog.accepted.connect(lambda: self._with_consent(chosen.name, site, lambda: self.hold(place)))
         dialog.open()
 

@@ -55,7 +55,7 @@ class SpeedupActions(QObject):
         if self._view is None:
             from clew_gui.views.speedup.speedup_view import SpeedupView
 
-            self._view = SpeedupView(self._window.look)
+            self._view = SpeedupView(self._window.appearance)
             self._view.kind_chosen.connect(self._choose)
             self._view.measure_asked.connect(self.measure)
             self._view.repeats_edited.connect(self._tell_button)
@@ -175,7 +175,7 @@ class SpeedupActions(QObject):
 
         if self.scene is None or self._controller.scope.card is None:
             return
-        title, theme = f"{self._controller.scope.card.title}: {self.scene.title}", self._window.look.theme
+        title, theme = f"{self._controller.scope.card.title}: {self.scene.title}", self._window.appearance.theme
         if kind == "csv":
             path.write_text(as_csv(self.scene.scaling.rows), encoding="utf-8")
         elif kind == "svg":

@@ -57,7 +57,9 @@ class SweepActions(QObject):
         from clew_gui.views.race.sweep_dialog import SweepDialog
 
         form = self._window.next_run
-        dialog = SweepDialog(self._window, self._window.look, card, form.spec(), self.forecast, form.form.several())
+        dialog = SweepDialog(
+            self._window, self._window.appearance, card, form.spec(), self.forecast, form.form.several()
+        )
         dialog.started.connect(self.start)
         dialog.open()
 
@@ -66,7 +68,7 @@ class SweepActions(QObject):
         from clew_gui.views.race.sweep_dialog import RangeDialog
 
         form = self._window.next_run
-        dialog = RangeDialog(self._window, self._window.look, form.spec())
+        dialog = RangeDialog(self._window, self._window.appearance, form.spec())
         dialog.started.connect(form.run_asked)
         dialog.open()
 
@@ -79,7 +81,7 @@ class SweepActions(QObject):
 
         usual = {param.name: param.default for param in card.params}
         steps = (usual | form.spec().params).get(STEPS)
-        dialog = PredictDialog(self._window, self._window.look, card, steps if isinstance(steps, int) else 1000)
+        dialog = PredictDialog(self._window, self._window.appearance, card, steps if isinstance(steps, int) else 1000)
         dialog.drawn.connect(form.predicted)
         dialog.open()
 

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from clew_gui.base.state_words import counted
 from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.axes.ticks import Span, Tick, panned, zoomed
-from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Lane, RateLine, Rates, Staleness, Timeline
+from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, RateLine, Rates, Staleness, Timeline, WorkerLane
 from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import FontKind, Theme, alpha, font
@@ -122,7 +122,7 @@ def paint_timeline(painter: QPainter, rect: QRectF, timeline: Timeline, theme: T
     _paint_events(painter, axes, timeline.events, theme)
 
 
-def _paint_lane(painter: QPainter, axes: _Axes, lane: Lane, middle: float, theme: Theme) -> None:
+def _paint_lane(painter: QPainter, axes: _Axes, lane: WorkerLane, middle: float, theme: Theme) -> None:
     single = bool(len(lane.arrived) or len(lane.dropped))
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(alpha(theme.accent, 0.34 if not theme.dark else 0.42))
@@ -266,9 +266,9 @@ def _paint_names(painter: QPainter, axes: _Axes, plot: Rates, theme: Theme) -> N
 class PlotWidget(QWidget):
     """A plot that paints itself and says what is under the pointer."""
 
-    def __init__(self, look: Appearance, name: str) -> None:
+    def __init__(self, appearance: Appearance, name: str) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
@@ -288,7 +288,7 @@ class PlotWidget(QWidget):
         painter = QPainter(self)
         self.draw(painter, QRectF(self.rect()))
         if self.hasFocus():
-            painter.setPen(QPen(QColor(self._look.theme.accent), 2))
+            painter.setPen(QPen(QColor(self._appearance.theme.accent), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
         painter.end()
@@ -304,8 +304,8 @@ class PlotWidget(QWidget):
 class StalenessPlot(PlotWidget):
     """The histogram."""
 
-    def __init__(self, look: Appearance) -> None:
-        super().__init__(look, "Staleness of the gradients")
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__(appearance, "Staleness of the gradients")
         self.plot: Staleness | None = None
         self.setMinimumHeight(150)
 
@@ -318,7 +318,7 @@ class StalenessPlot(PlotWidget):
     def draw(self, painter: QPainter, rect: QRectF) -> None:
         """Paint it."""
         if self.plot is not None:
-            paint_staleness(painter, rect, self.plot, self._look.theme)
+            paint_staleness(painter, rect, self.plot, self._appearance.theme)
 
     def words_at(self, place: QPointF) -> str:
         """What the bar at this place says."""
@@ -334,8 +334,8 @@ class StalenessPlot(PlotWidget):
 class RatesPlot(PlotWidget):
     """Images/s of each worker."""
 
-    def __init__(self, look: Appearance) -> None:
-        super().__init__(look, "Images per second of each worker")
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__(appearance, "Images per second of each worker")
         self._plot: Rates | None = None
         self.setMinimumHeight(150)
 
@@ -348,7 +348,7 @@ class RatesPlot(PlotWidget):
     def draw(self, painter: QPainter, rect: QRectF) -> None:
         """Paint it."""
         if self._plot is not None:
-            paint_rates(painter, rect, self._plot, self._look.theme)
+            paint_rates(painter, rect, self._plot, self._appearance.theme)
 
     def words_at(self, place: QPointF) -> str:
         """What all workers did at this time."""
@@ -372,8 +372,8 @@ class TimelinePlot(PlotWidget):
     seen_changed = Signal(object)
     """The part of the training time that is to be shown (a Span), or None: the latest."""
 
-    def __init__(self, look: Appearance) -> None:
-        super().__init__(look, "Updates of each worker")
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__(appearance, "Updates of each worker")
         self._timeline: Timeline | None = None
         self._dragged: float | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -406,7 +406,7 @@ class TimelinePlot(PlotWidget):
     def draw(self, painter: QPainter, rect: QRectF) -> None:
         """Paint it."""
         if self._timeline is not None:
-            paint_timeline(painter, rect, self._timeline, self._look.theme)
+            paint_timeline(painter, rect, self._timeline, self._appearance.theme)
 
     def words_at(self, place: QPointF) -> str:
         """What the worker did then."""

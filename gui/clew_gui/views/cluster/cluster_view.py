@@ -65,12 +65,12 @@ class RoleRow(QWidget):
     """This worker shall take so many times as long."""
     kill_asked = Signal(str, int)
 
-    def __init__(self, look: Appearance, role: Role) -> None:
+    def __init__(self, appearance: Appearance, role: Role) -> None:
         super().__init__()
         self._role, self._asked = role, 0.0
         self.name = label(role.name, "strong")
         self.host = label("", "mono", "2")
-        self.pill = Pill(look)
+        self.pill = Pill(appearance)
         self.doing = Elided("", "body", "2")
         box = row(self.name, self.host, gap=8, parent=self)
         state = QWidget()
@@ -82,7 +82,9 @@ class RoleRow(QWidget):
         self.speed = Segments(_SPEEDS, "1", f"Time per update of {role.name.lower()}")
         self.speed.chosen.connect(self._slow)
         self.speed.setFixedWidth(150)
-        self.kill = Button(look, "Kill", "flat", "cross", f"End the process of {role.name.lower()} at once", ink="bad")
+        self.kill = Button(
+            appearance, "Kill", "flat", "cross", f"End the process of {role.name.lower()} at once", ink="bad"
+        )
         self.kill.setAccessibleName(f"Kill {role.name.lower()}")
         self.kill.clicked.connect(lambda: self.kill_asked.emit(role.role, role.number))
         for widget, there in ((self.speed, role.role == "worker"), (self.kill, role.role != "chief")):
@@ -98,7 +100,7 @@ class RoleRow(QWidget):
         changed = role.factor != self._role.factor
         self._role = role
         self.host.setText(role.host)
-        self.pill.set_state(role.look, role.state)
+        self.pill.set_state(role.shown_as, role.state)
         self.doing.set_text(role.doing)
         known = str(round(role.factor))
         if (changed or time.monotonic() - self._asked > _TOLD_WITHIN_S) and known in dict(_SPEEDS):
@@ -126,9 +128,9 @@ class ClusterView(QWidget):
     seen_changed = Signal(object)
     """The timeline shall show this Span of the training time, or None: follow the run."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         inside = QWidget()
@@ -147,13 +149,15 @@ class ClusterView(QWidget):
     # --- Building -----------------------------------------------------------------------------------------------------
 
     def _roles_card(self) -> QFrame:
-        look = self._look
+        appearance = self._appearance
         self.caption = Elided("", "caption", "2")
-        self.add = Button(look, "Add a worker", "quiet", "plus", "Start one more worker")
+        self.add = Button(appearance, "Add a worker", "quiet", "plus", "Start one more worker")
         self.add.clicked.connect(self.add_asked)
-        self.config = Button(look, "TF_CONFIG", "quiet", "script", "The ClusterSpec and the TF_CONFIG of each process")
+        self.config = Button(
+            appearance, "TF_CONFIG", "quiet", "script", "The ClusterSpec and the TF_CONFIG of each process"
+        )
         self.config.clicked.connect(self.config_asked)
-        self.export = IconButton(look, "export", "Export the cluster's plots", "Export as PNG, SVG or CSV")
+        self.export = IconButton(appearance, "export", "Export the cluster's plots", "Export as PNG, SVG or CSV")
         self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self.export)
         for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The updates, CSV…")):
@@ -165,7 +169,7 @@ class ClusterView(QWidget):
         return _card(column(head, self._rows_box, gap=2, margins=(14, 7, 8, 8)))
 
     def _timeline_card(self) -> QFrame:
-        self.timeline = TimelinePlot(self._look)
+        self.timeline = TimelinePlot(self._appearance)
         self.timeline.seen_changed.connect(self.seen_changed)
         self._timeline_caption = Elided("", "caption", "2")
         self.seen = Segments(
@@ -179,7 +183,7 @@ class ClusterView(QWidget):
         return _card(column(head, self.timeline, gap=2, margins=(14, 7, 12, 6)))
 
     def _plots(self) -> QWidget:
-        self.staleness, self.rates = StalenessPlot(self._look), RatesPlot(self._look)
+        self.staleness, self.rates = StalenessPlot(self._appearance), RatesPlot(self._appearance)
         self._stale_caption, self._rates_title = Elided("", "caption", "2"), label("Images/s", "subtitle")
         self._pair = QWidget()
         self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._pair)
@@ -197,7 +201,7 @@ class ClusterView(QWidget):
 
     def _banner(self) -> QFrame:
         self.sentence = label("", "body", wrap=True)
-        said = row(Glyph(self._look, "info", "accent", 18), self.sentence, gap=12, margins=(16, 8, 16, 9))
+        said = row(Glyph(self._appearance, "info", "accent", 18), self.sentence, gap=12, margins=(16, 8, 16, 9))
         said.setStretch(1, 1)
         note = frame("note", said)
         note.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
@@ -241,7 +245,7 @@ class ClusterView(QWidget):
             for old in self.rows.values():
                 self._rows_box.removeWidget(old)
                 old.deleteLater()
-            self.rows = {key: RoleRow(self._look, role) for key, role in zip(wanted, roles, strict=True)}
+            self.rows = {key: RoleRow(self._appearance, role) for key, role in zip(wanted, roles, strict=True)}
             for new in self.rows.values():
                 new.slow_asked.connect(self.slow_asked)
                 new.kill_asked.connect(self.kill_asked)

@@ -348,9 +348,9 @@ class CompareCanvas(QWidget):
     pointed = Signal(int)
     """The group under the pointer, -1 for none."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self.scene: CompareScene | None = None
         self.page: Page = "curves"
         self._lifted = -1
@@ -409,7 +409,7 @@ class CompareCanvas(QWidget):
     def art(self, scene: CompareScene) -> CompareArt:
         """Where everything is."""
         if self._art is None:
-            self._art = CompareArt(scene, self.page, QRectF(self.rect()), self._look.theme)
+            self._art = CompareArt(scene, self.page, QRectF(self.rect()), self._appearance.theme)
         return self._art
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:

@@ -52,16 +52,16 @@ class CompareView(QWidget):
     export_asked = Signal(str)
     """Write "png", "svg" or "csv"."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self._scene: CompareScene | None = None
         self._filling = False
         self._chosen: dict[QComboBox, str] = {}
         """What a person chose last, also while another exercise has no such setting."""
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.canvas = CompareCanvas(look)
+        self.canvas = CompareCanvas(appearance)
         self.canvas.group_chosen.connect(self._choose)
         self.canvas.pointed.connect(self._point)
         self.table = self._make_table()
@@ -88,13 +88,13 @@ class CompareView(QWidget):
         for one in (self.pages, self.sets):
             one.chosen.connect(lambda _key: self._edited())
         self.said = Elided("", "caption", "2")
-        self.export = IconButton(self._look, "export", "Export the comparison", "Export as PNG, SVG or CSV")
+        self.export = IconButton(self._appearance, "export", "Export the comparison", "Export as PNG, SVG or CSV")
         self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self.export)
         for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The table, CSV…")):
             menu.addAction(text).triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
         self.export.setMenu(menu)
-        copy = IconButton(self._look, "copy", "Copy the table", "Copy the table, for a spreadsheet")
+        copy = IconButton(self._appearance, "copy", "Copy the table", "Copy the table, for a spreadsheet")
         copy.clicked.connect(self.copy_table)
         self.repeats = QCheckBox("Mean over seeds")
         self.repeats.setAccessibleName("Mean over seeds")
@@ -277,7 +277,7 @@ class CompareView(QWidget):
         picture = blank(_SWATCH)
         if self._scene is not None:
             painter = QPainter(picture)
-            painter.setPen(ink_pen(self._scene.groups[number].ink, self._look.theme, 2.6))
+            painter.setPen(ink_pen(self._scene.groups[number].ink, self._appearance.theme, 2.6))
             painter.drawLine(0, _SWATCH.height() // 2, _SWATCH.width(), _SWATCH.height() // 2)
             painter.end()
         return QIcon(picture)

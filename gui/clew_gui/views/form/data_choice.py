@@ -35,7 +35,7 @@ class DataChoice(QObject):
 
     changed = Signal()
 
-    def __init__(self, parent: QWidget, look: Appearance) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance) -> None:
         super().__init__(parent)
         self._window = parent
         self._card: ExerciseCard | None = None
@@ -58,7 +58,7 @@ class DataChoice(QObject):
         self.there.setPlaceholderText("/gpfs/course/mnist.npz")
         self.there.textChanged.connect(lambda _text: self.changed.emit())
         self.said = label("", "caption", "bad", wrap=True)
-        self.choose = Button(look, "Choose file…", "", "data", "Choose the file of the data set on this computer")
+        self.choose = Button(appearance, "Choose file…", "", "data", "Choose the file of the data set on this computer")
         self.choose.clicked.connect(lambda _checked: self.ask_file())
         self.said.setContentsMargins(16, 0, 16, 4)
         self.said.hide()

@@ -61,7 +61,11 @@ class FormRow:
     button that sweeps several values. ``sweep`` is what that does."""
 
     def __init__(
-        self, look: Appearance, spec: ParamSpec, usual: Usual = ON_SLIDES, sweep: Callable[[], None] = lambda: None
+        self,
+        appearance: Appearance,
+        spec: ParamSpec,
+        usual: Usual = ON_SLIDES,
+        sweep: Callable[[], None] = lambda: None,
     ) -> None:
         self.spec = spec
         self.usual = usual
@@ -75,7 +79,7 @@ class FormRow:
         self.folded = False
         self.label = label(spec.label)
         self.label.setWordWrap(True)
-        self._look = look
+        self._appearance = appearance
         self._strong = False
         self._reset: IconButton | None = None
         self._error: QLabel | None = None
@@ -108,7 +112,7 @@ class FormRow:
         if self._reset is None:
             spec = self.spec
             back = f"{self.usual.back}: {value_words(spec, spec.default)}"
-            made = self._reset = IconButton(self._look, "reset", f"Reset {spec.label}", back, size=14)
+            made = self._reset = IconButton(self._appearance, "reset", f"Reset {spec.label}", back, size=14)
             made.setFixedSize(22, 22)
             made.clicked.connect(lambda: self.editor.set_value(spec.default))
             made.hide()
@@ -131,7 +135,7 @@ class FormRow:
     def offer(self) -> Button:
         """Sweeps the values in the field."""
         if self._offer is None:
-            self._offer = Button(self._look, "", "quiet", "rate", "Train once with each of these values")
+            self._offer = Button(self._appearance, "", "quiet", "rate", "Train once with each of these values")
             self._offer.clicked.connect(self._sweep)
             self._offer.hide()
             if self._grid is not None:
@@ -196,9 +200,9 @@ SELDOM = ("Record",)
 class GroupHead(QToolButton):
     """The heading of a group of fields, which folds them."""
 
-    def __init__(self, look: Appearance, title: str) -> None:
+    def __init__(self, appearance: Appearance, title: str) -> None:
         super().__init__()
-        self._look, self._title = look, title
+        self._appearance, self._title = appearance, title
         self.setProperty("role", "group")
         self.setFont(font("section"))
         self.setText(title)
@@ -212,7 +216,7 @@ class GroupHead(QToolButton):
     def retheme(self) -> None:
         """Tint the arrow."""
         self.setAccessibleName(f"{'Hide' if self.isChecked() else 'Show'} {self._title.lower()}")
-        self.setIcon(self._look.icon("down" if self.isChecked() else "right"))
+        self.setIcon(self._appearance.icon("down" if self.isChecked() else "right"))
 
 
 class ParamForm(QWidget):
@@ -223,13 +227,13 @@ class ParamForm(QWidget):
     """Several values in a field are to be swept."""
 
     def __init__(
-        self, look: Appearance, specs: Sequence[ParamSpec], usual: Usual = ON_SLIDES, heads: bool = True
+        self, appearance: Appearance, specs: Sequence[ParamSpec], usual: Usual = ON_SLIDES, heads: bool = True
     ) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._look = look
-        self._rows = {spec.name: FormRow(look, spec, usual, self.sweep_asked.emit) for spec in specs}
+        self._appearance = appearance
+        self._rows = {spec.name: FormRow(appearance, spec, usual, self.sweep_asked.emit) for spec in specs}
         self._heads: list[tuple[GroupHead, tuple[str, ...]]] = []
         self._quiet = False
         self._build(_groups(specs), heads)
@@ -248,7 +252,7 @@ class ParamForm(QWidget):
         line = 0
         for title, specs in groups.items():
             if heads:
-                head = GroupHead(self._look, title)
+                head = GroupHead(self._appearance, title)
                 head.setChecked(title not in SELDOM)
                 head.toggled.connect(lambda _on: self._fold())
                 grid.addWidget(head, line, 0, 1, 3)

@@ -58,11 +58,11 @@ class NextRun(QWidget):
     replaced = Signal(RunSpec)
     """Values of a person's own gave way to others; these they were."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._look = look
+        self._appearance = appearance
         self._card: ExerciseCard | None = None
         self.clock: Callable[[], float] = time.monotonic
         self._asked: tuple[RunSpec | None, float] = (None, 0.0)
@@ -72,52 +72,54 @@ class NextRun(QWidget):
         self._names: dict[str, QLabel] = {}
         self._forms: dict[str, ParamForm] = {}
         self._spreads: dict[str, ParamForm] = {}
-        self.form, self.spread = ParamForm(look, ()), ParamForm(look, (), USUAL)
+        self.form, self.spread = ParamForm(appearance, ()), ParamForm(appearance, (), USUAL)
         self._make_controls()
         self._make_layout()
 
     # --- Building -----------------------------------------------------------------------------------------------------
 
     def _make_controls(self) -> None:
-        look = self._look
-        self.slides = Button(look, _SLIDES, "quiet", "reset", "Reset every field to the value on the slides")
+        appearance = self._appearance
+        self.slides = Button(appearance, _SLIDES, "quiet", "reset", "Reset every field to the value on the slides")
         self.slides.clicked.connect(lambda: self._instead(lambda: self._use_preset(SLIDES)))
         self.preset = combo([], "Preset")
         self.preset.setToolTip("Named sets of values for this exercise")
         self.preset.activated.connect(
             lambda _index: self._instead(lambda: self._use_preset(str(self.preset.currentData())))
         )
-        self.data_choice = DataChoice(self, look)
+        self.data_choice = DataChoice(self, appearance)
         self.data, self.own_file, self.there = self.data_choice.combo, self.data_choice.own_file, self.data_choice.there
         self.data_choice.changed.connect(self._changed)
-        self.where = WhereBox(look)
+        self.where = WhereBox(appearance)
         self.where.changed.connect(self._place_changed)
         self.seed = NumberEdit(SEED)
         self.seed.setAccessibleName("Seed")
         self.seed.setToolTip(SEED.help)
         self.seed.set_value(SEED.default)
         self.seed.edited.connect(self._changed)
-        self.seed_reset = IconButton(look, "reset", "Reset Seed", "Back to seed 1", size=14)
+        self.seed_reset = IconButton(appearance, "reset", "Reset Seed", "Back to seed 1", size=14)
         self.seed_reset.setFixedSize(22, 22)
         self.seed_reset.clicked.connect(lambda: self.seed.set_value(1))
         self.cost = Elided("", "strong")
         self.cost2 = label("Nothing leaves this computer.", "caption", "2", wrap=True)
-        self.run = Button(look, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
+        self.run = Button(appearance, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
-        self.code = Button(look, "Code", "quiet", "code", "Show the file that runs (Ctrl+U)")
+        self.code = Button(appearance, "Code", "quiet", "code", "Show the file that runs (Ctrl+U)")
         self.code.clicked.connect(self.code_asked)
-        self.race = Button(look, "Race…", "quiet", "flag", "Let several optimizers run against each other (Ctrl+R)")
+        self.race = Button(
+            appearance, "Race…", "quiet", "flag", "Let several optimizers run against each other (Ctrl+R)"
+        )
         self.race.clicked.connect(self.race_asked)
         self.prediction: Prediction | None = None
-        self.predict = Button(look, "", "quiet", "", "Draw the curve that you expect, before the run begins")
+        self.predict = Button(appearance, "", "quiet", "", "Draw the curve that you expect, before the run begins")
         self.predict.clicked.connect(self.predict_asked)
-        self.unpredict = IconButton(look, "cross", "Forget the prediction", "Run without a prediction", size=14)
+        self.unpredict = IconButton(appearance, "cross", "Forget the prediction", "Run without a prediction", size=14)
         self.unpredict.clicked.connect(lambda: self.predicted(None))
         self.predicted(None)
-        self.sweep = Button(look, "Sweep…", "quiet", "rate", "Try many values, one run each, or continue a sweep")
+        self.sweep = Button(appearance, "Sweep…", "quiet", "rate", "Try many values, one run each, or continue a sweep")
         self.sweep.clicked.connect(self.sweep_asked)
 
-        self.range = Button(look, "Range test…", "quiet", "", "Find a learning rate: one run in which it grows")
+        self.range = Button(appearance, "Range test…", "quiet", "", "Find a learning rate: one run in which it grows")
         self.range.clicked.connect(self.range_asked)
 
     def _make_layout(self) -> None:
@@ -202,11 +204,11 @@ class NextRun(QWidget):
         old = self.form
         if card.id not in self._forms:
             usual = ON_SLIDES if _defaults_title(card) == _SLIDES else USUAL
-            self._forms[card.id] = ParamForm(self._look, card.params, usual)
+            self._forms[card.id] = ParamForm(self._appearance, card.params, usual)
             self._forms[card.id].changed.connect(self._changed)
             self._forms[card.id].sweep_asked.connect(self.sweep_asked)
             self._inner_box.insertWidget(self._inner_box.indexOf(old), self._forms[card.id])
-            self._spreads[card.id] = ParamForm(self._look, spread_params(card), USUAL)
+            self._spreads[card.id] = ParamForm(self._appearance, spread_params(card), USUAL)
             self._spreads[card.id].changed.connect(self._changed)
             self._inner_box.insertWidget(self._inner_box.indexOf(self.spread), self._spreads[card.id])
         old_spread = self.spread

@@ -53,9 +53,9 @@ class WhereBox(QWidget):
     sites_asked = Signal()
     script_asked = Signal()
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self._choices: dict[str, PlaceChoice] = {HERE: THIS}
         self._wanted = HERE
         self._offered = False
@@ -151,7 +151,7 @@ class WhereBox(QWidget):
         if chosen.site is not None and not chosen.job:
             from clew_gui.views.form.where_form import WhereForm
 
-            self.form = WhereForm(self._look, chosen.name, chosen.site, self._changes.get(chosen.name, {}))
+            self.form = WhereForm(self._appearance, chosen.name, chosen.site, self._changes.get(chosen.name, {}))
             self.form.changed.connect(self.changed)
             self.form.script_asked.connect(self.script_asked)
             self._box.addWidget(self.form)

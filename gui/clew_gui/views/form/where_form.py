@@ -27,18 +27,18 @@ class WhereForm(QWidget):
     changed = Signal()
     script_asked = Signal()
 
-    def __init__(self, look: Appearance, name: str, site: Site, changes: Mapping[str, Value]) -> None:
+    def __init__(self, appearance: Appearance, name: str, site: Site, changes: Mapping[str, Value]) -> None:
         super().__init__()
         self.name, self.site = name, site
         usual = msgspec.structs.asdict(site.allocation)
         specs = [msgspec.structs.replace(spec, default=usual[spec.name]) for spec in FIELDS]
-        self.form = ParamForm(look, specs, _USUAL, heads=False)
+        self.form = ParamForm(appearance, specs, _USUAL, heads=False)
         self.form.set_values(usual | {key: value for key, value in changes.items() if key in usual})
         self.form.changed.connect(self._edited)
-        script = Button(look, "Show script…", "quiet", "script", "The job script exactly as it would be sent")
+        script = Button(appearance, "Show script…", "quiet", "script", "The job script exactly as it would be sent")
         script.clicked.connect(self.script_asked)
         self.script = script
-        self.fold = FoldingSection(look, "Job", self.form, inset=10, extra=script)
+        self.fold = FoldingSection(appearance, "Job", self.form, inset=10, extra=script)
         column(self.fold, gap=0, parent=self)
         self.fold.setVisible(scheduler_of(site.scheduler).has_queue)
         self._edited()

@@ -23,9 +23,9 @@ class GuideView(QScrollArea):
     answered = Signal(str, str, str)
     """An exercise, a question of its guide, and the student's answer."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self._page: GuidePage | None = None
         self._results: dict[str, tuple[bool, str]] = {}
         self._card: ExerciseCard | None = None
@@ -52,7 +52,7 @@ class GuideView(QScrollArea):
         from clew_gui.views.lab.guide_page import GuidePage
 
         self._built = card
-        self._page = GuidePage(self._look, card, self.answers_of(card.id))
+        self._page = GuidePage(self._appearance, card, self.answers_of(card.id))
         self._page.code_asked.connect(self.code_asked)
         self._page.answered.connect(lambda question, text: self.answered.emit(card.id, question, text))
         self.setWidget(self._page)

@@ -123,9 +123,9 @@ def paragraph(markdown: str) -> QLabel:
 class Hint(QWidget):
     """A hint: its title is a button, its text unfolds."""
 
-    def __init__(self, look: Appearance, title: str, markdown: str) -> None:
+    def __init__(self, appearance: Appearance, title: str, markdown: str) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self.button = QToolButton()
         self.button.setProperty("role", "row")
         self.button.setText(title)
@@ -149,15 +149,15 @@ class Hint(QWidget):
 
     def retheme(self) -> None:
         """Tint the arrow."""
-        self.button.setIcon(icon("down" if self.button.isChecked() else "right", self._look.theme, size=14))
+        self.button.setIcon(icon("down" if self.button.isChecked() else "right", self._appearance.theme, size=14))
 
 
 class GoalRow(QWidget):
     """One goal with its tick, and the sentence of the run that reached it."""
 
-    def __init__(self, look: Appearance, goal: Goal) -> None:
+    def __init__(self, appearance: Appearance, goal: Goal) -> None:
         super().__init__()
-        self._glyph = Glyph(look, "s_todo", "border")
+        self._glyph = Glyph(appearance, "s_todo", "border")
         self._detail = label(goal.detail, "caption", "2", wrap=True)
         self._plain = goal.detail
         self._text = goal.text
@@ -181,13 +181,13 @@ class GuidePage(QWidget):
     answered = Signal(str, str)
     """A question and the student's answer."""
 
-    def __init__(self, look: Appearance, card: ExerciseCard, answers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, appearance: Appearance, card: ExerciseCard, answers: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self._answers = answers or {}
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._look = look
-        self._goals = {goal.id: GoalRow(look, goal) for goal in card.goals}
+        self._appearance = appearance
+        self._goals = {goal.id: GoalRow(appearance, goal) for goal in card.goals}
         text = panel()
         text.setMaximumWidth(TEXT_WIDTH)
         self._text_column(card, text)
@@ -210,11 +210,11 @@ class GuidePage(QWidget):
             elif piece.kind == "code":
                 box.addWidget(_code(piece.text))
             elif piece.kind == "hint":
-                box.addWidget(Hint(self._look, piece.title, unbroken(piece.text)))
+                box.addWidget(Hint(self._appearance, piece.title, unbroken(piece.text)))
             else:
                 box.addWidget(paragraph(unbroken(piece.text)))
         if card.source:
-            show = Button(self._look, "Show the whole file", "quiet", "code", "The file that runs (Ctrl+U)")
+            show = Button(self._appearance, "Show the whole file", "quiet", "code", "The file that runs (Ctrl+U)")
             show.clicked.connect(self.code_asked)
             box.addSpacing(4)
             box.addLayout(row(label("The file that runs", "subtitle"), None, show))

@@ -51,9 +51,9 @@ class ExerciseTree(QTreeWidget):
 
     opened = Signal(str)
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self._open_chapter: QTreeWidgetItem | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHeaderHidden(True)
@@ -62,7 +62,7 @@ class ExerciseTree(QTreeWidget):
         self.setExpandsOnDoubleClick(False)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setMouseTracking(True)
-        self.setItemDelegate(_RowPainter(self, look))
+        self.setItemDelegate(_RowPainter(self, appearance))
         self.setAccessibleName("Exercises")
         self.itemClicked.connect(self._clicked)
         self.currentItemChanged.connect(lambda item, _before: self._came_to(item))
@@ -182,9 +182,9 @@ class ExerciseTree(QTreeWidget):
 class _RowPainter(QStyledItemDelegate):
     """Paints chapters and exercises: ground, tick, name, value."""
 
-    def __init__(self, tree: ExerciseTree, look: Appearance) -> None:
+    def __init__(self, tree: ExerciseTree, appearance: Appearance) -> None:
         super().__init__(tree)
-        self._look, self._tree = look, tree
+        self._appearance, self._tree = appearance, tree
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """30 for an exercise, 32 for a chapter, 1 between rows."""
@@ -204,7 +204,7 @@ class _RowPainter(QStyledItemDelegate):
         painter.restore()
 
     def _ground(self, painter: QPainter, area: QRectF, option: QStyleOptionViewItem, index: Index) -> None:
-        theme = self._look.theme
+        theme = self._appearance.theme
         selected = self._selected(index)
         pointed, focused = self._state(option)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -230,7 +230,7 @@ class _RowPainter(QStyledItemDelegate):
         return index.parent().isValid() and self._tree.currentIndex() == index
 
     def _chapter(self, painter: QPainter, area: QRectF, index: Index) -> None:
-        theme = self._look.theme
+        theme = self._appearance.theme
         here = index.model().index(index.row(), 0)
         arrow = "down" if self._tree.isExpanded(here) else "right"
         painter.drawPixmap(QPointF(area.left() + 6, area.center().y() - 6), pixmap(arrow, theme.text3, 12))
@@ -238,7 +238,7 @@ class _RowPainter(QStyledItemDelegate):
         self._right(painter, area.adjusted(0, 0, -8, 0), str(index.data(_COUNT) or ""), theme.text3)
 
     def _exercise(self, painter: QPainter, area: QRectF, index: Index) -> None:
-        theme = self._look.theme
+        theme = self._appearance.theme
         found = index.data(_PROGRESS)
         progress = found if isinstance(found, ExerciseProgress) else ExerciseProgress()
         shape, ink, _ = _TICKS[progress.tick]
@@ -301,12 +301,12 @@ class LabPanel(QWidget):
     opened = Signal(str)
     fold_asked = Signal()
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._look = look
-        self.tree = ExerciseTree(look)
+        self._appearance = appearance
+        self.tree = ExerciseTree(appearance)
         self.tree.opened.connect(self.opened)
         self.done = label("", "caption", "3")
         self._bar = ProgressBar("Exercises with all goals reached")
@@ -318,7 +318,7 @@ class LabPanel(QWidget):
         self.search.setToolTip("Find an exercise (Ctrl+K)")
         self.search.setClearButtonEnabled(True)
         self._glass = self.search.addAction(
-            icon("search", look.theme, look.theme.text3), QLineEdit.ActionPosition.LeadingPosition
+            icon("search", appearance.theme, appearance.theme.text3), QLineEdit.ActionPosition.LeadingPosition
         )
         for button in self.search.findChildren(QToolButton):  # Qt makes them, for the glass and for clearing
             button.setAccessibleName("Clear the search" if button.toolTip() else "Search")
@@ -328,7 +328,7 @@ class LabPanel(QWidget):
         self.none.setContentsMargins(16, 4, 16, 4)
         self.none.hide()
         self.search.returnPressed.connect(self.tree.open_first)
-        fold = IconButton(look, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
+        fold = IconButton(appearance, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
         fold.clicked.connect(self.fold_asked)
         title = row(label("Deep learning lab", "strong"), None, self.done, fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
@@ -355,4 +355,4 @@ class LabPanel(QWidget):
 
     def retheme(self) -> None:
         """Tint the magnifying glass."""
-        self._glass.setIcon(icon("search", self._look.theme, self._look.theme.text3))
+        self._glass.setIcon(icon("search", self._appearance.theme, self._appearance.theme.text3))

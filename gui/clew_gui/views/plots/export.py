@@ -19,7 +19,7 @@ from clew_gui.views.plots.curves.gutter import gutter_for
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.plots.drawing.geometry import Medium, stack
-from clew_gui.views.plots.kinds import Picture
+from clew_gui.views.plots.kinds import PaintablePlot
 from clew_gui.views.theme.theme import Theme, font
 
 _LEAST = QSize(860, 480)
@@ -39,7 +39,7 @@ class ExportedPicture:
         events: tuple[RunEvent, ...],
         theme: Theme,
         size: QSize | None = None,
-        beside: Picture | None = None,
+        beside: PaintablePlot | None = None,
     ) -> None:
         self._curves = size or canvas.size().expandedTo(_LEAST)
         self._other = (beside.size().expandedTo(_LEAST_OTHER) if beside is not None else QSize(0, 0)).boundedTo(_MOST)

@@ -63,10 +63,10 @@ class PlotFeed:
             self._plots.drop_run(run)
 
     def show(
-        self, runs: Sequence[RunLike], selected: str, pinned: str, looks: Mapping[str, int], next_data: str = ""
+        self, runs: Sequence[RunLike], selected: str, pinned: str, indices: Mapping[str, int], next_data: str = ""
     ) -> None:
-        """These curves are to be seen, as far as they were brought; ``looks`` are their styles by run. ``next_data`` is
-        what the next run will use."""
+        """Show these runs. ``indices`` says by run which colour and dash it has; ``next_data`` is the data set of the
+        next run."""
         from clew_gui.plotting.curves.model import RunStyle
 
         data = {run.id: words.run_data(run, self._card) for run in runs}
@@ -76,7 +76,7 @@ class PlotFeed:
             RunStyle(
                 run_id=run.id,
                 label=_label(run, self._card, run.id == pinned, data[run.id] if differ else ""),
-                index=looks.get(run.id, 0),
+                index=indices.get(run.id, 0),
                 selected=run.id == selected,
                 live=run.state not in TERMINAL,
                 pinned=run.id == pinned,

@@ -46,7 +46,7 @@ class PlotKind(Protocol):
         """Qt's own."""
 
 
-class Picture(Protocol):
+class PaintablePlot(Protocol):
     """A kind of plot whose widget also paints itself into a file. Curves have a painter of their own for that."""
 
     def size(self) -> QSize:

@@ -32,7 +32,7 @@ from clew_gui.plotting.pictures import HEADER, picture_rows
 from clew_gui.plotting.table import Extract, extract, write_csv, write_rows, write_series_csv
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import ExportedPicture
-from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, Picture, PlotKind
+from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PaintablePlot, PlotKind
 from clew_gui.views.plots.measured.canvas import MeasuredView
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.plots.surface.surface import SurfaceView
@@ -329,7 +329,7 @@ class ConvergencePlots(QWidget):
 
     # ------------------------------------------------------------ files
     def _picture(self) -> ExportedPicture:
-        others: dict[Kind, Picture] = {
+        others: dict[Kind, PaintablePlot] = {
             "surface": self.surface,
             "measured": self.measured,
             "pictures": self.pictures,

@@ -182,7 +182,7 @@ def state_word(run: RunLike) -> str:
 
 
 def state_key(run: RunLike) -> str:
-    """The state whose look a run has: one that diverged did not simply finish."""
+    """The state as which a run is shown: one that diverged did not simply finish."""
     return "Diverged" if diverged(run) else run.state.value
 
 

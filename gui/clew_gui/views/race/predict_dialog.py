@@ -36,7 +36,7 @@ class PredictDialog(Dialog):
 
     drawn = Signal(Prediction)
 
-    def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard, steps: int) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, card: ExerciseCard, steps: int) -> None:
         super().__init__(parent, "Predict the curve", _HELP)
         self._card = card
         self.metrics = combo([(one.name, one.label.capitalize()) for one in _judged(card)], "Metric")
@@ -50,14 +50,14 @@ class PredictDialog(Dialog):
         line.setStretch(1, 2)
         line.setStretch(3, 1)
         self.add(line)
-        self.board = DrawingBoard(look, steps)
+        self.board = DrawingBoard(appearance, steps)
         self.board.changed.connect(self._edited)
         self.add(self.board)
-        clear = Button(look, "Clear", "quiet", "reset")
+        clear = Button(appearance, "Clear", "quiet", "reset")
         clear.clicked.connect(self.board.clear)
-        cancel = Button(look, "Cancel")
+        cancel = Button(appearance, "Cancel")
         cancel.clicked.connect(self.reject)
-        self.go = Button(look, "Keep for the next run", "primarySmall", "check")
+        self.go = Button(appearance, "Keep for the next run", "primarySmall", "check")
         self.go.setDefault(True)
         self.go.clicked.connect(self._keep)
         self.finish(clear, None, cancel, self.go)
@@ -111,9 +111,9 @@ class DrawingBoard(QWidget):
 
     changed = Signal()
 
-    def __init__(self, look: Appearance, steps: int) -> None:
+    def __init__(self, appearance: Appearance, steps: int) -> None:
         super().__init__()
-        self._look, self._steps = look, max(1, steps)
+        self._appearance, self._steps = appearance, max(1, steps)
         self._columns = min(_COLUMNS, self._steps)
         self._shares: dict[int, float] = {}
         self._height, self._percent = 1.0, False
@@ -219,7 +219,7 @@ class DrawingBoard(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Axes, and the curve dashed, as it will be shown."""
-        theme, area = self._look.theme, self._area()
+        theme, area = self._appearance.theme, self._area()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(font("caption"))

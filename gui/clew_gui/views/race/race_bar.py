@@ -52,16 +52,16 @@ class RaceBar(QFrame):
     chosen = Signal(str)
     closed = Signal()
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setProperty("role", "card")
-        self._look = look
+        self._appearance = appearance
         self._low = self._done = False
         self.entries: tuple[RaceEntry, ...] = ()
         self._sentence = ""
         self.title = label("", "strong")
         self.sentence = Elided("", "body", "2")
-        self.close_button = IconButton(look, "cross", "Hide the race", "Hide the places; the runs stay", size=14)
+        self.close_button = IconButton(appearance, "cross", "Hide the race", "Hide the places; the runs stay", size=14)
         self.close_button.clicked.connect(self.closed)
         self.chips: list[Button] = []
         self._area = QWidget()
@@ -105,7 +105,7 @@ class RaceBar(QFrame):
         self._arrange()
 
     def _add_chip(self) -> None:
-        chip = Button(self._look, "", "chip")
+        chip = Button(self._appearance, "", "chip")
         chip.setIconSize(_SWATCH)
         chip.setMinimumWidth(60)
         number = len(self.chips)
@@ -128,7 +128,7 @@ class RaceBar(QFrame):
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if index >= 0:
-            draw_swatch(painter, QRectF(0, 0, _SWATCH.width(), _SWATCH.height()), self._look.theme.curve(index))
+            draw_swatch(painter, QRectF(0, 0, _SWATCH.width(), _SWATCH.height()), self._appearance.theme.curve(index))
         painter.end()
         return QIcon(picture)
 

@@ -36,7 +36,9 @@ class RaceDialog(Dialog):
 
     started = Signal(StudySpec)
 
-    def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard, race: RaceSpec, base: RunSpec) -> None:
+    def __init__(
+        self, parent: QWidget, appearance: Appearance, card: ExerciseCard, race: RaceSpec, base: RunSpec
+    ) -> None:
         fair = "All start with the same weights and see the same batches in the same order."
         super().__init__(parent, race.title, words.join([race.help, fair], " "))
         self._card, self._race, self._base = card, race, base
@@ -46,9 +48,9 @@ class RaceDialog(Dialog):
         self._add_budget()
         shared = label(f"Everything else is as in the form: {shared_words(card, base)}.", "caption", "2", wrap=True)
         self.add(shared)
-        self.go = Button(look, "Start the race", "primarySmall", "play", "Queue these runs, one after the other")
+        self.go = Button(appearance, "Start the race", "primarySmall", "play", "Queue these runs, one after the other")
         self.go.clicked.connect(self._start)
-        self.error = self.finish_checked(look, self.go)
+        self.error = self.finish_checked(appearance, self.go)
         self.setMinimumWidth(470)
         self._edited()
 

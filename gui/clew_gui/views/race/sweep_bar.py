@@ -19,25 +19,27 @@ class SweepBar(QFrame):
     continued = Signal()
     closed = Signal()
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setProperty("role", "card")
         self._rests = False
         self.title = label("", "strong")
         self.sentence = Elided("", "body", "2")
-        self.pause = Button(look, "Pause", "", "pause", "Pause the run that trains; the others wait for it")
+        self.pause = Button(appearance, "Pause", "", "pause", "Pause the run that trains; the others wait for it")
         self.pause.clicked.connect(lambda: (self.resumed if self._rests else self.paused).emit())
-        self.order = IconButton(look, "dots", "Order of the sweep", "When the runs of this sweep that wait begin")
+        self.order = IconButton(appearance, "dots", "Order of the sweep", "When the runs of this sweep that wait begin")
         self.order.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self.order)
         menu.addAction("Run this sweep before all others that wait").triggered.connect(self.first_asked)
         menu.addAction("Let all others that wait go first").triggered.connect(self.last_asked)
         self.order.setMenu(menu)
-        self.end = Button(look, "Cancel the sweep", "danger", "stop", "Stop its runs; it can be continued later")
+        self.end = Button(appearance, "Cancel the sweep", "danger", "stop", "Stop its runs; it can be continued later")
         self.end.clicked.connect(self.cancelled)
-        self.go_on = Button(look, "Continue sweep", "", "play", "Do what is left of this sweep; nothing runs twice")
+        self.go_on = Button(
+            appearance, "Continue sweep", "", "play", "Do what is left of this sweep; nothing runs twice"
+        )
         self.go_on.clicked.connect(self.continued)
-        close = IconButton(look, "cross", "Hide the sweep", "Hide this line; the runs stay", size=14)
+        close = IconButton(appearance, "cross", "Hide the sweep", "Hide this line; the runs stay", size=14)
         close.clicked.connect(self.closed)
         parts = (self.title, self.sentence, self.pause, self.go_on, self.end, self.order, close)
         row(*parts, gap=8, margins=(14, 5, 8, 6), parent=self)

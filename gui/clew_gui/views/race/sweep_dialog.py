@@ -39,7 +39,7 @@ class SweepDialog(Dialog):
     def __init__(
         self,
         parent: QWidget,
-        look: Appearance,
+        appearance: Appearance,
         card: ExerciseCard,
         base: RunSpec,
         forecast: Callable[[tuple[RunSpec, ...]], str],
@@ -52,9 +52,9 @@ class SweepDialog(Dialog):
         self._add_choices()
         self.cost = label("", "body", "2", wrap=True)
         self.add(self.cost)
-        self.go = Button(look, "Start", "primarySmall", "play", "Start these runs where the form says")
+        self.go = Button(appearance, "Start", "primarySmall", "play", "Start these runs where the form says")
         self.go.clicked.connect(self._start)
-        self.error = self.finish_checked(look, self.go)
+        self.error = self.finish_checked(appearance, self.go)
         self.setMinimumWidth(560)
         self._edited()
 
@@ -199,7 +199,7 @@ class RangeDialog(Dialog):
 
     started = Signal(RunSpec)
 
-    def __init__(self, parent: QWidget, look: Appearance, base: RunSpec) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, base: RunSpec) -> None:
         super().__init__(parent, "Learning-rate range test", _RANGE_HELP)
         self._base = base
         self.low, self.high = (self._edit(spec) for spec in (_LOWEST, _HIGHEST))
@@ -207,9 +207,9 @@ class RangeDialog(Dialog):
         line.setStretch(1, 1)
         line.setStretch(3, 1)
         self.add(line)
-        self.go = Button(look, "Run the test", "primarySmall", "play")
+        self.go = Button(appearance, "Run the test", "primarySmall", "play")
         self.go.clicked.connect(self._start)
-        self.error = self.finish_checked(look, self.go)
+        self.error = self.finish_checked(appearance, self.go)
         self.setMinimumWidth(480)
         self._edited()
 

@@ -9,8 +9,8 @@ from PySide6.QtCore import QMarginsF, QUrl
 from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter, QTextDocument
 from PySide6.QtSvg import QSvgRenderer
 
-from clew_gui.reports.canvas import WIDTH, ReportFigure
-from clew_gui.reports.page import Report, render
+from clew_gui.reports.page import LabReport, render
+from clew_gui.reports.svg import WIDTH, ReportFigure
 from clew_shared.base.problem import problem
 
 _SCALE = 3
@@ -23,7 +23,7 @@ def application() -> QGuiApplication:
     return found if isinstance(found, QGuiApplication) else QGuiApplication(sys.argv[:1])
 
 
-def write_pdf(report: Report, path: Path) -> None:
+def write_pdf(report: LabReport, path: Path) -> None:
     """Write the report on A4 pages. Raises ``ProblemError`` where the file cannot be written."""
     document = QTextDocument()
     for number, figure in enumerate(report.all_figures):

@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QResizeEvent, QTextDocument, QTextOption
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QMenu, QTextBrowser, QToolButton, QWidget
 
-from clew_gui.reports.canvas import WIDTH as FIGURE
-from clew_gui.reports.page import Report, render
+from clew_gui.reports.page import LabReport, render
+from clew_gui.reports.svg import WIDTH as FIGURE
 from clew_gui.views.report.pdf import figure_image
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, frame, label, panel, row
 from clew_shared.spec import MAX_NAME
@@ -40,12 +40,12 @@ class ReportView(QWidget):
     hand_in_asked = Signal()
     guide_asked = Signal()
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._quiet = False
-        self._report: Report | None = None
+        self._report: LabReport | None = None
         self._width = 0
         self.page = QTextBrowser()
         self.page.setOpenLinks(False)
@@ -54,16 +54,16 @@ class ReportView(QWidget):
         self.page.setAccessibleName("The report as it will read")
         self.page.document().setDocumentMargin(_MARGIN)
         self.page.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        whole = column(self._bar(look), gap=10, margins=(16, 12, 16, 12), parent=self)
-        body = row(self._side(look), gap=12)
+        whole = column(self._bar(appearance), gap=10, margins=(16, 12, 16, 12), parent=self)
+        body = row(self._side(appearance), gap=12)
         body.addWidget(self.page, 1)
         whole.addLayout(body, 1)
 
-    def _bar(self, look: Appearance) -> QWidget:
+    def _bar(self, appearance: Appearance) -> QWidget:
         self.sentence = Elided("", "body", "2")
-        self.hand_in = Button(look, "Hand in…", "primarySmall", "export", _HAND_IN_TIP)
+        self.hand_in = Button(appearance, "Hand in…", "primarySmall", "export", _HAND_IN_TIP)
         self.hand_in.clicked.connect(self.hand_in_asked)
-        self.export = IconButton(look, "copy", "Save the report", "Save the report as HTML or PDF")
+        self.export = IconButton(appearance, "copy", "Save the report", "Save the report as HTML or PDF")
         self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self.export)
         for kind, text in (("html", "As one web page, HTML…"), ("pdf", "For paper, PDF…")):
@@ -73,7 +73,7 @@ class ReportView(QWidget):
         row(self.sentence, self.hand_in, self.export, gap=8, parent=box)
         return box
 
-    def _side(self, look: Appearance) -> QWidget:
+    def _side(self, appearance: Appearance) -> QWidget:
         self.name = QLineEdit()
         self.name.setMaxLength(MAX_NAME)
         self.name.setPlaceholderText("First and last name")
@@ -86,7 +86,7 @@ class ReportView(QWidget):
         self.runs.setAccessibleName("Runs in the report")
         self.runs.itemChanged.connect(lambda _item: self._tell())
         self.questions = label("", "caption", "2", wrap=True)
-        self._guide = Button(look, "Open the guide", "quiet", "script")
+        self._guide = Button(appearance, "Open the guide", "quiet", "script")
         self._guide.clicked.connect(self.guide_asked)
         runs = label("Runs", "subtitle")
         parts = (name, self.name, 6, runs, self.runs, self.questions, self._guide)
@@ -132,7 +132,7 @@ class ReportView(QWidget):
         self._allow(False, why)
         self._ask(0, 0)
 
-    def show_report(self, report: Report) -> None:
+    def show_report(self, report: LabReport) -> None:
         """How it will read."""
         facts = report.facts
         reached, runs = sum(goal.reached for goal in facts.goals), len(facts.runs)

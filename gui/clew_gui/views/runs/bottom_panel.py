@@ -40,11 +40,11 @@ class BottomPanel(QWidget):
     filled = Signal()
     """Runs came, or the last one went."""
 
-    def __init__(self, look: Appearance, actions: MenuActions) -> None:
+    def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._actions, self._look = actions, look
+        self._actions, self._appearance = actions, appearance
         self.model = RunsModel(self)
         self._all = 0
         self._table: RunsTable | None = None
@@ -68,17 +68,17 @@ class BottomPanel(QWidget):
         self.filter.setToolTip(FILTER_TIP)
         self.filter.setMaximumWidth(300)
         self.filter.textChanged.connect(self.filter_edited)
-        self._choose = IconButton(look, "gear", "Choose columns")
+        self._choose = IconButton(appearance, "gear", "Choose columns")
         self._choose.clicked.connect(
             lambda: self._columns_at(QPointF(self._choose.mapToGlobal(QPoint(0, self._choose.height()))))
         )
-        self._export = IconButton(look, "export", "Export the table as CSV")
+        self._export = IconButton(appearance, "export", "Export the table as CSV")
         self._export.clicked.connect(self.export_asked)
-        self._more = IconButton(look, "dots", "Actions on the selected run")
+        self._more = IconButton(appearance, "dots", "Actions on the selected run")
         self._more.clicked.connect(
             lambda: self._menu_at(QPointF(self._more.mapToGlobal(QPoint(0, self._more.height()))))
         )
-        self.fold = IconButton(look, "down", "Collapse the runs", "Collapse the runs to their header (F8)")
+        self.fold = IconButton(appearance, "down", "Collapse the runs", "Collapse the runs to their header (F8)")
         self.fold.clicked.connect(self.fold_asked)
         buttons = (self._choose, self._export, self._more, self.fold)
         head = row(self.tabs, self._count, 4, self.filter, None, *buttons, gap=8, margins=(16, 3, 10, 0))
@@ -96,7 +96,7 @@ class BottomPanel(QWidget):
         if self._table is None:
             from clew_gui.views.runs.runs_table import RunsTable
 
-            table = self._table = RunsTable(self._look, self.model)
+            table = self._table = RunsTable(self._appearance, self.model)
             table.menu_asked.connect(self._menu_at)
             table.chosen.connect(self.chosen)
             table.remove_asked.connect(self.remove_asked)
@@ -123,7 +123,7 @@ class BottomPanel(QWidget):
         if self._details is None:
             from clew_gui.views.runs.details_panel import DetailsPanel
 
-            self._details = DetailsPanel(self._look)
+            self._details = DetailsPanel(self._appearance)
             self.pages.addWidget(self._details)
             before: QWidget = self._table or self.fold
             for widget in self._details.chain():  # the popup of the combo box is no part of this window

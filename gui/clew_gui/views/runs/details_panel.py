@@ -90,7 +90,7 @@ class DetailsPanel(QWidget):
     """Compare with this run; empty: with none."""
     note_asked = Signal()
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.table = QTableWidget(0, 3)
         self._dress()
@@ -101,9 +101,9 @@ class DetailsPanel(QWidget):
         beside = label("Compare with", "body", "2")
         beside.setBuddy(self.others)
         self.said = label("", "body", "2")
-        note = Button(look, "Name and tags…", "", "", "Write a name, tags and a note (F2)")
+        note = Button(appearance, "Name and tags…", "", "", "Write a name, tags and a note (F2)")
         note.clicked.connect(self.note_asked)
-        copy = Button(look, "Copy all", "", "copy", "Copy the table, for a spreadsheet")
+        copy = Button(appearance, "Copy all", "", "copy", "Copy the table, for a spreadsheet")
         copy.clicked.connect(lambda: self._copy(range(self.table.rowCount())))
         self._buttons = (note, copy)
         head = row(beside, self.others, self.said, None, note, copy, gap=8, margins=(16, 4, 12, 4))

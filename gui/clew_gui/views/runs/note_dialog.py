@@ -22,7 +22,7 @@ class NoteDialog(Dialog):
     written = Signal(str, object)
     """A run's id and its ``RunNote``."""
 
-    def __init__(self, parent: QWidget, look: Appearance, runs: Sequence[RunLike]) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, runs: Sequence[RunLike]) -> None:
         one = runs[0] if len(runs) == 1 else None
         title = f"Run {one.number}" if one is not None else f"Tags of {len(runs)} runs"
         sentence = "The run itself stays as it is." if one is not None else "These tags are added to each of them."
@@ -42,9 +42,9 @@ class NoteDialog(Dialog):
             field.setAccessibleName(text)
             self.add(head)
             self.add(field)
-        self.keep = Button(look, "Save", "primarySmall")
+        self.keep = Button(appearance, "Save", "primarySmall")
         self.keep.clicked.connect(self._keep)
-        self.error = self.finish_checked(look, self.keep)
+        self.error = self.finish_checked(appearance, self.keep)
         (self.name if one is not None else self.tags).setFocus()
 
     def _keep(self) -> None:

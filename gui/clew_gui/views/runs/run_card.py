@@ -50,14 +50,14 @@ def reason_of(run: RunLike) -> tuple[str, str]:
 class ReasonBox(QFrame):
     """The sentence, the hint and a button that copies both."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setProperty("role", "sunken")
         self.text = label("", "body", wrap=True)
         self.hint = label("", "body", "2", wrap=True)
         for part in (self.text, self.hint):
             part.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._copy = IconButton(look, "copy", "Copy the reason")
+        self._copy = IconButton(appearance, "copy", "Copy the reason")
         self._copy.clicked.connect(self.copy)
         words = column(self.text, self.hint, gap=4)
         side = column(self._copy, None)
@@ -102,35 +102,37 @@ class RunCard(QFrame):
     rate_taken = Signal(float)
     """Put this learning rate into the form."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setProperty("role", "card")
         self._known = ("", False)
         self._last: RunLike | None = None
         self._queued = False
-        self.pill = Pill(look)
+        self.pill = Pill(appearance)
         self.title = Elided("", "subtitle")
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.sentence = Elided("", "body", "2")
         self._data_name = label("", "caption", "2")
-        self.data = frame("sunken", row(Glyph(look, "data", "text3", 12), self._data_name, gap=5, margins=(7, 2, 8, 2)))
-        self._make_buttons(look)
+        self.data = frame(
+            "sunken", row(Glyph(appearance, "data", "text3", 12), self._data_name, gap=5, margins=(7, 2, 8, 2))
+        )
+        self._make_buttons(appearance)
         self.bar = ProgressBar("Progress of the run")
         self.progress = label("", "strong")
         self.speed = Elided("", "body", "2")
         self.forecast = label("", "strong")
         self.limit = label("", "body", "2")
         self.told = NOTHING
-        self.reason = ReasonBox(look)
+        self.reason = ReasonBox(appearance)
         self.reason.hide()
         self.advice = label("", "caption", "2", wrap=True)
         self.advice.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._hint = frame("", row(Glyph(look, "info", "text3", 13), self.advice, gap=6))
+        self._hint = frame("", row(Glyph(appearance, "info", "text3", 13), self.advice, gap=6))
         self._hint.hide()
         waiting = (self.why, self.log_in, self.here)
         buttons = (self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
         self.found = Elided("", "body")
-        self.take = Button(look, "", "quiet", "rate", "Put this learning rate into the form")
+        self.take = Button(appearance, "", "quiet", "rate", "Put this learning rate into the form")
         self.take.clicked.connect(lambda: self.rate_taken.emit(self._rate))
         finding = row(self.found, self.take, gap=8)
         first = row(self.pill, self.title, self.data, self.sentence, *waiting, *buttons, gap=8)
@@ -140,31 +142,39 @@ class RunCard(QFrame):
         shown = (first, self.reason, self.bar, last, finding, self._hint)
         column(*shown, gap=9, margins=(14, 12, 14, 11), parent=self)
 
-    def _make_buttons(self, look: Appearance) -> None:
-        self.why = Button(look, "Why?", "quiet", "info", "Show the whole reason, and what to do now")
+    def _make_buttons(self, appearance: Appearance) -> None:
+        self.why = Button(appearance, "Why?", "quiet", "info", "Show the whole reason, and what to do now")
         self.why.setCheckable(True)
         self.why.toggled.connect(self._unfold)
         self.why.hide()
-        self.log_in = Button(look, "Log in", "primarySmall", "key", "Log in where this run is, to follow it (Ctrl+I)")
+        self.log_in = Button(
+            appearance, "Log in", "primarySmall", "key", "Log in where this run is, to follow it (Ctrl+I)"
+        )
         self.log_in.clicked.connect(self.log_in_asked)
         self.log_in.hide()
         self.here = Button(
-            look, "Try it here", "", "laptop", "A short run with the same settings on this computer meanwhile (Ctrl+T)"
+            appearance,
+            "Try it here",
+            "",
+            "laptop",
+            "A short run with the same settings on this computer meanwhile (Ctrl+T)",
         )
         self.here.clicked.connect(self.here_asked)
         self.here.hide()
-        self.cancel = Button(look, "Cancel", "danger", "cross", "Cancel the job; it has not started yet")
+        self.cancel = Button(appearance, "Cancel", "danger", "cross", "Cancel the job; it has not started yet")
         self.cancel.clicked.connect(self.stop_asked)
         self.cancel.hide()
-        self.pause = Button(look, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
+        self.pause = Button(appearance, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
         self.pause.clicked.connect(self.pause_asked)
-        self.rate = Button(look, "Learning rate…", "", "rate", "Change it while the run goes on (Ctrl+L)")
+        self.rate = Button(appearance, "Learning rate…", "", "rate", "Change it while the run goes on (Ctrl+L)")
         self.rate.clicked.connect(self.rate_asked)
-        self.stop = Button(look, "Stop", "danger", "stop", _STOP)
+        self.stop = Button(appearance, "Stop", "danger", "stop", _STOP)
         self.stop.clicked.connect(lambda: (self.leave_asked if self._queued else self.stop_asked).emit())
-        self.reuse = Button(look, "Use these settings", "", "reset", "Put this run's values into the form (Ctrl+E)")
+        self.reuse = Button(
+            appearance, "Use these settings", "", "reset", "Put this run's values into the form (Ctrl+E)"
+        )
         self.reuse.clicked.connect(self.reuse_asked)
-        self.go_on = Button(look, "Continue", "", "play", "Go on from the last checkpoint")
+        self.go_on = Button(appearance, "Continue", "", "play", "Go on from the last checkpoint")
         self.go_on.clicked.connect(self.continue_asked)
 
     def show_run(

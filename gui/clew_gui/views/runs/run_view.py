@@ -44,13 +44,13 @@ class EmptyRunView(QWidget):
     guide_asked = Signal()
     code_asked = Signal()
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.title = label("Nothing has run yet. Start with this one.", "title", wrap=True)
         self._text = label("", "body", "2", wrap=True)
-        self.guide = Button(look, "Read the guide first", "", "script", "Open the guide (Ctrl+1)")
+        self.guide = Button(appearance, "Read the guide first", "", "script", "Open the guide (Ctrl+1)")
         self.guide.clicked.connect(self.guide_asked)
-        self.code = Button(look, "Show the file", "", "code", "Show the file at the line of the error (Ctrl+U)")
+        self.code = Button(appearance, "Show the file", "", "code", "Show the file at the line of the error (Ctrl+U)")
         self.code.clicked.connect(self.code_asked)
         self.code.hide()
         self._press = label('or press <span style="font-weight: 600">Run</span> at the right, Ctrl+Enter', "body", "2")
@@ -106,7 +106,7 @@ class PlotControls(QWidget):
     copy_asked = Signal()
     export_asked = Signal(str)
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self._page, self._wish = "curves", ""
         self._zoomed = False
@@ -130,7 +130,7 @@ class PlotControls(QWidget):
         for box in (self.log, self.whole):
             box.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.reset = Button(
-            look, "Reset zoom", "", "reset", "Show everything again (Home). Drag a box to zoom into it."
+            appearance, "Reset zoom", "", "reset", "Show everything again (Home). Drag a box to zoom into it."
         )
         self.reset.clicked.connect(self.reset_asked)
         self.reset.hide()
@@ -144,9 +144,11 @@ class PlotControls(QWidget):
         self.smoothing.valueChanged.connect(lambda value: self.smoothing_moved.emit(value / 100))
         self._smooth_word = label("Smoothing", "body", "2")
         self._smooth_word.setBuddy(self.smoothing)
-        copy = IconButton(look, "copy", "Copy the plots as a picture", "Copy the plots as a picture (Ctrl+Shift+C)")
+        copy = IconButton(
+            appearance, "copy", "Copy the plots as a picture", "Copy the plots as a picture (Ctrl+Shift+C)"
+        )
         copy.clicked.connect(self.copy_asked)
-        self.export = self._export_button(look)
+        self.export = self._export_button(appearance)
         row(
             self.pages,
             self.units,
@@ -163,8 +165,8 @@ class PlotControls(QWidget):
             parent=self,
         )
 
-    def _export_button(self, look: Appearance) -> QToolButton:
-        button = IconButton(look, "export", "Export the plots", "Export as PNG, SVG or CSV (Ctrl+Shift+S)")
+    def _export_button(self, appearance: Appearance) -> QToolButton:
+        button = IconButton(appearance, "export", "Export the plots", "Export as PNG, SVG or CSV (Ctrl+Shift+S)")
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(button)
         for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "Values, CSV…")):
@@ -264,16 +266,16 @@ class RunView(QWidget):
     sweep_made = Signal(SweepBar)
     """A first run of a sweep is to be shown."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.hello = EmptyRunView(look)
+        self.hello = EmptyRunView(appearance)
         self._card: RunCard | None = None
         self._sweep: SweepBar | None = None
-        self.race = RaceBar(look)
-        self.controls = PlotControls(look)
+        self.race = RaceBar(appearance)
+        self.controls = PlotControls(appearance)
         self._waiting = label("The plots are being loaded…", "body", "3")
         self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._waiting.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
@@ -288,7 +290,7 @@ class RunView(QWidget):
     def sweep(self) -> SweepBar:
         """How far the selected run's sweep is; made with the first sweep."""
         if self._sweep is None:
-            self._sweep = SweepBar(self._look)
+            self._sweep = SweepBar(self._appearance)
             self._whole.insertWidget(self._whole.indexOf(self.race), self._sweep)
             tab_from(self.race, self._sweep)
             self.sweep_made.emit(self._sweep)
@@ -303,7 +305,7 @@ class RunView(QWidget):
     def card(self) -> RunCard:
         """The selected run's card; made with the first run."""
         if self._card is None:
-            self._card = RunCard(self._look)
+            self._card = RunCard(self._appearance)
             self._card.hide()
             self._whole.insertWidget(1, self._card)
             tab_from(self.race, self._card)

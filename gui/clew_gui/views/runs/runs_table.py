@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from clew_gui.views.runs.runs_model import ROW_ROLE, Index, RunRow, RunsModel, head_height, row_height
-from clew_gui.views.theme.icons import pixmap, state_look
+from clew_gui.views.theme.icons import pixmap, state_style
 from clew_gui.views.theme.parts import Appearance, draw_swatch
 from clew_gui.views.theme.theme import FontKind, font
 
@@ -33,11 +33,11 @@ class RunsTable(QTableView):
     remove_asked = Signal()
     menu_asked = Signal(QPointF)
 
-    def __init__(self, look: Appearance, model: RunsModel) -> None:
+    def __init__(self, appearance: Appearance, model: RunsModel) -> None:
         super().__init__()
-        self._look, self._runs = look, model  # PySide keeps no reference to a model
+        self._appearance, self._runs = appearance, model  # PySide keeps no reference to a model
         self.setModel(model)
-        self.setItemDelegate(_CellPainter(self, look, model))
+        self.setItemDelegate(_CellPainter(self, appearance, model))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName("Runs of this exercise")
         self.setAccessibleDescription(
@@ -189,9 +189,9 @@ class RunsTable(QTableView):
 class _CellPainter(QStyledItemDelegate):
     """Paints ground, hairline and text itself: mixing with style sheet rules for items misaligns the padding."""
 
-    def __init__(self, table: RunsTable, look: Appearance, model: RunsModel) -> None:
+    def __init__(self, table: RunsTable, appearance: Appearance, model: RunsModel) -> None:
         super().__init__(table)
-        self._look, self._table, self._runs_model = look, table, model
+        self._appearance, self._table, self._runs_model = appearance, table, model
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One cell."""
@@ -216,10 +216,10 @@ class _CellPainter(QStyledItemDelegate):
 
     def _back(self, option: QStyleOptionViewItem) -> str:
         selected = option.state & QStyle.StateFlag.State_Selected
-        return self._look.theme.accent_soft if selected else self._look.theme.surface
+        return self._appearance.theme.accent_soft if selected else self._appearance.theme.surface
 
     def _ground(self, painter: QPainter, area: QRectF, option: QStyleOptionViewItem, index: Index) -> None:
-        theme = self._look.theme
+        theme = self._appearance.theme
         painter.fillRect(area, QColor(self._back(option)))
         painter.setPen(QColor(theme.grid))
         painter.drawLine(area.bottomLeft(), area.bottomRight())
@@ -229,7 +229,7 @@ class _CellPainter(QStyledItemDelegate):
             painter.fillRect(QRectF(area.left(), area.bottom() - 1, area.width(), 2), QColor(theme.accent))
 
     def _run(self, painter: QPainter, area: QRectF, row: RunRow) -> None:
-        theme = self._look.theme
+        theme = self._appearance.theme
         self._check(painter, _check_box(area), row.shown)
         swatch = QRectF(area.left() + 32, area.top(), 20, area.height())
         if row.index >= 0:
@@ -243,7 +243,7 @@ class _CellPainter(QStyledItemDelegate):
             self._text(painter, left.adjusted(used + 6, 0, 0, 0), row.name, "body")
 
     def _check(self, painter: QPainter, box: QRectF, on: bool) -> None:
-        theme = self._look.theme
+        theme = self._appearance.theme
         painter.setPen(QPen(QColor(theme.accent if on else theme.border), 1))
         painter.setBrush(QColor(theme.accent if on else theme.surface))
         painter.drawRoundedRect(box, 4, 4)
@@ -251,22 +251,22 @@ class _CellPainter(QStyledItemDelegate):
             painter.drawPixmap(box.topLeft(), pixmap("check", theme.on_accent, 14))
 
     def _state(self, painter: QPainter, area: QRectF, row: RunRow, back: str) -> None:
-        theme, look = self._look.theme, state_look(row.state)
-        shape = pixmap(look.icon, theme.colour(look.ink), 14, back)
+        theme, style = self._appearance.theme, state_style(row.state)
+        shape = pixmap(style.icon, theme.colour(style.ink), 14, back)
         painter.drawPixmap(QPointF(area.left(), area.center().y() - 7), shape)
-        used = self._text(painter, area.adjusted(21, 0, 0, 0), row.word, "strong", theme.colour(look.ink))
+        used = self._text(painter, area.adjusted(21, 0, 0, 0), row.word, "strong", theme.colour(style.ink))
         self._text(painter, area.adjusted(29 + used, 0, 4, 0), row.detail, "body", theme.text2)
 
     def _best(self, painter: QPainter, area: QRectF, row: RunRow, back: str) -> None:
         self._text(painter, area.adjusted(0, 0, -19, 0), row.best, "body", right=True)
         if row.reached:
-            mark = pixmap("check", self._look.theme.ok, 14, back)
+            mark = pixmap("check", self._appearance.theme.ok, 14, back)
             painter.drawPixmap(QPointF(area.right() - 14, area.center().y() - 7), mark)
 
     def _text(
         self, painter: QPainter, area: QRectF, text: str, kind: FontKind, ink: str = "", right: bool = False
     ) -> float:
-        theme = self._look.theme
+        theme = self._appearance.theme
         used: QFont = font(kind)
         painter.setFont(used)
         painter.setPen(QColor(ink or (theme.text3 if text == "–" else theme.text)))

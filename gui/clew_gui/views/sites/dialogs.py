@@ -24,7 +24,7 @@ from clew_shared.base.problem import Problem
 class ScriptDialog(Dialog):
     """Opens at once; the text comes when the site has said where things lie there."""
 
-    def __init__(self, parent: QWidget, look: Appearance, title: str) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, title: str) -> None:
         super().__init__(parent, f"Job script for {title}", "This is what would be sent, character by character.")
         words = f"Asking {title} for its folders; the agent is installed there if it is missing …"
         self.said = label(words, "body", "2", wrap=True)
@@ -37,10 +37,10 @@ class ScriptDialog(Dialog):
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.text.setAccessibleName("Job script")
         self.add(self.text, 1)
-        self.copy_button = Button(look, "Copy", "", "copy", "Copy the whole script")
+        self.copy_button = Button(appearance, "Copy", "", "copy", "Copy the whole script")
         self.copy_button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.toPlainText()))
         self.copy_button.allow(False, "There is nothing to copy yet")
-        close = Button(look, "Close", "primarySmall")
+        close = Button(appearance, "Close", "primarySmall")
         close.setDefault(True)
         close.clicked.connect(self.accept)
         self.finish(None, self.copy_button, close)
@@ -82,7 +82,7 @@ def missing_consents(site: Site, places: Places) -> tuple[OwnWords, ...]:
 class ConsentDialog(FittedDialog):
     """``accepted`` when the person agrees; the default is not to."""
 
-    def __init__(self, parent: QWidget, look: Appearance, title: str, words: Sequence[OwnWords]) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, title: str, words: Sequence[OwnWords]) -> None:
         lines = sum(one.text.strip().count("\n") + 1 for one in words)
         what = "a shell command" if lines == 1 else "shell commands"
         super().__init__(
@@ -92,10 +92,10 @@ class ConsentDialog(FittedDialog):
         for one in words:
             self.add(label(_WHERE.get(one.kind, f"{one.kind.capitalize()}:"), "strong"))
             self.add(own_words(plain(one.text.strip("\n"), len(one.text)), one.kind.capitalize(), _MOST_LINES))
-        no = Button(look, "Cancel")
+        no = Button(appearance, "Cancel")
         no.setDefault(True)
         no.clicked.connect(self.reject)
-        self.agree = Button(look, "I agree to this text")
+        self.agree = Button(appearance, "I agree to this text")
         self.agree.setAutoDefault(False)
         self.agree.clicked.connect(self.accept)
         self.finish(None, self.agree, no)
@@ -109,7 +109,7 @@ class ConsentDialog(FittedDialog):
 class HoldDialog(FittedDialog):
     """Says what is asked for and what it counts; ``accepted`` when the person wants it."""
 
-    def __init__(self, parent: QWidget, look: Appearance, title: str, asked: Allocation) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, title: str, asked: Allocation) -> None:
         super().__init__(parent, f"Hold a node of {title}?")
         sentence = "The job waits in the queue once. Then each run starts there at once, until the job's time is up."
         self.add(label(sentence, "body", "2", wrap=True))
@@ -122,10 +122,10 @@ class HoldDialog(FittedDialog):
         lines.setContentsMargins(14, 10, 14, 10)
         self.add(frame("sunken" if long else "warnNote", lines))
         self.add(label("Let it go when you are done: then it costs nothing more.", "caption", "3", wrap=True))
-        no = Button(look, "Cancel")
+        no = Button(appearance, "Cancel")
         no.setAutoDefault(False)
         no.clicked.connect(self.reject)
-        self.yes = Button(look, "Hold it", "primarySmall")
+        self.yes = Button(appearance, "Hold it", "primarySmall")
         self.yes.setDefault(True)
         self.yes.clicked.connect(self.accept)
         self.finish(None, no, self.yes)

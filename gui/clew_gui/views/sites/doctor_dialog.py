@@ -17,7 +17,7 @@ from clew_gui.views.theme.parts import Appearance, Button, Elided, Glyph, column
 from clew_shared.base.problem import Problem
 
 State = Literal["right", "note", "wrong", "open"]
-_LOOKS: dict[State, tuple[str, str]] = {
+_STATE_STYLES: dict[State, tuple[str, str]] = {
     "right": ("s_done", "ok"),
     "note": ("warn", "warn"),
     "wrong": ("s_failed", "bad"),
@@ -47,10 +47,10 @@ Examine = Callable[[threading.Event, bool], Iterator[Step]]
 class StepRow(QWidget):
     """One finding, with the hint below it."""
 
-    def __init__(self, look: Appearance, step: Step) -> None:
+    def __init__(self, appearance: Appearance, step: Step) -> None:
         super().__init__()
         self.step = step
-        glyph, tone = _LOOKS[step.state]
+        glyph, tone = _STATE_STYLES[step.state]
         unseen = step.state == "open"
         name = label(step.title, "body" if unseen else "strong", "bad" if step.state == "wrong" else "3" * unseen)
         name.setWordWrap(True)
@@ -61,7 +61,7 @@ class StepRow(QWidget):
         text = label(step.text, "body", "3" if step.state == "open" else "2", wrap=True)
         text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         top = Qt.AlignmentFlag.AlignTop
-        sign = column(Glyph(look, glyph, tone, 16), None, margins=(0, 1, 0, 0))
+        sign = column(Glyph(appearance, glyph, tone, 16), None, margins=(0, 1, 0, 0))
         line = row(sign, side, text, gap=12)
         line.setAlignment(text, top)
         line.setStretch(2, 1)
@@ -97,9 +97,9 @@ class DoctorDialog(Dialog):
     """The examination is over, or was stopped."""
     key_changed = Signal(Problem)
 
-    def __init__(self, parent: QWidget, look: Appearance, title: str, examine: Examine) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, title: str, examine: Examine) -> None:
         super().__init__(parent, f"Checking {title}")
-        self._look, self._title, self._examine = look, title, examine
+        self._appearance, self._title, self._examine = appearance, title, examine
         self._work: BackgroundWork[Step] | None = None
         self.steps: list[Step] = []
         self._first_wrong: StepRow | None = None
@@ -115,14 +115,16 @@ class DoctorDialog(Dialog):
         self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._area.setWidget(self._list)
         self.add(self._area, 1)
-        self.copy_button = Button(look, "Copy the report", "quiet", "copy", "All findings as text")
+        self.copy_button = Button(appearance, "Copy the report", "quiet", "copy", "All findings as text")
         self.copy_button.clicked.connect(self.copy)
-        self.again = Button(look, "Stop", "", "stop", "Stop the check")
+        self.again = Button(appearance, "Stop", "", "stop", "Stop the check")
         self.again.clicked.connect(self._stop_or_again)
-        self.close_button = Button(look, "Close", "primarySmall")
+        self.close_button = Button(appearance, "Close", "primarySmall")
         self.close_button.setDefault(True)
         self.close_button.clicked.connect(self.accept)
-        self.node = Button(look, "Check a node too", "quiet", "server", "Send a tiny job that reports what a node has")
+        self.node = Button(
+            appearance, "Check a node too", "quiet", "server", "Send a tiny job that reports what a node has"
+        )
         self.node.clicked.connect(lambda: self.begin(node=True))
         self.finish(self.copy_button, None, self.node, self.again, self.close_button)
         self.finished.connect(lambda _code: self.stop())
@@ -174,7 +176,7 @@ class DoctorDialog(Dialog):
             self._open.add(step)
             self._tell()
             return
-        line = StepRow(self._look, step)
+        line = StepRow(self._appearance, step)
         self._open = line if step.state == "open" else None
         self._rows.insertWidget(self._rows.count() - 1, line)
         if step.state == "wrong" and self._first_wrong is None:
@@ -219,7 +221,7 @@ class DoctorDialog(Dialog):
 
 def told(steps: list[Step], busy: bool) -> str:
     """The sum of it: "6 passed, 1 failed, still checking …"."""
-    counts = {state: sum(step.state == state for step in steps) for state in _LOOKS}
+    counts = {state: sum(step.state == state for step in steps) for state in _STATE_STYLES}
     parts = [f"{counts['right']} passed"] if counts["right"] else []
     parts += [f"{counts['note']} worth knowing"] if counts["note"] else []
     parts += [f"{counts['wrong']} failed"] if counts["wrong"] else []

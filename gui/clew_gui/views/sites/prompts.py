@@ -36,9 +36,9 @@ class WindowPrompter(QObject):
     """Something that needs no answer."""
     _news = Signal()
 
-    def __init__(self, look: Appearance, window: QWidget, patience_s: float = ANSWER_WITHIN_S) -> None:
+    def __init__(self, appearance: Appearance, window: QWidget, patience_s: float = ANSWER_WITHIN_S) -> None:
         super().__init__(window)
-        self._look, self._window, self._patience = look, window, patience_s
+        self._appearance, self._window, self._patience = appearance, window, patience_s
         self._lock = threading.Lock()
         self._waiting: deque[_Question] = deque()
         self._closed = False
@@ -101,7 +101,7 @@ class WindowPrompter(QObject):
 
     def _show(self, question: _Question) -> None:
         parent = QApplication.activeModalWidget() or self._window
-        dialog = prompt_dialog(parent, self._look, question.prompt)
+        dialog = prompt_dialog(parent, self._appearance, question.prompt)
         self._current, self.dialog = question, dialog
         dialog.answered.connect(lambda answer: self._answered(question, answer))
         dialog.finished.connect(lambda _code: self._finished(question))
@@ -153,10 +153,10 @@ class PromptDialog(FittedDialog):
     answered = Signal(str)
 
 
-def prompt_dialog(parent: QWidget, look: Appearance, prompt: Prompt) -> PromptDialog:
+def prompt_dialog(parent: QWidget, appearance: Appearance, prompt: Prompt) -> PromptDialog:
     """The dialog for this question."""
     kind = HostKeyDialog if prompt.kind is PromptKind.CONFIRM else SecretDialog
-    return kind(parent, look, prompt)
+    return kind(parent, appearance, prompt)
 
 
 # --- What is typed ----------------------------------------------------------------------------------------------------
@@ -182,26 +182,26 @@ _AGAIN = {
 class SecretDialog(PromptDialog):
     """A password, a passphrase or a code. The server's own text stand there as they came."""
 
-    def __init__(self, parent: QWidget, look: Appearance, prompt: Prompt) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, prompt: Prompt) -> None:
         super().__init__(parent, _HEADS[prompt.kind].format(prompt.title))
         self._prompt = prompt
-        self._look = look
+        self._appearance = appearance
         self.add(label(_sentence(prompt), "body", "2", wrap=True))
         words = _server_words(prompt)
         if words:
             self.add(own_words(words, "The server's own text"))
         if prompt.again:
-            self.add(note(look, f"{prompt.again} {_AGAIN[prompt.kind]}"))
+            self.add(note(appearance, f"{prompt.again} {_AGAIN[prompt.kind]}"))
         self.field = _typed(prompt)
         name = label(_NAMES[prompt.kind], "strong")
         name.setBuddy(self.field)
         self.add(name)
         self.add(self._with_eye() if self.field.echoMode() is QLineEdit.EchoMode.Password else self.field)
         self.add(label(_KEPT[prompt.kind], "caption", "3", wrap=True))
-        cancel = Button(look, "Cancel")
+        cancel = Button(appearance, "Cancel")
         cancel.setAutoDefault(False)
         cancel.clicked.connect(self.reject)
-        self.go = Button(look, "Unlock" if prompt.kind is PromptKind.PASSPHRASE else "Log in", "primarySmall")
+        self.go = Button(appearance, "Unlock" if prompt.kind is PromptKind.PASSPHRASE else "Log in", "primarySmall")
         self.go.setDefault(True)
         self.go.clicked.connect(self._answer)
         self.finish(None, cancel, self.go)
@@ -212,7 +212,7 @@ class SecretDialog(PromptDialog):
 
     def _with_eye(self) -> QWidget:
         whole = QWidget()
-        self.eye = IconButton(self._look, "eye", "Show what is typed")
+        self.eye = IconButton(self._appearance, "eye", "Show what is typed")
         self.eye.setCheckable(True)
         self.eye.toggled.connect(self._show_typed)
         row(self.field, self.eye, gap=6, parent=whole).setStretch(0, 1)
@@ -281,9 +281,11 @@ def own_words(text: str, name: str, most: int = _MOST_LINES) -> QPlainTextEdit:
     return box
 
 
-def note(look: Appearance, text: str, role: str = "badNote", glyph: str = "s_failed", tone: str = "bad") -> QWidget:
+def note(
+    appearance: Appearance, text: str, role: str = "badNote", glyph: str = "s_failed", tone: str = "bad"
+) -> QWidget:
     words = label(text, "body", wrap=True)
-    line = row(Glyph(look, glyph, tone, 16), words, gap=10, margins=(12, 8, 12, 8))
+    line = row(Glyph(appearance, glyph, tone, 16), words, gap=10, margins=(12, 8, 12, 8))
     line.setStretch(1, 1)
     return frame(role, line)
 
@@ -305,7 +307,7 @@ class CompareEdit(QLineEdit):
 class HostKeyDialog(PromptDialog):
     """Whether a server that was never seen is the right one. The default is no."""
 
-    def __init__(self, parent: QWidget, look: Appearance, prompt: Prompt) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, prompt: Prompt) -> None:
         super().__init__(parent, f"Is this really {prompt.title}?")
         self.setMinimumWidth(_WIDE)
         text = plain("\n".join([*prompt.details, prompt.text]))
@@ -313,25 +315,25 @@ class HostKeyDialog(PromptDialog):
         self.fingerprint = found[0] if found else ""
         self.add(label(_before(text, found), "body", "2", wrap=True))
         if self.fingerprint:
-            self._add_fingerprint(look, found[1:], text)
-        cancel = Button(look, "Cancel")
+            self._add_fingerprint(appearance, found[1:], text)
+        cancel = Button(appearance, "Cancel")
         cancel.clicked.connect(self.reject)
         cancel.setDefault(True)
-        self.trust = Button(look, "Trust and connect" if found else "Yes")
+        self.trust = Button(appearance, "Trust and connect" if found else "Yes")
         self.trust.setAutoDefault(False)
         self.trust.clicked.connect(self._answer)
         self.finish(None, self.trust, cancel)
         self.cancel = cancel
         cancel.setFocus()
 
-    def _add_fingerprint(self, look: Appearance, published: list[str], text: str) -> None:
+    def _add_fingerprint(self, appearance: Appearance, published: list[str], text: str) -> None:
         self.shown = _mono(self.fingerprint, "Fingerprint of the server's key")
-        copy = IconButton(look, "copy", "Copy the fingerprint")
+        copy = IconButton(appearance, "copy", "Copy the fingerprint")
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.fingerprint))
         line = row(column(label("The server's key", "caption", "3"), self.shown, gap=2), copy, margins=(14, 10, 8, 10))
         line.setStretch(0, 1)
         self.add(frame("sunken", line))
-        self._add_published(look, published, text)
+        self._add_published(appearance, published, text)
         self.other = CompareEdit()
         self.other.setFont(font("mono"))
         self.other.setPlaceholderText("SHA256:…")
@@ -344,7 +346,7 @@ class HostKeyDialog(PromptDialog):
         self.add(self.other)
         self.add(self.said)
 
-    def _add_published(self, look: Appearance, published: list[str], text: str) -> None:
+    def _add_published(self, appearance: Appearance, published: list[str], text: str) -> None:
         """What the site's settings have, beside what the server shows."""
         if published:
             box = column(
@@ -356,7 +358,7 @@ class HostKeyDialog(PromptDialog):
             self.add(frame("badNote", box))
         elif "one of the fingerprints in the site's settings" in text:
             words = "The same fingerprint is in the site's settings."
-            self.add(note(look, words, "okNote", "s_done", "ok"))
+            self.add(note(appearance, words, "okNote", "s_done", "ok"))
 
     def _compare(self) -> None:
         given = self.other.text().strip()
@@ -399,13 +401,15 @@ class ChangedKeyDialog(FittedDialog):
 
     CODES = ("ssh.hostkey.changed", "ssh.hostkey.revoked")
 
-    def __init__(self, parent: QWidget, look: Appearance, problem: Problem) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, problem: Problem) -> None:
         changed = problem.code == self.CODES[0]
         super().__init__(parent, "The server's key has changed" if changed else "The server's key is revoked")
         self.setMinimumWidth(_WIDE)
         self._problem = problem
         found = _FINGERPRINT.findall(problem.text)
-        self.add(note(look, "Clew does not connect. Someone may be intercepting the connection; nothing was sent."))
+        self.add(
+            note(appearance, "Clew does not connect. Someone may be intercepting the connection; nothing was sent.")
+        )
         names = ("Known until now", "Shown now") if len(found) > 1 else ("Shown now",)
         for name, one in zip(names, found, strict=False):
             self.add(
@@ -414,9 +418,9 @@ class ChangedKeyDialog(FittedDialog):
         if not found:
             self.add(label(problem.text, "body", "2", wrap=True))
         self.add(label(problem.hint, "body", "2", wrap=True))
-        copy = Button(look, "Copy", "", "copy", "Copy all of it as text")
+        copy = Button(appearance, "Copy", "", "copy", "Copy all of it as text")
         copy.clicked.connect(self.copy)
-        close = Button(look, "Close", "primarySmall")
+        close = Button(appearance, "Close", "primarySmall")
         close.setDefault(True)
         close.clicked.connect(self.reject)
         self.finish(None, copy, close)

@@ -33,11 +33,11 @@ def _small(*buttons: IconButton) -> tuple[IconButton, ...]:
 class LoginRow(QWidget):
     """One site that wants a person to log in."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.text = label("", "caption", "2", wrap=True)
-        self.log_in = Button(look, "Log in", "primarySmall", "key")
-        row(Glyph(look, "key", "warn", 14), self.text, self.log_in, gap=6, parent=self).setStretch(1, 1)
+        self.log_in = Button(appearance, "Log in", "primarySmall", "key")
+        row(Glyph(appearance, "key", "warn", 14), self.text, self.log_in, gap=6, parent=self).setStretch(1, 1)
 
     def show_jobs(self, jobs: Sequence[JobLike]) -> None:
         """The jobs there that nobody follows meanwhile; why is in the tooltip."""
@@ -50,16 +50,16 @@ class LoginRow(QWidget):
 class ServiceRow(QWidget):
     """One service on a node: what state it is in, its address, the way to close it."""
 
-    def __init__(self, look: Appearance, kind: str) -> None:
+    def __init__(self, appearance: Appearance, kind: str) -> None:
         super().__init__()
         title = TITLES[kind]
-        self._glyph = Glyph(look, "clock", "warn", 14)
+        self._glyph = Glyph(appearance, "clock", "warn", 14)
         self.text = label("", "caption", "2", wrap=True)
-        self.show_again = IconButton(look, "eye", f"Show {title} in the browser", size=14)
+        self.show_again = IconButton(appearance, "eye", f"Show {title} in the browser", size=14)
         self.copy = IconButton(
-            look, "copy", f"Copy the address of {title}", "Copy its address: anyone who has it can log in"
+            appearance, "copy", f"Copy the address of {title}", "Copy its address: anyone who has it can log in"
         )
-        self.close_it = IconButton(look, "cross", f"Close {title}", "Close it here", size=14)
+        self.close_it = IconButton(appearance, "cross", f"Close {title}", "Close it here", size=14)
         items = (self._glyph, self.text, *_small(self.show_again, self.copy, self.close_it))
         row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
 
@@ -76,14 +76,14 @@ class ServiceRow(QWidget):
 class CommandRow(QWidget):
     """A command to be typed in a terminal of one's own, where none could be opened."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.text = label("No terminal opened: paste the command into one.", "caption", "2", wrap=True)
-        self.copy = IconButton(look, "copy", "Copy the command", size=14)
+        self.copy = IconButton(appearance, "copy", "Copy the command", size=14)
         self.command = ""
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.command))
-        self.close_it = IconButton(look, "cross", "Hide the command", size=14)
-        items = (Glyph(look, "info", "text2", 14), self.text, *_small(self.copy, self.close_it))
+        self.close_it = IconButton(appearance, "cross", "Hide the command", size=14)
+        items = (Glyph(appearance, "info", "text2", 14), self.text, *_small(self.copy, self.close_it))
         row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
 
 
@@ -96,22 +96,22 @@ class NodeRow(QWidget):
     copied = Signal(str)
     closed = Signal(str)
 
-    def __init__(self, look: Appearance, job: str) -> None:
+    def __init__(self, appearance: Appearance, job: str) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self.job = job
         self.text = label("", "caption", "2", wrap=True)
-        self.let_go = Button(look, "Let go", "quiet", "", "Give this allocation back; what runs on it ends")
-        line = row(Glyph(look, "server", "warn", 14), self.text, self.let_go, gap=6)
+        self.let_go = Button(appearance, "Let go", "quiet", "", "Give this allocation back; what runs on it ends")
+        line = row(Glyph(appearance, "server", "warn", 14), self.text, self.let_go, gap=6)
         line.setStretch(1, 1)
-        self.buttons = {kind: Button(look, title, "quiet", "", _TIPS[kind]) for kind, title in TITLES.items()}
+        self.buttons = {kind: Button(appearance, title, "quiet", "", _TIPS[kind]) for kind, title in TITLES.items()}
         tip = "A terminal on this node, in its own window (Ctrl+Shift+T)"
-        self.buttons["terminal"] = Button(look, "Terminal", "quiet", "", tip)
+        self.buttons["terminal"] = Button(appearance, "Terminal", "quiet", "", tip)
         for kind, button in self.buttons.items():
             button.clicked.connect(lambda _on=False, kind=kind: self.opened.emit(kind))
         self._doors = QWidget()
         row(*self.buttons.values(), None, gap=0, margins=(_INDENT - 10, 0, 0, 0), parent=self._doors)
-        self.command = CommandRow(look)
+        self.command = CommandRow(appearance)
         self.command.hide()
         self.command.close_it.clicked.connect(self.command.hide)
         self._services: dict[str, ServiceRow] = {}
@@ -145,7 +145,7 @@ class NodeRow(QWidget):
         return self._services[kind]
 
     def _service_row(self, kind: str) -> ServiceRow:
-        line = ServiceRow(self._look, kind)
+        line = ServiceRow(self._appearance, kind)
         line.show_again.clicked.connect(lambda: self.shown.emit(kind))
         line.copy.clicked.connect(lambda: self.copied.emit(kind))
         line.close_it.clicked.connect(lambda: self.closed.emit(kind))
@@ -163,9 +163,9 @@ class SiteBar(QWidget):
     copied = Signal(str, str)
     closed = Signal(str, str)
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self._logins: dict[str, LoginRow] = {}
         self._rows: dict[str, NodeRow] = {}
         self._login_box = column(gap=2)
@@ -179,7 +179,7 @@ class SiteBar(QWidget):
             self._logins.pop(site).deleteLater()
         for site, jobs in locked.items():
             if site not in self._logins:
-                self._logins[site] = line = LoginRow(self._look)
+                self._logins[site] = line = LoginRow(self._appearance)
                 line.log_in.clicked.connect(lambda _on=False, site=site: self.log_in_asked.emit(site))
                 self._login_box.addWidget(line)
             self._logins[site].show_jobs(jobs)
@@ -197,7 +197,7 @@ class SiteBar(QWidget):
         self._appear()
 
     def _node_row(self, job: str) -> NodeRow:
-        line = NodeRow(self._look, job)
+        line = NodeRow(self._appearance, job)
         line.let_go.clicked.connect(lambda: self.let_go_asked.emit(job))
         for name in ("opened", "shown", "copied", "closed"):
             getattr(line, name).connect(lambda kind, name=name: getattr(self, name).emit(job, kind))

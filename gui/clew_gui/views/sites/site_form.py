@@ -106,11 +106,11 @@ class SiteForm(QWidget):
 
     changed = Signal()
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.find_button = Button(look, "Find", "", "search", "Log in and find out which scheduler the site has")
+        self.find_button = Button(appearance, "Find", "", "search", "Log in and find out which scheduler the site has")
         self.find_button.setAutoDefault(False)
         self._rows: dict[str, SiteRow] = {}
         self._folds: list[tuple[FoldingSection, tuple[str, ...]]] = []
@@ -121,7 +121,7 @@ class SiteForm(QWidget):
         for group in GROUPS:
             grid = self._grid(group.fields)
             if group.folded:
-                fold = FoldingSection(look, group.title, grid)
+                fold = FoldingSection(appearance, group.title, grid)
                 self._folds.append((fold, tuple(field.name for field in group.fields)))
                 whole.addWidget(fold)
             else:

@@ -60,11 +60,11 @@ class SitesDialog(Dialog):
     test_asked = Signal(str)
     find_asked = Signal(str, object)
 
-    def __init__(self, parent: QWidget, look: Appearance, store: SiteStore, hosts: Sequence[str]) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, store: SiteStore, hosts: Sequence[str]) -> None:
         super().__init__(
             parent, "Sites", "Machines that runs can go to. Sites contain no passwords, so you can share them."
         )
-        self._look, self._store, self._hosts = look, store, tuple(hosts)
+        self._appearance, self._store, self._hosts = appearance, store, tuple(hosts)
         self._drafts: dict[str, Draft] = {}
         self._name = ""
         self._leaving = False
@@ -78,7 +78,7 @@ class SitesDialog(Dialog):
         whole = row(side, frame("vline"), self._right, gap=14)
         whole.setStretch(2, 1)
         self.add(whole, 1)
-        self.close_button = Button(look, "Close")
+        self.close_button = Button(appearance, "Close")
         self.close_button.setAutoDefault(False)
         self.close_button.clicked.connect(self.reject)
         self.finish(self.said, None, self._export, self.test, self.save, self.close_button)
@@ -92,11 +92,11 @@ class SitesDialog(Dialog):
         self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.currentItemChanged.connect(lambda now, _before: self._chosen(now))
-        self.add_button = Button(self._look, "Add", "", "plus", "From a preset, from ~/.ssh/config, from a file")
+        self.add_button = Button(self._appearance, "Add", "", "plus", "From a preset, from ~/.ssh/config, from a file")
         self.add_button.setMenu(self._add_menu())
         self.add_button.setAutoDefault(False)
         self._remove = Button(
-            self._look, "Remove", "quiet", "trash", "Forget this site; nothing on the site changes", "bad"
+            self._appearance, "Remove", "quiet", "trash", "Forget this site; nothing on the site changes", "bad"
         )
         self._remove.setAutoDefault(False)
         self._remove.clicked.connect(self.remove)
@@ -118,7 +118,7 @@ class SitesDialog(Dialog):
         return menu
 
     def _make_form(self) -> None:
-        look = self._look
+        appearance = self._appearance
         self.title = label("", "subtitle")
         self.where = Elided("", "body", "2")
         self.name = QLineEdit()
@@ -136,7 +136,7 @@ class SitesDialog(Dialog):
         self.name_error.hide()
         self.note = label("", "body", wrap=True)
         self._note_box = frame("note", column(self.note, margins=(12, 8, 12, 8)))
-        self.form = SiteForm(look)
+        self.form = SiteForm(appearance)
         self.form.changed.connect(self._edited)
         self.form.find_button.clicked.connect(self._ask_find)
         self._area = QScrollArea()
@@ -152,9 +152,9 @@ class SitesDialog(Dialog):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         box.addWidget(self._empty, 1)
         self.said = Elided("", "caption", "2")
-        self._export = Button(look, "Export…", "quiet", "export", "As a file that you can share")
-        self.test = Button(look, "Test", "", "check", "Check every step of the way there")
-        self.save = Button(look, "Save", "primarySmall", "", "Save this site")
+        self._export = Button(appearance, "Export…", "quiet", "export", "As a file that you can share")
+        self.test = Button(appearance, "Test", "", "check", "Check every step of the way there")
+        self.save = Button(appearance, "Save", "primarySmall", "", "Save this site")
         for button, handler in ((self._export, self._ask_export), (self.test, self._test), (self.save, self.keep)):
             button.setAutoDefault(False)
             button.clicked.connect(handler)
@@ -381,9 +381,9 @@ class SitesDialog(Dialog):
             return
         words = "Its file is removed here. Nothing on the site itself changes; jobs there go on."
         question = FittedDialog(self, f"Forget {title_of(draft.name, draft.site)}?", words)
-        no = Button(self._look, "Keep it")
+        no = Button(self._appearance, "Keep it")
         no.clicked.connect(question.reject)
-        yes = Button(self._look, "Forget it", "danger")
+        yes = Button(self._appearance, "Forget it", "danger")
         yes.setDefault(True)
         yes.clicked.connect(question.accept)
         question.finish(None, no, yes)
@@ -445,10 +445,10 @@ class SitesDialog(Dialog):
             return
         names = ", ".join(title_of(name, self._drafts[name].site) for name in self.unsaved())
         question = FittedDialog(self, "Leave without saving?", f"Not saved yet: {names}.")
-        stay = Button(self._look, "Stay")
+        stay = Button(self._appearance, "Stay")
         stay.setDefault(True)
         stay.clicked.connect(question.reject)
-        leave = Button(self._look, "Leave without saving", "danger")
+        leave = Button(self._appearance, "Leave without saving", "danger")
         leave.setAutoDefault(False)
         leave.clicked.connect(question.accept)
         question.finish(None, leave, stay)

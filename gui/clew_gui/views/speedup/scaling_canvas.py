@@ -144,9 +144,9 @@ def _paint_names(painter: QPainter, area: _Area, lines: Sequence[PlotLine], them
 class ScalingCanvas(QWidget):
     """One plot of a study. A point under the pointer says its value; the words say all points."""
 
-    def __init__(self, look: Appearance, *, names: bool) -> None:
+    def __init__(self, appearance: Appearance, *, names: bool) -> None:
         super().__init__()
-        self._look, self._names = look, names
+        self._appearance, self._names = appearance, names
         self._plot: ScalingPlot | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumHeight(150)
@@ -168,7 +168,7 @@ class ScalingCanvas(QWidget):
         """The plot in the room there is."""
         if self._plot is not None:
             painter = QPainter(self)
-            paint_plot(painter, QRectF(self.rect()), self._plot, self._look.theme, names=self._names)
+            paint_plot(painter, QRectF(self.rect()), self._plot, self._appearance.theme, names=self._names)
             painter.end()
 
     def words_at(self, place: QPointF) -> str:

@@ -71,9 +71,9 @@ class SpeedupView(QWidget):
     export_asked = Signal(str)
     """Write "png", "svg" or "csv"."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._look = look
+        self._appearance = appearance
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         inside = QWidget()
@@ -92,7 +92,7 @@ class SpeedupView(QWidget):
     # --- Building -----------------------------------------------------------------------------------------------------
 
     def _bar(self) -> QWidget:
-        look = self._look
+        appearance = self._appearance
         self.kinds = Segments(KINDS, "strong", "Scaling")
         for key, _ in KINDS:
             self.kinds.button(key).setToolTip(_KIND_TIPS[key])
@@ -108,9 +108,9 @@ class SpeedupView(QWidget):
         self.repeats.edited.connect(self.repeats_edited)
         self._name = label(REPEATS.label, "body", "2")
         self._name.setBuddy(self.repeats)
-        self.measure = Button(look, "Measure", "primarySmall", "play")
+        self.measure = Button(appearance, "Measure", "primarySmall", "play")
         self.measure.clicked.connect(self.measure_asked)
-        self.export = IconButton(look, "export", "Export the speed-up", "Export as PNG, SVG or CSV")
+        self.export = IconButton(appearance, "export", "Export the speed-up", "Export as PNG, SVG or CSV")
         self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self.export)
         for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The table, CSV…")):
@@ -124,7 +124,7 @@ class SpeedupView(QWidget):
     def _banner(self) -> QFrame:
         self.sentence = label("", "subtitle", wrap=True)
         self.detail = label("", "body", "2", wrap=True)
-        self._glyph = Glyph(self._look, "info", "accent", 18)
+        self._glyph = Glyph(self._appearance, "info", "accent", 18)
         said = row(self._glyph, column(self.sentence, self.detail, gap=3), gap=12, margins=(16, 10, 16, 11))
         said.setStretch(1, 1)
         self.note = frame("note", said)
@@ -132,7 +132,7 @@ class SpeedupView(QWidget):
         return self.note
 
     def _plots(self) -> QWidget:
-        self.canvases = (ScalingCanvas(self._look, names=True), ScalingCanvas(self._look, names=False))
+        self.canvases = (ScalingCanvas(self._appearance, names=True), ScalingCanvas(self._appearance, names=False))
         self._heads = (label("", "subtitle"), label("", "subtitle"))
         self._captions = (Elided("", "caption", "2"), Elided("", "caption", "2"))
         self._pair = QWidget()
@@ -148,7 +148,7 @@ class SpeedupView(QWidget):
     def _table_card(self) -> QFrame:
         self._title = label("", "subtitle")
         self._caption = Elided("", "caption", "2")
-        copy = IconButton(self._look, "copy", "Copy the table", "Copy the table, for a spreadsheet")
+        copy = IconButton(self._appearance, "copy", "Copy the table", "Copy the table, for a spreadsheet")
         copy.clicked.connect(self.copy_table)
         self.table = ScalingTable()
         head = row(self._title, self._caption, copy, gap=8)

@@ -1,3 +1,3 @@
-"""The look: tokens, fonts, colours, icons, small building blocks."""
+"""The appearance of the window: tokens, fonts, colours, icons, small building blocks."""
 
 from __future__ import annotations

@@ -49,13 +49,13 @@ class Dialog(QDialog):
         self._box.addSpacing(6)
         self._box.addLayout(row(*buttons, gap=8))
 
-    def finish_checked(self, look: Appearance, go: Button) -> QLabel:
+    def finish_checked(self, appearance: Appearance, go: Button) -> QLabel:
         """A line for what is wrong, and at the bottom *Cancel* and ``go``, which Enter presses. Returns the line, for
         ``say_wrong``."""
         wrong = label("", "caption", "bad", wrap=True)
         wrong.hide()
         self.add(wrong)
-        cancel = Button(look, "Cancel")
+        cancel = Button(appearance, "Cancel")
         cancel.clicked.connect(self.reject)
         go.setDefault(True)
         self.finish(None, cancel, go)

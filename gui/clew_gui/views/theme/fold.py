@@ -15,10 +15,10 @@ class FoldingSection(QWidget):
     toggled = Signal(bool)
 
     def __init__(
-        self, look: Appearance, title: str, content: QWidget, inset: int = 0, extra: QWidget | None = None
+        self, appearance: Appearance, title: str, content: QWidget, inset: int = 0, extra: QWidget | None = None
     ) -> None:
         super().__init__()
-        self._look, self._title, self._words = look, title, ""
+        self._appearance, self._title, self._words = appearance, title, ""
         self.content = content
         self.button = QToolButton()
         self.button.setProperty("role", "row")
@@ -61,4 +61,4 @@ class FoldingSection(QWidget):
 
     def retheme(self) -> None:
         """Tint the arrow."""
-        self.button.setIcon(self._look.icon("down" if self.button.isChecked() else "right"))
+        self.button.setIcon(self._appearance.icon("down" if self.button.isChecked() else "right"))

@@ -96,7 +96,7 @@ _BODIES: Final[dict[str, str]] = {
 }
 
 
-class StateLook(msgspec.Struct, frozen=True):
+class StateStyle(msgspec.Struct, frozen=True):
     """How a run state is shown: its word, its icon, and the theme's roles for ink and soft ground."""
 
     word: str
@@ -105,21 +105,21 @@ class StateLook(msgspec.Struct, frozen=True):
     ground: str
 
 
-_LOOKS: Final = (
-    StateLook("Draft", "s_draft", "text3", "neutral_soft"),
-    StateLook("Submitted", "s_submitted", "text2", "neutral_soft"),
-    StateLook("Queued", "s_queued", "warn", "warn_soft"),
-    StateLook("Starting", "s_starting", "accent", "accent_soft"),
-    StateLook("Preparing", "s_starting", "accent", "accent_soft"),
-    StateLook("Running", "s_running", "accent", "accent_soft"),
-    StateLook("Paused", "s_paused", "warn", "warn_soft"),
-    StateLook("Finished", "s_done", "ok", "ok_soft"),
-    StateLook("Diverged", "warn", "warn", "warn_soft"),
-    StateLook("Stopped", "s_stopped", "text2", "neutral_soft"),
-    StateLook("Failed", "s_failed", "bad", "bad_soft"),
-    StateLook("Timed out", "s_timedout", "bad", "bad_soft"),
-    StateLook("Lost", "s_lost", "bad", "bad_soft"),
-    StateLook("Stale", "s_stale", "stale", "stale_soft"),
+_STATE_STYLES: Final = (
+    StateStyle("Draft", "s_draft", "text3", "neutral_soft"),
+    StateStyle("Submitted", "s_submitted", "text2", "neutral_soft"),
+    StateStyle("Queued", "s_queued", "warn", "warn_soft"),
+    StateStyle("Starting", "s_starting", "accent", "accent_soft"),
+    StateStyle("Preparing", "s_starting", "accent", "accent_soft"),
+    StateStyle("Running", "s_running", "accent", "accent_soft"),
+    StateStyle("Paused", "s_paused", "warn", "warn_soft"),
+    StateStyle("Finished", "s_done", "ok", "ok_soft"),
+    StateStyle("Diverged", "warn", "warn", "warn_soft"),
+    StateStyle("Stopped", "s_stopped", "text2", "neutral_soft"),
+    StateStyle("Failed", "s_failed", "bad", "bad_soft"),
+    StateStyle("Timed out", "s_timedout", "bad", "bad_soft"),
+    StateStyle("Lost", "s_lost", "bad", "bad_soft"),
+    StateStyle("Stale", "s_stale", "stale", "stale_soft"),
 )
 
 
@@ -128,16 +128,16 @@ def names() -> tuple[str, ...]:
     return tuple(_BODIES)
 
 
-def state_look(state: str) -> StateLook:
-    """The look of a run state given as word or enum value: "Timed out", "TIMED_OUT" and "timed-out" are one.
+def state_style(state: str) -> StateStyle:
+    """How a run state is shown; it is a word or an enum value: "Timed out", "TIMED_OUT" and "timed-out" are one.
 
     A state this version does not know (a newer agent may send one) is shown by its own name with a ring.
     """
     key = state.replace("_", " ").replace("-", " ").lower()
-    for look in _LOOKS:
-        if look.word.lower() == key:
-            return look
-    return StateLook(key.capitalize(), "s_todo", "text2", "neutral_soft")
+    for style in _STATE_STYLES:
+        if style.word.lower() == key:
+            return style
+    return StateStyle(key.capitalize(), "s_todo", "text2", "neutral_soft")
 
 
 def svg(name: str, colour: str, back: str = "#ffffff", width: float = 1.4) -> bytes:
@@ -172,8 +172,8 @@ def icon(name: str, theme: Theme, colour: str | None = None, size: int = 16) -> 
 
 def state_pixmap(state: str, theme: Theme, size: int = 16, back: str | None = None, dpr: float = 2.0) -> QPixmap:
     """The shape of a run state in its colour."""
-    look = state_look(state)
-    return pixmap(look.icon, theme.colour(look.ink), size, back or theme.surface, dpr)
+    style = state_style(state)
+    return pixmap(style.icon, theme.colour(style.ink), size, back or theme.surface, dpr)
 
 
 def sheet_pictures(theme: Theme) -> dict[str, bytes]:

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.views.theme.icons import icon, pixmap, state_look
+from clew_gui.views.theme.icons import icon, pixmap, state_style
 from clew_gui.views.theme.theme import FontKind, font
 from clew_gui.views.theme.tokens import LIGHT, CurveStyle, Theme
 
@@ -32,14 +32,14 @@ Item = QWidget | QLayout | int | None
 
 
 class Appearance:
-    """The theme that is worn now. Every widget that tints something itself holds it and has ``retheme``."""
+    """The current theme and its icons. Every widget that uses the theme's colours itself has it, and ``retheme``."""
 
     def __init__(self, theme: Theme = LIGHT) -> None:
         self.theme = theme
         self._icons: dict[tuple[str, str, str], QIcon] = {}
 
     def icon(self, name: str, colour: str = "") -> QIcon:
-        """The icon in this theme, in a colour of its own if named; drawn once, however many buttons have it."""
+        """The icon in this theme, in ``colour`` if given; drawn once for all buttons that show it."""
         key = (name, self.theme.name, colour)
         if key not in self._icons:
             self._icons[key] = icon(name, self.theme, colour or None)
@@ -48,14 +48,14 @@ class Appearance:
 
 @runtime_checkable
 class Themed(Protocol):
-    """A widget that paints with the theme's colours itself and so must hear of a change."""
+    """A widget that uses the theme's colours itself, so it must react when the theme changes."""
 
     def retheme(self) -> None:
-        """Tint again with the theme worn now."""
+        """Use the colours of the current theme."""
 
 
-def wear(root: QWidget) -> None:
-    """Tell every themed widget below ``root`` that the theme changed."""
+def retheme_all(root: QWidget) -> None:
+    """Give ``root`` and every widget in it the colours of the current theme."""
     for widget in (root, *root.findChildren(QWidget)):
         if isinstance(widget, Themed):
             widget.retheme()
@@ -242,9 +242,9 @@ class Elided(QLabel):
 class Glyph(QLabel):
     """An icon beside a text. ``tone`` names a colour role of the theme."""
 
-    def __init__(self, look: Appearance, name: str, tone: str = "text2", size: int = 16) -> None:
+    def __init__(self, appearance: Appearance, name: str, tone: str = "text2", size: int = 16) -> None:
         super().__init__()
-        self._look, self._name, self._tone, self._size = look, name, tone, size
+        self._appearance, self._name, self._tone, self._size = appearance, name, tone, size
         self.setFixedSize(size, size)
         self.retheme()
 
@@ -256,7 +256,7 @@ class Glyph(QLabel):
 
     def retheme(self) -> None:
         """Tint again."""
-        theme = self._look.theme
+        theme = self._appearance.theme
         self.setPixmap(pixmap(self._name, theme.colour(self._tone), self._size, theme.surface))
 
 
@@ -269,10 +269,10 @@ class Button(QPushButton):
     """A push button by role (primary, primarySmall, quiet, flat, danger, chip or plain), with or without icon."""
 
     def __init__(
-        self, look: Appearance, text: str, role: str = "", glyph: str = "", tip: str = "", ink: str = ""
+        self, appearance: Appearance, text: str, role: str = "", glyph: str = "", tip: str = "", ink: str = ""
     ) -> None:
         super().__init__()
-        self._look, self._role, self._glyph, self._ink, self._tip = look, role, glyph, ink, tip
+        self._appearance, self._role, self._glyph, self._ink, self._tip = appearance, role, glyph, ink, tip
         self.setProperty("role", role)
         self.setFont(font("primary" if role == "primary" else "button"))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
@@ -302,16 +302,16 @@ class Button(QPushButton):
     def retheme(self) -> None:
         """Tint the icon again."""
         if self._glyph:
-            ink = self._look.theme.colour(self._ink or _INKS.get(self._role, "text2"))
-            self.setIcon(self._look.icon(self._glyph, ink))
+            ink = self._appearance.theme.colour(self._ink or _INKS.get(self._role, "text2"))
+            self.setIcon(self._appearance.icon(self._glyph, ink))
 
 
 class IconButton(QToolButton):
     """An icon alone: always with tooltip and accessible name."""
 
-    def __init__(self, look: Appearance, glyph: str, name: str, tip: str = "", size: int = 16) -> None:
+    def __init__(self, appearance: Appearance, glyph: str, name: str, tip: str = "", size: int = 16) -> None:
         super().__init__()
-        self._look, self._glyph = look, glyph
+        self._appearance, self._glyph = appearance, glyph
         self.setProperty("role", "icon")
         self.setIconSize(QSize(size, size))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
@@ -326,7 +326,7 @@ class IconButton(QToolButton):
 
     def retheme(self) -> None:
         """Tint again."""
-        self.setIcon(self._look.icon(self._glyph))
+        self.setIcon(self._appearance.icon(self._glyph))
 
 
 class Segments(QFrame):
@@ -382,15 +382,15 @@ class Segments(QFrame):
 class Pill(QWidget):
     """A run's state: shape and word on a soft ground. Never colour alone."""
 
-    def __init__(self, look: Appearance, state: str = "Draft") -> None:
+    def __init__(self, appearance: Appearance, state: str = "Draft") -> None:
         super().__init__()
-        self._look, self._state, self._text = look, "", ""
+        self._appearance, self._state, self._text = appearance, "", ""
         self.setFont(font("strong"))
         self.set_state(state)
 
     def set_state(self, state: str, text: str = "") -> None:
         """Show another state; ``text`` when more than its word is to be said."""
-        wanted = text or state_look(state).word
+        wanted = text or state_style(state).word
         if (state, wanted) == (self._state, self._text):
             return
         self._state, self._text = state, wanted
@@ -404,15 +404,15 @@ class Pill(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Ground, shape, word."""
-        theme, look = self._look.theme, state_look(self._state)
+        theme, style = self._appearance.theme, state_style(self._state)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(theme.colour(look.ground)))
+        painter.setBrush(QColor(theme.colour(style.ground)))
         painter.drawRoundedRect(self.rect(), 12, 12)
-        shape = pixmap(look.icon, theme.colour(look.ink), 15, theme.colour(look.ground))
+        shape = pixmap(style.icon, theme.colour(style.ink), 15, theme.colour(style.ground))
         painter.drawPixmap(QPointF(8, 4.5), shape)
-        painter.setPen(QColor(theme.colour(look.ink)))
+        painter.setPen(QColor(theme.colour(style.ink)))
         painter.setFont(self.font())
         painter.drawText(self.rect().adjusted(28, 0, 0, -1), Qt.AlignmentFlag.AlignVCenter, self._text)
         painter.end()

@@ -1,4 +1,4 @@
-"""The look of the window, made from the tokens: fonts by role, a QPalette and one style sheet.
+"""The appearance of the window, made from the tokens: fonts by role, a QPalette and one style sheet.
 
 Fusion and our own palette first; the style sheet only draws boxes. Fonts are set with ``QFont`` in code, never in the
 sheet, because a sheet's font drops OpenType features such as figures of equal width. A widget says what it is with the
@@ -176,7 +176,7 @@ def prepare(app: QApplication) -> None:
 
 
 def apply(app: QApplication, theme: Theme) -> None:
-    """Give the whole application this look. May be called again at any time to switch.
+    """Give the whole application this theme. May be called again at any time to switch.
 
     The system's own colour scheme is not asked to change: outside GNOME Qt ignores that without a word.
     """

@@ -19,19 +19,19 @@ class TopBar(QWidget):
     theme_asked = Signal()
     settings_asked = Signal()
 
-    def __init__(self, look: Appearance, menus: QMenuBar) -> None:
+    def __init__(self, appearance: Appearance, menus: QMenuBar) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(max(HEIGHT, self.fontMetrics().height() + 26))
-        self._look = look
-        self.site = Button(look, "This computer", "chip", "laptop", "Where runs go, and how the link to it is")
+        self._appearance = appearance
+        self.site = Button(appearance, "This computer", "chip", "laptop", "Where runs go, and how the link to it is")
         self.site.clicked.connect(self.site_asked)
-        self._theme = IconButton(look, "moon", "Light or dark", "Light or dark (Ctrl+Shift+L)")
+        self._theme = IconButton(appearance, "moon", "Light or dark", "Light or dark (Ctrl+Shift+L)")
         self._theme.clicked.connect(self.theme_asked)
-        gear = IconButton(look, "gear", "Settings", "Settings (Ctrl+,)")
+        gear = IconButton(appearance, "gear", "Settings", "Settings (Ctrl+,)")
         gear.clicked.connect(self.settings_asked)
-        logo = Glyph(look, "logo", "accent", 20)
+        logo = Glyph(appearance, "logo", "accent", 20)
         row(
             logo,
             label("Clew", "subtitle"),
@@ -53,7 +53,7 @@ class TopBar(QWidget):
 
     def retheme(self) -> None:
         """The button shows what it would change to."""
-        self._theme.set_glyph("sun" if self._look.theme.dark else "moon")
+        self._theme.set_glyph("sun" if self._appearance.theme.dark else "moon")
 
 
 # --- Exercise head ----------------------------------------------------------------------------------------------------
@@ -74,9 +74,9 @@ _TIPS = (
 class GoalChip(QFrame):
     """The exercise's first goal, or how many are reached: shape and words, not colour alone."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._glyph = Glyph(look, "flag", "text2")
+        self._glyph = Glyph(appearance, "flag", "text2")
         self._text = label("", "strong", "2")
         self.setProperty("role", "sunken")
         row(self._glyph, self._text, gap=7, margins=(10, 0, 12, 0), parent=self)
@@ -99,13 +99,13 @@ class ExerciseHead(QWidget):
 
     tab_chosen = Signal(int)
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.title = label("", "title")
         self.subtitle = Elided("", "body", "3")
-        self.goal = GoalChip(look)
+        self.goal = GoalChip(appearance)
         self.goal.hide()
         self.tabs = QTabBar()
         self.tabs.setFont(font("button"))
@@ -142,13 +142,13 @@ class StatusLine(QWidget):
 
     PLACES = ("link", "queue", "agent", "data")
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(max(STATUS_HEIGHT, self.fontMetrics().height() + 10))
         glyphs = {"link": "link", "queue": "clock", "agent": "chip", "data": "data"}
-        self._glyphs = {place: Glyph(look, glyphs[place], "text3", 14) for place in self.PLACES}
+        self._glyphs = {place: Glyph(appearance, glyphs[place], "text3", 14) for place in self.PLACES}
         self._texts = {place: Elided("", "caption", "2") for place in self.PLACES}
         self._right = label("", "caption", "3")
         box = row(gap=6, margins=(16, 0, 16, 0), parent=self)

@@ -38,16 +38,16 @@ class _Message(msgspec.Struct, frozen=True):
 class _MessageLine(QFrame):
     """What a message is shown with: shape, sentence, hint, what can be done with it."""
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self.glyph = Glyph(look, "s_failed", "bad", 16)
+        self.glyph = Glyph(appearance, "s_failed", "bad", 16)
         self.text = label("", "strong", wrap=True)
         self.hint = label("", "body", "2", wrap=True)
         self.count = label("", "caption", "3")
-        self.help = Button(look, "Show log")
-        self.undo = Button(look, "Undo", "quiet", "reset", "Undo the last action (Ctrl+Z)")
-        self.copy = IconButton(look, "copy", "Copy the message")
-        self.gone = IconButton(look, "cross", "Dismiss the message", size=14)
+        self.help = Button(appearance, "Show log")
+        self.undo = Button(appearance, "Undo", "quiet", "reset", "Undo the last action (Ctrl+Z)")
+        self.copy = IconButton(appearance, "copy", "Copy the message")
+        self.gone = IconButton(appearance, "cross", "Dismiss the message", size=14)
         texts = column(self.text, self.hint, gap=2)
         items = (self.glyph, texts, self.count, self.help, self.undo, self.copy, self.gone)
         row(*items, gap=10, margins=(14, 8, 8, 8), parent=self).setStretch(1, 1)
@@ -60,14 +60,14 @@ class MessageBar(QWidget):
     shown only while its exercise is open; ``remedy`` gives the button that helps, if there is one.
     """
 
-    def __init__(self, look: Appearance) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self._messages: list[_Message] = []
         self._exercise = ""
         self._noted = False
         self._undo: Callable[[], None] | None = None
         self._lapse: Callable[[], None] | None = None
-        self._look = look
+        self._appearance = appearance
         self._made: _MessageLine | None = None
         self._over: QWidget | None = None
         self._place = column(parent=self)
@@ -82,7 +82,7 @@ class MessageBar(QWidget):
     def line(self) -> _MessageLine:
         """Made for the first message: mostly there is none."""
         if self._made is None:
-            self._made = _MessageLine(self._look)
+            self._made = _MessageLine(self._appearance)
             self._made.help.clicked.connect(self._help)
             self._made.undo.clicked.connect(self.undo)
             self._made.copy.clicked.connect(self.copy)

@@ -40,12 +40,12 @@ _NO_BOUND = 16_777_215  # Qt's own word for "no maximum"
 class Strip(QWidget):
     """What is left of a folded panel: the way back."""
 
-    def __init__(self, look: Appearance, glyph: str, name: str, keys: str) -> None:
+    def __init__(self, appearance: Appearance, glyph: str, name: str, keys: str) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedWidth(STRIP)
-        self.button = IconButton(look, glyph, name, f"{name} ({keys})")
+        self.button = IconButton(appearance, glyph, name, f"{name} ({keys})")
         column(self.button, None, margins=(6, 10, 6, 0), parent=self)
 
 
@@ -65,20 +65,20 @@ class MainWindow(QMainWindow):
     painted = Signal()
     """The first frame is on the screen; told once."""
 
-    def __init__(self, look: Appearance, state: WindowState) -> None:
+    def __init__(self, appearance: Appearance, state: WindowState) -> None:
         super().__init__()
-        self.look = look
+        self.appearance = appearance
         self.setWindowTitle("Clew")
         self.actions_ = MenuActions(self)
-        self.top = TopBar(look, self.actions_.menu_bar())
-        self.messages = MessageBar(look)
-        self.lab = LabPanel(look)
-        self.head = ExerciseHead(look)
-        self.guide = GuideView(look)
-        self.run_view = RunView(look)
-        self.bottom = BottomPanel(look, self.actions_)
-        self.next_run = NextRun(look)
-        self.status = StatusLine(look)
+        self.top = TopBar(appearance, self.actions_.menu_bar())
+        self.messages = MessageBar(appearance)
+        self.lab = LabPanel(appearance)
+        self.head = ExerciseHead(appearance)
+        self.guide = GuideView(appearance)
+        self.run_view = RunView(appearance)
+        self.bottom = BottomPanel(appearance, self.actions_)
+        self.next_run = NextRun(appearance)
+        self.status = StatusLine(appearance)
         self.may_close: Callable[[], bool] = lambda: True
         self._folds = dict(state.folds)
         self._sizes = state
@@ -104,8 +104,8 @@ class MainWindow(QMainWindow):
         self._rows = QSplitter(Qt.Orientation.Vertical)
         self._rows.addWidget(work)
         self._rows.addWidget(self.bottom)
-        self._lab_strip = Strip(self.look, "right", "Show the exercises", "F9")
-        self._form_strip = Strip(self.look, "left", "Show the next run", "F10")
+        self._lab_strip = Strip(self.appearance, "right", "Show the exercises", "F9")
+        self._form_strip = Strip(self.appearance, "left", "Show the next run", "F10")
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         for widget in (self._lab_strip, self.lab, self._rows, self._form_strip, self.next_run):
             self._columns.addWidget(widget)

@@ -46,13 +46,13 @@ def heading(plot: PlotScene) -> str:
 
 def key(plot: PlotScene) -> str:
     """Which of a plot's several metrics is which, a line for each; empty where it has one."""
-    looks: dict[str, str] = {}
+    styles: dict[str, str] = {}
     for item in sorted(plot.curves, key=lambda d: not d.headline):
-        look = "points" if item.curve.sparse else "line" if item.headline else "thin"
-        looks.setdefault(item.curve.metric, look)
-    if len(looks) < 2:
+        style = "points" if item.curve.sparse else "line" if item.headline else "thin"
+        styles.setdefault(item.curve.metric, style)
+    if len(styles) < 2:
         return ""
-    return "\n".join(f"{look}: {plot.setup.label(metric)}" for metric, look in looks.items())
+    return "\n".join(f"{style}: {plot.setup.label(metric)}" for metric, style in styles.items())
 
 
 def gutter_for(runs: Sequence[RunStyle], width: float) -> float:

@@ -19,7 +19,7 @@ from clew_gui.plotting.curves.scene import Drawn, PlotScene
 from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.geometry import AXIS_HEIGHT, Frame, Medium
-from clew_gui.views.plots.drawing.lines import CurveItem, Level, Stroke, main_stroke, raw_stroke, stands_out
+from clew_gui.views.plots.drawing.lines import CurveItem, Level, LineStyle, main_line_style, raw_line_style, stands_out
 from clew_gui.views.plots.drawing.marks import Brushes, MarkStyle, Spot
 from clew_gui.views.theme.theme import Theme, font
 
@@ -201,11 +201,11 @@ class ShownPoints:
 
     x: FloatArray
     y: FloatArray
-    look: MarkStyle
+    style: MarkStyle
 
     def same(self, other: ShownPoints) -> bool:
-        """Whether both are at the same places and look the same."""
-        return self.look == other.look and np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y)
+        """Whether both are at the same places in the same style."""
+        return self.style == other.style and np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y)
 
 
 def evaluations(item: Drawn, artist: FramePainter, frame: Frame) -> ShownPoints | None:
@@ -268,40 +268,40 @@ class Plot:
 
     # ------------------------------------------------------------ curves
     def _show_lines(self, artist: FramePainter, plot: PlotScene, frame: Frame, ratio: float) -> None:
-        wanted: dict[Hashable, tuple[FloatArray, FloatArray, Stroke, float]] = {}
+        wanted: dict[Hashable, tuple[FloatArray, FloatArray, LineStyle, float]] = {}
         if plot.ghost is not None:
-            wanted["ghost"] = (*plot.ghost, Stroke(artist.theme.border, 1.6, (5, 5)), _GHOST_Z)
+            wanted["ghost"] = (*plot.ghost, LineStyle(artist.theme.border, 1.6, (5, 5)), _GHOST_Z)
         for order, item in enumerate(plot.curves):
             curve, key = item.curve, (item.run.run_id, item.curve.metric)
             if curve.raw_x.size:
-                stroke = raw_stroke(item, artist.scene, artist.theme, artist.lifted)
-                wanted["raw", *key] = (*curve.raw_line, stroke, order)
-            stroke = main_stroke(item, artist.scene, artist.theme, artist.lifted)
-            wanted["main", *key] = (*curve.line, stroke, (_LIVE_Z if item.run.live else _REST_Z) + order)
+                style = raw_line_style(item, artist.scene, artist.theme, artist.lifted)
+                wanted["raw", *key] = (*curve.raw_line, style, order)
+            style = main_line_style(item, artist.scene, artist.theme, artist.lifted)
+            wanted["main", *key] = (*curve.line, style, (_LIVE_Z if item.run.live else _REST_Z) + order)
         for gone in self._lines.keys() - wanted.keys():
             self.box.removeItem(self._lines.pop(gone))
-        for name, (x, y, stroke, z) in wanted.items():
+        for name, (x, y, style, z) in wanted.items():
             line = self._lines.get(name)
             if line is None:
                 line = self._lines[name] = CurveItem(self._medium)
                 self.box.addItem(line, ignoreBounds=True)
             line.setZValue(z)
-            line.show_line(x, y, frame, stroke, ratio)
+            line.show_line(x, y, frame, style, ratio)
 
     # ------------------------------------------------------------ goals and events
     def _show_levels(self, artist: FramePainter, plot: PlotScene, ratio: float) -> None:
-        wanted: dict[Hashable, tuple[float, bool, Stroke]] = {}
+        wanted: dict[Hashable, tuple[float, bool, LineStyle]] = {}
         for _, at in artist.goals(plot):
-            wanted["goal", at] = (at, False, Stroke(artist.theme.ok, 1.4, (5, 4)))
+            wanted["goal", at] = (at, False, LineStyle(artist.theme.ok, 1.4, (5, 4)))
         for event, x in artist.scene.events:
             ink = artist.theme.bad if event.bad else artist.theme.text3
-            wanted["event", x, event.bad] = (x, True, Stroke(ink, 1.0, (2, 3), smooth=False))
+            wanted["event", x, event.bad] = (x, True, LineStyle(ink, 1.0, (2, 3), smooth=False))
         for gone in [key for key in self._levels if key[1:] != (artist.theme, ratio) or key[0] not in wanted]:
             self.box.removeItem(self._levels.pop(gone))
-        for name, (at, upright, stroke) in wanted.items():
+        for name, (at, upright, style) in wanted.items():
             key = (name, artist.theme, ratio)
             if key not in self._levels:
-                line = self._levels[key] = Level(at, upright, stroke, ratio)
+                line = self._levels[key] = Level(at, upright, style, ratio)
                 line.setZValue(_EVENT_Z if upright else _GOAL_Z)
                 self.box.addItem(line, ignoreBounds=True)
 
@@ -320,14 +320,14 @@ class Plot:
                 scatter = self._scatter(_POINT_Z)
             scatter.setZValue(_POINT_Z + order)
             if shown is None or not points.same(shown) or ratio != self._ratio:
-                scatter.setData(x=points.x, y=points.y, **self._brushes.style(points.look, ratio))
+                scatter.setData(x=points.x, y=points.y, **self._brushes.options(points.style, ratio))
             self._points[name] = scatter, points
         self._ratio = ratio
 
     def _show_marks(self, spots: list[Spot], ratio: float) -> None:
         if (*spots, ratio) != self._marked_as:
             self._marked_as = (*spots, ratio)
-            data = [{"pos": (spot.x, spot.y), **self._brushes.style(spot.look, ratio)} for spot in spots]
+            data = [{"pos": (spot.x, spot.y), **self._brushes.options(spot.style, ratio)} for spot in spots]
             self._marks.setData(spots=data)
 
     def _marked(self, artist: FramePainter, plot: PlotScene, frame: Frame) -> list[Spot]:

@@ -32,7 +32,7 @@ _REACH: Final = 4.0
 
 
 @dataclass(frozen=True)
-class Stroke:
+class LineStyle:
     """How a line looks; the width is in logical pixels."""
 
     colour: str
@@ -60,25 +60,27 @@ def dashed(colour: QColor, width: float, dash: Sequence[float], cosmetic: bool =
     return pen
 
 
-def main_stroke(item: Drawn, scene: Scene, theme: Theme, lifted: str) -> Stroke:
+def main_line_style(item: Drawn, scene: Scene, theme: Theme, lifted: str) -> LineStyle:
     """The main line of a curve: heavier where its run stands out, thin where many are shown or nothing is smoothed."""
-    curve, look = item.curve, theme.curve(item.run.index)
+    curve, style = item.curve, theme.curve(item.run.index)
     above = stands_out(item, lifted)
     width = LIFTED_WIDTH if above else RUN_WIDTH
     if not item.headline or (curve.noisy and curve.exact):
         width = OTHER_WIDTH
     if scene.many and not above:
         width = 1.0
-    return Stroke(look.colour, width, look.dash, 1.0 if item.headline else 0.6, smooth=width != 1.0 or not scene.many)
+    return LineStyle(
+        style.colour, width, style.dash, 1.0 if item.headline else 0.6, smooth=width != 1.0 or not scene.many
+    )
 
 
-def raw_stroke(item: Drawn, scene: Scene, theme: Theme, lifted: str) -> Stroke:
+def raw_line_style(item: Drawn, scene: Scene, theme: Theme, lifted: str) -> LineStyle:
     """The raw values behind the line: plainer where nothing is smoothed, never so that they hide what lies under them.
     Of several, only that of a run that stands out is plain to see."""
     alone = item.headline and (stands_out(item, lifted) or len(scene.runs) == 1)
     opacity = (0.26 if theme.dark else 0.20) * (1.0 if alone else 0.6) * (2.0 if item.curve.exact else 1.0)
     smooth = item.curve.raw_x.size <= _UPRIGHT
-    return Stroke(theme.curve(item.run.index).colour, 1.0, (), opacity, smooth, layered=True)
+    return LineStyle(theme.curve(item.run.index).colour, 1.0, (), opacity, smooth, layered=True)
 
 
 def stands_out(item: Drawn, lifted: str) -> bool:
@@ -99,35 +101,35 @@ class CurveItem(pg.PlotCurveItem):  # type: ignore[misc]  # pyqtgraph has no typ
         self._vector = medium is Medium.DRAWING
         self._source: tuple[FloatArray, FloatArray] | None = None
         self._frame: Frame | None = None
-        self._stroke: Stroke | None = None
+        self._style: LineStyle | None = None
         self._ratio = 1.0
         self._layer = QPixmap()
         self._layer_key: tuple[object, ...] = ()
 
-    def show_line(self, x: FloatArray, y: FloatArray, frame: Frame, stroke: Stroke, ratio: float) -> None:
+    def show_line(self, x: FloatArray, y: FloatArray, frame: Frame, style: LineStyle, ratio: float) -> None:
         """Draw through these points, in axis coordinates."""
         same = self._source is not None and self._source[0] is x and self._source[1] is y and self._frame == frame
         if not same:
             near = drawable(x, y, frame.x, frame.y, 0.0 if self._vector else _REACH)
             self.setData(*near, connect="finite")
-            self.setSegmentedLineMode("on" if near[0].size > _DENSE and not stroke.dash else "off")
+            self.setSegmentedLineMode("on" if near[0].size > _DENSE and not style.dash else "off")
             self._source, self._frame = (x, y), frame
-        if not same or (stroke, ratio) != (self._stroke, self._ratio):
-            if (stroke, ratio) != (self._stroke, self._ratio):
-                self.setPen(stroke.pen(ratio))
-                self.opts["antialias"] = stroke.smooth
-                self._stroke, self._ratio = stroke, ratio
+        if not same or (style, ratio) != (self._style, self._ratio):
+            if (style, ratio) != (self._style, self._ratio):
+                self.setPen(style.pen(ratio))
+                self.opts["antialias"] = style.smooth
+                self._style, self._ratio = style, ratio
             self._layer_key = ()
             self.update()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None) -> None:
         """Draw the line."""
-        if self._stroke is None or self._frame is None:
+        if self._style is None or self._frame is None:
             return
         if self._vector:
-            self._paint_pixels(painter, self._stroke)
-        elif self._stroke.layered:
-            self._paint_layer(painter, self._stroke.opacity, self._frame)
+            self._paint_pixels(painter, self._style)
+        elif self._style.layered:
+            self._paint_layer(painter, self._style.opacity, self._frame)
         else:
             painter.save()
             painter.setClipRect(self._frame.seen(above=1.0))
@@ -153,7 +155,7 @@ class CurveItem(pg.PlotCurveItem):  # type: ignore[misc]  # pyqtgraph has no typ
         painter.drawPixmap(corner, self._layer)
         painter.restore()
 
-    def _paint_pixels(self, painter: QPainter, stroke: Stroke) -> None:
+    def _paint_pixels(self, painter: QPainter, style: LineStyle) -> None:
         x, y = self.getData()
         if x is None or not x.size:
             return
@@ -161,9 +163,9 @@ class CurveItem(pg.PlotCurveItem):  # type: ignore[misc]  # pyqtgraph has no typ
         x, y = to.m11() * x + to.dx(), to.m22() * y + to.dy()
         painter.save()
         painter.resetTransform()
-        colour = QColor(stroke.colour)
-        colour.setAlphaF(stroke.opacity)
-        painter.setPen(dashed(colour, stroke.width, stroke.dash))
+        colour = QColor(style.colour)
+        colour.setAlphaF(style.opacity)
+        painter.setPen(dashed(colour, style.width, style.dash))
         breaks = np.flatnonzero(np.isnan(x))
         for begin, end in zip([0, *(breaks + 1)], [*breaks, x.size], strict=True):
             painter.drawPolyline(polygon(x[begin:end], y[begin:end]))
@@ -173,9 +175,9 @@ class CurveItem(pg.PlotCurveItem):  # type: ignore[misc]  # pyqtgraph has no typ
 class Level(pg.InfiniteLine):  # type: ignore[misc]  # pyqtgraph has no types
     """A straight line through the whole plot, at an x (``upright``) or at a value."""
 
-    def __init__(self, at: float, upright: bool, stroke: Stroke, ratio: float) -> None:
-        super().__init__(at, 90 if upright else 0, stroke.pen(ratio))
-        self._smooth = stroke.smooth
+    def __init__(self, at: float, upright: bool, style: LineStyle, ratio: float) -> None:
+        super().__init__(at, 90 if upright else 0, style.pen(ratio))
+        self._smooth = style.smooth
 
     def paint(self, painter: QPainter, *args: object) -> None:
         """Draw the line; pyqtgraph leaves the hint as the item before had it."""
@@ -185,7 +187,7 @@ class Level(pg.InfiniteLine):  # type: ignore[misc]  # pyqtgraph has no types
 
 def swatch(painter: QPainter, box: QRectF, theme: Theme, index: int) -> None:
     """A short piece of a run's line."""
-    look = theme.curve(index)
+    style = theme.curve(index)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    painter.setPen(dashed(QColor(look.colour), 2.4, look.dash))
+    painter.setPen(dashed(QColor(style.colour), 2.4, style.dash))
     painter.drawPolyline(QPolygonF([QPointF(box.left(), box.center().y()), QPointF(box.right(), box.center().y())]))

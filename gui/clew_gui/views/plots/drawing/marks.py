@@ -31,24 +31,24 @@ class Spot:
 
     x: float
     y: float
-    look: MarkStyle
+    style: MarkStyle
 
 
 class Brushes:
-    """Looks as ScatterPlotItem wants them. It knows a brush again only when it is the same object, so they are kept."""
+    """Styles of marks in the form that ScatterPlotItem takes. It compares brushes by identity, so they are kept."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[MarkStyle, float], dict[str, Any]] = {}
 
-    def style(self, look: MarkStyle, ratio: float) -> dict[str, Any]:
+    def options(self, style: MarkStyle, ratio: float) -> dict[str, Any]:
         """Symbol, size, brush and pen; an outline counts in device pixels, of which a logical one has ``ratio``."""
-        made = self._made.get((look, ratio))
+        made = self._made.get((style, ratio))
         if made is None:
-            pen = QPen(QColor(look.edge), 1.6 * ratio) if look.edge else QPen(Qt.PenStyle.NoPen)
+            pen = QPen(QColor(style.edge), 1.6 * ratio) if style.edge else QPen(Qt.PenStyle.NoPen)
             pen.setCosmetic(True)
-            brush = QBrush(QColor(look.fill))
-            made = {"symbol": shape_path(look.shape), "size": look.size, "brush": brush, "pen": pen}
-            self._made[look, ratio] = made
+            brush = QBrush(QColor(style.fill))
+            made = {"symbol": shape_path(style.shape), "size": style.size, "brush": brush, "pen": pen}
+            self._made[style, ratio] = made
         return made
 
 

@@ -48,7 +48,7 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True, eq=False)
-class Stroke:
+class DrawnLine:
     """A line as it is drawn. ``index`` gives colour and dash; ``main`` ones have dots, a name and a read-out."""
 
     line: MeasuredLine
@@ -58,7 +58,7 @@ class Stroke:
     main: bool
 
 
-def strokes_of(runs: Sequence[MeasuredRun], number: int) -> list[Stroke]:
+def drawn_lines_of(runs: Sequence[MeasuredRun], number: int) -> list[DrawnLine]:
     """The lines of plot ``number``, those that stand out last.
 
     Where each run has one line, runs have their own colours, as in all plots. Where a run has several, each series has
@@ -75,7 +75,7 @@ def strokes_of(runs: Sequence[MeasuredRun], number: int) -> list[Stroke]:
             if line.x.size:
                 name = line.name if several else run.style.label
                 main = run is chosen if several else True
-                found.append(Stroke(line, k if several else run.style.index, name, run.style, main))
+                found.append(DrawnLine(line, k if several else run.style.index, name, run.style, main))
     return found
 
 
@@ -107,7 +107,7 @@ class MeasuredArt:
         self.chosen = chosen_run(runs)
         numbers = shown_plots(self.chosen) if self.chosen is not None else []
         self.plots = tuple(self.chosen.plots[k] for k in numbers) if self.chosen is not None else ()
-        self.strokes = [strokes_of(runs, k) for k in numbers]
+        self.drawn_lines = [drawn_lines_of(runs, k) for k in numbers]
         self._size = width, height
         self.frames: list[Frame] = []
         self._ticks: list[tuple[Tick, ...]] = []
@@ -135,11 +135,11 @@ class MeasuredArt:
         left = max([_LEFT, *(math.ceil(metrics.horizontalAdvance(text) + 14) for text in texts)])
         rects = self._rects(left, gutter)
         self.frames = [Frame(rect, x, y) for rect, (x, y) in zip(rects, spans, strict=True)]
-        for rect, frame, strokes, plot in zip(rects, self.frames, self.strokes, plots, strict=True):
+        for rect, frame, drawn_lines, plot in zip(rects, self.frames, self.drawn_lines, plots, strict=True):
             self.gutters.append(Gutter(QRectF(rect.right(), rect.top(), gutter, rect.height())))
-            named = [stroke for stroke in strokes if stroke.main and not is_timeline(plot)]
+            named = [drawn for drawn in drawn_lines if drawn.main and not is_timeline(plot)]
             self.gutters[-1].place(
-                [self._label(frame, stroke, plot) for stroke in named], self._key(len(self.gutters) - 1)
+                [self._label(frame, drawn, plot) for drawn in named], self._key(len(self.gutters) - 1)
             )
 
     def _rects(self, left: float, gutter: float) -> list[QRectF]:
@@ -160,14 +160,14 @@ class MeasuredArt:
             return bars.spans(plot.lines)
         log_x, log_y = self._logs(plot)
         same = [k for k, other in enumerate(self.plots) if other.x == plot.x]
-        x = span_of([stroke.line.x for k in same for stroke in self.strokes[k]], log_x)
-        return x, span_of([stroke.line.y for stroke in self.strokes[number]], log_y)
+        x = span_of([drawn.line.x for k in same for drawn in self.drawn_lines[k]], log_x)
+        return x, span_of([drawn.line.y for drawn in self.drawn_lines[number]], log_y)
 
-    def _label(self, frame: Frame, stroke: Stroke, plot: MeasuredPlot) -> Label:
-        _, y = self.coordinates(stroke.line, plot)
-        style = RunStyle(stroke.run.run_id, stroke.name, stroke.index, stroke.run.selected)
-        value, colour = plot.y_text(float(stroke.line.y[-1])), QColor(self.theme.curve(stroke.index).colour)
-        return Label(style, frame.row(float(y[-1])), value, colour, stroke.run.selected and len(self.runs) > 1)
+    def _label(self, frame: Frame, drawn: DrawnLine, plot: MeasuredPlot) -> Label:
+        _, y = self.coordinates(drawn.line, plot)
+        style = RunStyle(drawn.run.run_id, drawn.name, drawn.index, drawn.run.selected)
+        value, colour = plot.y_text(float(drawn.line.y[-1])), QColor(self.theme.curve(drawn.index).colour)
+        return Label(style, frame.row(float(y[-1])), value, colour, drawn.run.selected and len(self.runs) > 1)
 
     def coordinates(self, line: MeasuredLine, plot: MeasuredPlot) -> tuple[FloatArray, FloatArray]:
         """Its points in axis coordinates."""
@@ -189,13 +189,13 @@ class MeasuredArt:
                 bars.paint_bars(painter, frame, plot.lines, self.theme)
                 bars.paint_key(painter, self.gutters[k].rect, plot.lines, self.theme)
             else:
-                for stroke in self.strokes[k]:
-                    self._stroke(painter, frame, stroke, plot)
+                for drawn in self.drawn_lines[k]:
+                    self._paint_line(painter, frame, drawn, plot)
             log = ", log scale" if self._logs(plot)[1] else ""
             self.gutters[k].paint(painter, self.theme, plot.spec.title + log, self._key(k))
 
     def _key(self, number: int) -> str:
-        faint = any(not stroke.main for stroke in self.strokes[number])
+        faint = any(not drawn.main for drawn in self.drawn_lines[number])
         return f"{self.chosen.style.label}\nfaint: other runs" if faint and self.chosen is not None else ""
 
     def _value_axis(self, painter: QPainter, frame: Frame, ticks: Sequence[Tick], lines: bool) -> None:
@@ -230,26 +230,26 @@ class MeasuredArt:
         places = self.places(number)
         if not log_x or len(places) > _SIZES:
             return axis_ticks(frame.x, max(int(frame.rect.width() // 80), 2), log_x, plot.x.unit)
-        places += sorted({float(x) for stroke in self.strokes[number] for x in stroke.line.x} - set(places))
+        places += sorted({float(x) for drawn in self.drawn_lines[number] for x in drawn.line.x} - set(places))
         return [Tick(math.log10(place), plot.x_text(place)) for place in places]
 
-    def _stroke(self, painter: QPainter, frame: Frame, stroke: Stroke, plot: MeasuredPlot) -> None:
-        look = self.theme.curve(stroke.index)
-        colour = QColor(look.colour)
-        width = LIFTED_WIDTH if stroke.run.selected else RUN_WIDTH
-        if not stroke.main:
+    def _paint_line(self, painter: QPainter, frame: Frame, drawn: DrawnLine, plot: MeasuredPlot) -> None:
+        style = self.theme.curve(drawn.index)
+        colour = QColor(style.colour)
+        width = LIFTED_WIDTH if drawn.run.selected else RUN_WIDTH
+        if not drawn.main:
             colour.setAlphaF(_FAINT)
             width = OTHER_WIDTH
-        pen = dashed(colour, width, look.dash)
+        pen = dashed(colour, width, style.dash)
         pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-        x, y = self.coordinates(stroke.line, plot)
+        x, y = self.coordinates(drawn.line, plot)
         columns, rows = frame.px(x), frame.py(y)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.setPen(pen)
         painter.drawPolyline(polygon(columns, rows))
-        if stroke.main:
+        if drawn.main:
             for column, row in zip(columns.tolist(), rows.tolist(), strict=True):
-                marks.dot(painter, QPointF(column, row), QColor(look.colour), self.theme, _DOT)
+                marks.dot(painter, QPointF(column, row), QColor(style.colour), self.theme, _DOT)
 
     def _text(
         self,
@@ -267,7 +267,7 @@ class MeasuredArt:
     # ------------------------------------------------------------ read-out
     def places(self, number: int) -> list[float]:
         """All x of the lines that are read out in plot ``number``, from the lowest on."""
-        return sorted({float(x) for stroke in self.strokes[number] if stroke.main for x in stroke.line.x})
+        return sorted({float(x) for drawn in self.drawn_lines[number] if drawn.main for x in drawn.line.x})
 
     def plot_at(self, row: float) -> int:
         """The plot nearest to a pixel row."""
@@ -282,24 +282,24 @@ class MeasuredArt:
         """The x of a point nearest to a pixel column; None without points."""
         return min(self.places(number), key=lambda place: abs(self.column(number, place) - column), default=None)
 
-    def reading(self, number: int, place: float) -> tuple[str, list[tuple[Stroke, str]]]:
+    def reading(self, number: int, place: float) -> tuple[str, list[tuple[DrawnLine, str]]]:
         """What is read out at an x: a heading, and each line's value. Over several plots only the chosen run's are:
         those of all runs would hide the plots."""
         plots = self.plots
-        found: list[tuple[Stroke, str]] = []
+        found: list[tuple[DrawnLine, str]] = []
         for k, plot in enumerate(plots):
             if plot.x != plots[number].x:
                 continue
             if is_timeline(plot):
-                found += [_doing(stroke, place) for stroke in self.strokes[k]]
+                found += [_doing(drawn, place) for drawn in self.drawn_lines[k]]
             else:
-                values = [(one, one.line.at(place)) for one in self.strokes[k] if one.main and self._is_read(one)]
-                found += [(stroke, plot.y_text(value)) for stroke, value in values if value is not None]
+                values = [(one, one.line.at(place)) for one in self.drawn_lines[k] if one.main and self._is_read(one)]
+                found += [(drawn, plot.y_text(value)) for drawn, value in values if value is not None]
         label = plots[number].x.label
         return f"{label} {plots[number].x_text(place)}".strip(), found
 
-    def _is_read(self, stroke: Stroke) -> bool:
-        return len(self.plots) == 1 or self.chosen is None or stroke.run.run_id == self.chosen.style.run_id
+    def _is_read(self, drawn: DrawnLine) -> bool:
+        return len(self.plots) == 1 or self.chosen is None or drawn.run.run_id == self.chosen.style.run_id
 
     def read_out(self, painter: QPainter, number: int, place: float) -> None:
         """An upright line at an x, and a box with the values there."""
@@ -311,7 +311,7 @@ class MeasuredArt:
             if plot.x == self.plots[number].x:
                 painter.drawLine(QLineF(column, frame.rect.top(), column, frame.rect.bottom()))
         plain, strong = QFontMetricsF(font("caption")), QFontMetricsF(font("captionStrong"))
-        names = [self._name(stroke) for stroke, _ in rows]
+        names = [self._name(drawn) for drawn, _ in rows]
         wide = max(
             (
                 plain.horizontalAdvance(name) + strong.horizontalAdvance(value)
@@ -328,16 +328,16 @@ class MeasuredArt:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         y = spot.y + 5
         self._text(painter, QRectF(spot.x + 10, y, width, _ROW), heading, self.theme.text, _TO_LEFT, strong=True)
-        for name, (stroke, value) in zip(names, rows, strict=True):
+        for name, (drawn, value) in zip(names, rows, strict=True):
             y += _ROW
-            if stroke.index >= 0:
-                swatch(painter, QRectF(spot.x + 10, y, 12, _ROW), self.theme, stroke.index)
+            if drawn.index >= 0:
+                swatch(painter, QRectF(spot.x + 10, y, 12, _ROW), self.theme, drawn.index)
             self._text(painter, QRectF(spot.x + 28, y, width, _ROW), name, self.theme.text2, _TO_LEFT)
             self._text(painter, QRectF(spot.x, y, width - 10, _ROW), value, self.theme.text, _TO_RIGHT, strong=True)
 
-    def _name(self, stroke: Stroke) -> str:
+    def _name(self, drawn: DrawnLine) -> str:
         """In a box over several plots a line is named by what it shows."""
-        return stroke.name if len(self.plots) == 1 else stroke.line.name
+        return drawn.name if len(self.plots) == 1 else drawn.line.name
 
     def _place(self, column: float, width: float, height: float) -> Box:
         top, bottom = self.frames[0].rect.top(), self.frames[-1].rect.bottom()
@@ -348,8 +348,8 @@ class MeasuredArt:
         ]
         points = [
             np.column_stack((frame.px(x), frame.py(y)))
-            for frame, plot, strokes in zip(self.frames, self.plots, self.strokes, strict=True)
-            for x, y in (self.coordinates(stroke.line, plot) for stroke in strokes if stroke.main)
+            for frame, plot, drawn_lines in zip(self.frames, self.plots, self.drawn_lines, strict=True)
+            for x, y in (self.coordinates(drawn.line, plot) for drawn in drawn_lines if drawn.main)
         ]
         room = Box(0, 0, self._size[0], max(self._size[1], height))
         found = emptiest(candidates, np.concatenate(points), room)
@@ -365,17 +365,17 @@ class MeasuredArt:
         for k, plot in enumerate(self.plots):
             end = last_end(plot.lines)
             ends = [
-                f"{stroke.name} works {busy_share(stroke.line, end):.0%}"
+                f"{drawn.name} works {busy_share(drawn.line, end):.0%}"
                 if is_timeline(plot)
-                else f"{stroke.name} {plot.y_text(float(stroke.line.y[-1]))} at {plot.x_text(float(stroke.line.x[-1]))}"
-                for stroke in self.strokes[k]
-                if stroke.main
+                else f"{drawn.name} {plot.y_text(float(drawn.line.y[-1]))} at {plot.x_text(float(drawn.line.x[-1]))}"
+                for drawn in self.drawn_lines[k]
+                if drawn.main
             ]
             words.append(f"{plot.spec.title} against {plot.x.label or 'x'}: {', '.join(ends) or 'no points yet'}")
         return ". ".join(words)
 
 
-def _doing(stroke: Stroke, place: float) -> tuple[Stroke, str]:
+def _doing(drawn: DrawnLine, place: float) -> tuple[DrawnLine, str]:
     """A row of a timeline as it is read out: in the colour of what it does, in none while it waits."""
-    bar = bar_at(stroke.line, place)
-    return replace(stroke, index=-1 if bar is None else bars.index_of(bar)), "waits" if bar is None else bar.text
+    bar = bar_at(drawn.line, place)
+    return replace(drawn, index=-1 if bar is None else bars.index_of(bar)), "waits" if bar is None else bar.text

@@ -125,7 +125,7 @@ class MeasuredView(DrawnWidget):
             place = places[min(max(places.index(self.reading[1]) + by, 0), len(places) - 1)]
         self._show((number, place))
         heading, rows = art.reading(number, place)
-        self._describe(". ".join([heading, *(f"{stroke.name} {value}" for stroke, value in rows)]))
+        self._describe(". ".join([heading, *(f"{drawn.name} {value}" for drawn, value in rows)]))
 
     def _show(self, read: tuple[int, float] | None) -> None:
         if read != self.reading:

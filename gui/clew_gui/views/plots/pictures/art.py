@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QPainter
 
 from clew_gui.plotting.axes.numbers import count_text
 from clew_gui.plotting.pictures import TakenPicture, tile_columns
-from clew_gui.views.plots.pictures.axes import Counts, Points
+from clew_gui.views.plots.pictures.axes import HistogramPicture, ScatterPicture
 from clew_gui.views.plots.pictures.cells import Bars, Images, Table
 from clew_gui.views.plots.pictures.tile import CENTRE, TITLE, TO_RIGHT, Nothing, Painted, Tile, elided, write
 from clew_gui.views.theme.theme import Theme
@@ -74,7 +74,9 @@ class PicturesArt:
 
     def grip_at(self, at: QPointF) -> int | None:
         """The number of the tile whose threshold is at a pixel."""
-        return next((k for k, form in enumerate(self.forms) if isinstance(form, Counts) and form.grips(at)), None)
+        return next(
+            (k for k, form in enumerate(self.forms) if isinstance(form, HistogramPicture) and form.grips(at)), None
+        )
 
     def summary(self) -> str:
         """The pictures in words."""
@@ -94,9 +96,9 @@ def painted(tile: Tile) -> Painted:
         case "images", Image() as image:
             return Images(tile, image)
         case "scatter", Matrix() as matrix:
-            return Points(tile, matrix)
+            return ScatterPicture(tile, matrix)
         case "histogram", Histogram() as histogram:
-            return Counts(tile, histogram)
+            return HistogramPicture(tile, histogram)
         case "matrix", Matrix() as matrix:
             return Table(tile, matrix)
         case "bars", Matrix() as matrix:

@@ -31,7 +31,7 @@ _MANY: Final = 10
 """So many classes are named at the middle of their points."""
 
 
-class Axes:
+class PictureAxes:
     """A rectangle with ticks left of it and below it."""
 
     def __init__(self, room: QRectF, x: Span, y: Span, log_x: bool = False, log_y: bool = False) -> None:
@@ -64,7 +64,7 @@ class Axes:
         write(painter, QRectF(at - 50, bottom + 3, 100, _FOOT - 3), tick.text, theme.text3, CENTRE)
 
 
-class Points:
+class ScatterPicture:
     """Points in the colours of their classes, whose names are at the right and at the middle of their points."""
 
     def __init__(self, tile: Tile, matrix: Matrix) -> None:
@@ -77,7 +77,7 @@ class Points:
         self._key = QRectF(room)
         self._key.setLeft(room.right() - min(widest + 20, _KEY_WIDTH))
         x, y = (span_of([self._points[:, k]], log=False) for k in (0, 1))
-        self.axes = Axes(QRectF(room.topLeft(), QPointF(self._key.left() - 4, room.bottom())), x, y)
+        self.axes = PictureAxes(QRectF(room.topLeft(), QPointF(self._key.left() - 4, room.bottom())), x, y)
 
     def paint(self, painter: QPainter) -> None:
         """Many points are small and let through what is below them."""
@@ -145,7 +145,7 @@ def paint_key(painter: QPainter, room: QRectF, entries: Sequence[tuple[str, str]
         write(painter, box, elided(name, box.width()), theme.text2, TO_LEFT)
 
 
-class Counts:
+class HistogramPicture:
     """How often values occur, class by class; with a threshold also what it makes of them."""
 
     def __init__(self, tile: Tile, histogram: Histogram) -> None:
@@ -167,7 +167,7 @@ class Counts:
         top = float(self.found.counts.max(initial=0.0)) or 1.0
         y = Span(-0.1, math.log10(top) + 0.1) if self._log_y else Span(0.0, 1.05 * top)
         room = QRectF(room.topLeft(), QPointF(room.right() - side, room.bottom()))
-        self.axes = Axes(room, Span(float(edges[0]), float(edges[-1])), y, self._log_x, self._log_y)
+        self.axes = PictureAxes(room, Span(float(edges[0]), float(edges[-1])), y, self._log_x, self._log_y)
 
     # ------------------------------------------------------------ threshold
     def column(self, value: float) -> float:

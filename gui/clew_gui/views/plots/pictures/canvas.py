@@ -13,7 +13,7 @@ from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
 from clew_gui.views.plots.drawing.widget import DrawnWidget
 from clew_gui.views.plots.pictures.art import PicturesArt
-from clew_gui.views.plots.pictures.axes import Counts
+from clew_gui.views.plots.pictures.axes import HistogramPicture
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.history import Figure
@@ -170,7 +170,7 @@ class PicturesCanvas(DrawnWidget):
 
     def _drag(self, column: float) -> None:
         for tile, form in zip(self.shown.tiles, self.shown.forms, strict=True):
-            if tile.taken.spec.id == self._gripped and isinstance(form, Counts):
+            if tile.taken.spec.id == self._gripped and isinstance(form, HistogramPicture):
                 self.set_threshold(self._gripped, form.value_at(column))
                 return
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QSlider, QWidget
 from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture
-from clew_gui.views.plots.pictures.axes import Counts
+from clew_gui.views.plots.pictures.axes import HistogramPicture
 from clew_gui.views.plots.pictures.canvas import PicturesCanvas
 from clew_gui.views.theme.parts import column, label, row
 from clew_gui.views.theme.theme import Theme
@@ -133,11 +133,11 @@ class PicturesView(QWidget):
         self._value.setText(value_text(value))
 
     @property
-    def _counts(self) -> tuple[str, Counts] | None:
+    def _counts(self) -> tuple[str, HistogramPicture] | None:
         """The first histogram whose threshold can be moved."""
         art = self.canvas.shown
         for tile, form in zip(art.tiles, art.forms, strict=True):
-            if isinstance(form, Counts) and form.judgement is not None:
+            if isinstance(form, HistogramPicture) and form.judgement is not None:
                 return tile.taken.spec.id, form
         return None
 

@@ -121,9 +121,9 @@ def draw_path(
 
 def path_pens(run: RunStyle, theme: Theme) -> tuple[QPen, QPen]:
     """The pens of a path's halo, which keeps it apart from the map and from others, and of the path itself."""
-    look, width = theme.curve(run.index), LIFTED_WIDTH if run.selected else RUN_WIDTH
+    style, width = theme.curve(run.index), LIFTED_WIDTH if run.selected else RUN_WIDTH
     halo = QPen(alpha(theme.surface, 0.75), width + _HALO)
-    line = dashed(QColor(look.colour), width, look.dash)
+    line = dashed(QColor(style.colour), width, style.dash)
     for pen in (halo, line):
         pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
     halo.setCapStyle(Qt.PenCapStyle.FlatCap)

@@ -207,7 +207,7 @@ class SurfaceCanvas(DrawnWidget):
         self._paint_words(painter, art)
 
     # ------------------------------------------------------------ looking
-    def look_at(self, chart: Chart) -> None:
+    def show_chart(self, chart: Chart) -> None:
         """Show this part. While a hand moves it the map is rougher; it is worked out finely when the hand rests."""
         self._zoom = (chart.x, chart.y)
         self._coarse = True

@@ -56,8 +56,8 @@ class Paths:
 
     def show(self, chart: Chart, runs: Sequence[RunStyle], theme: Theme, size: QSize, ratio: float) -> None:
         """Draw what is new of each path, up to step ``until``; a logical pixel has ``ratio`` device pixels."""
-        looks = tuple((run.run_id, run.index, run.selected) for run in runs)
-        key = (chart, theme, ratio, looks, size, self.until)
+        styles = tuple((run.run_id, run.index, run.selected) for run in runs)
+        key = (chart, theme, ratio, styles, size, self.until)
         if key != self._key or self._was_cut():
             self._walks.clear()
             self.halos, self.lines, self._key = _blank(size, ratio), _blank(size, ratio), key

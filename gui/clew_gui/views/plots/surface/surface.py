@@ -144,13 +144,13 @@ class SurfaceView(SurfaceCanvas):
         middle = (0.5 * (chart.x.low + chart.x.high), 0.5 * (chart.y.low + chart.y.high))
         wanted = chart.zoomed(factor, around or middle)
         if _CLOSEST <= wanted.x.size / self._heights.x.size <= _FARTHEST:
-            self.look_at(wanted)
+            self.show_chart(wanted)
 
     def pan_by(self, columns: float, rows: float) -> None:
         """Move the map by so many pixels."""
         chart = self.chart
         if chart is not None:
-            self.look_at(chart.moved(columns, rows))
+            self.show_chart(chart.moved(columns, rows))
 
     # ------------------------------------------------------------ events
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -178,7 +178,7 @@ class SurfaceView(SurfaceCanvas):
         self.walked = None
         if self._pressed is not None:
             start, chart = self._pressed
-            self.look_at(chart.moved(event.position().x() - start.x(), event.position().y() - start.y()))
+            self.show_chart(chart.moved(event.position().x() - start.x(), event.position().y() - start.y()))
             return
         self._hover = event.position()
         over = self.drawn is not None and bool(self.drawn.run_at(event.position()))

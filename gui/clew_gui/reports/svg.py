@@ -38,7 +38,7 @@ class ReportFigure(NamedTuple):
     table: tuple[tuple[str, ...], ...] = ()
 
 
-class Axes:
+class SvgAxes:
     """A plot's frame, ticks and clip, and the way from values to pixels."""
 
     def __init__(self, x: Span, y: Span, height: int = HEIGHT, *, log_x: bool = False, log_y: bool = False) -> None:
