@@ -2,7 +2,7 @@
 
 PY := .venv/bin/python
 PYTEST_ARGS ?=
-WORKERS ?= 4
+WORKERS ?= 5
 BENCH_ARGS ?=
 ROUNDS ?=
 SOAK_MINUTES ?=

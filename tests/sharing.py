@@ -1,7 +1,7 @@
 """How ``make test`` shares its files between processes (pytest-xdist): what takes longest begins first.
 
-Each file stays in one process. Those of tests/cluster are one share, with four or more processes two: each brings up
-a cluster of its own, and while it waits for jobs and links the others compute. Of three or more processes those with a
+Each file stays in one process. Those of tests/cluster are one share for each process beyond two: each brings up a
+cluster of its own, and while it waits for jobs and links two others compute. Of three or more processes those with a
 cluster do nothing else.
 """
 
@@ -39,11 +39,15 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
 
     @cached_property
     def _cluster_shares(self) -> dict[str, str]:
-        """The share of each of the cluster's files, which take turns; nothing where no other tests were chosen."""
+        """The share of each of the cluster's files; nothing where no other tests were chosen.
+
+        The longest come first, so shares take turns there and back: 0, 1, 2, 2, 1, 0, 0, 1 …
+        """
         files = dict.fromkeys(map(file_of, self.collection or ()))
         found = [file for file in files if file.startswith(CLUSTER)]
-        shares = 2 if len(self.nodes) >= 2 * _COMPUTING else 1
-        return {file: f"{CLUSTER}{k % shares}" for k, file in enumerate(found)} if len(found) < len(files) else {}
+        shares = max(1, len(self.nodes) - _COMPUTING)
+        turns = [*range(shares), *reversed(range(shares))]
+        return {file: f"{CLUSTER}{turns[k % len(turns)]}" for k, file in enumerate(found) if len(found) < len(files)}
 
 
 def longest_first(granted: list[tuple[str, float]]) -> list[int]:

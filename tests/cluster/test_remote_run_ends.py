@@ -4,7 +4,6 @@ it. docs/connecting.md has the table for people."""
 from __future__ import annotations
 
 import re
-import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -16,12 +15,10 @@ from clew_gui.jobs.job import Stage
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.runs import RunModel
 from clew_shared.journal.lifecycle import RunState
-from tests.cluster.journey import Program, Student, every_step_once, same_bits
+from tests.cluster.journey import Program, Student, command_of, every_step_once, same_bits
 from tests.cluster.mini import MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
-_NO_HANG_S = 60.0
-"""A run of several processes whose one is lost has ended by then, also on a busy machine; TensorFlow waits longer."""
 
 
 class Scene(NamedTuple):
@@ -47,14 +44,7 @@ class Scene(NamedTuple):
     def agent(self) -> psutil.Process | None:
         """The agent that serves the run's job; None while there is none."""
         found = self.student.processes(self.node, SLURM_JOB_ID=self.id)
-        return next((one for one in found if "serve" in _words(one)), None)
-
-
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
+        return next((one for one in found if "serve" in command_of(one)), None)
 
 
 @pytest.fixture
@@ -365,55 +355,3 @@ def test_a_job_behind_others_has_an_estimate_and_a_controller_that_hangs_is_told
         program.session.cancel(program.job(run).id)
         program.until(lambda: program.job(run).news.over, "the job's end")
         assert program.problems == []
-
-
-# --- Several nodes ----------------------------------------------------------------------------------------------------
-
-
-def processes_of_run(student: Student, run: RunModel) -> dict[str, list[psutil.Process]]:
-    """By node, those that train it or watch over it."""
-    found = {node: student.processes(node, HOME="/home/student") for node in ("node1", "node2", "node3")}
-    return {node: [one for one in each if run.id in " ".join(_words(one))] for node, each in found.items()}
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_peer_that_dies_or_freezes_ends_the_run_and_continue_starts_all_again(
-    number: signal.Signals, student: Student
-) -> None:
-    with student.program() as program:
-        run = program.send(nodes=2, checkpoint_every=50)
-        program.trains(run)
-        peers = [one for each in processes_of_run(student, run).values() for one in each if "peer" in _words(one)]
-        (peer,) = [one for one in peers if "srun" not in _words(one)[0]]
-        peer.send_signal(number)
-        program.until(lambda: run.state is RunState.FAILED, "the run's end", _NO_HANG_S)
-        assert run.reason.startswith("Worker 1 on node")
-        assert ("was killed (SIGKILL)" if number == signal.SIGKILL else "has said nothing for") in run.reason
-        program.until(lambda: program.job(run).news.over, "the job's end")
-        assert not any(processes_of_run(student, run).values())
-
-        program.session.continue_run(run.id)
-        reached = run.history.fold.step
-        program.until(lambda: run.history.fold.attempt == 2 and run.history.fold.step > reached, "further steps")
-        program.stop(run)
-        every_step_once(run.history)
-        student.judge(run, attempts=2)
-
-
-def test_a_node_that_loses_its_power_is_named_and_the_run_goes_on_without_it(student: Student) -> None:
-    """Nothing tells TensorFlow that a whole node is gone: the watch of the other one ends the run."""
-    with student.program() as program:
-        run = program.send(nodes=2, checkpoint_every=50)
-        program.trains(run)
-        found = processes_of_run(student, run)
-        watched = {node for node, each in found.items() if any("guard" in " ".join(_words(one)) for one in each)}
-        (lost,) = [node for node, each in found.items() if each and node not in watched]
-        with student.cluster.broken("node-kill", lost):
-            program.until(lambda: run.state is RunState.FAILED, "the run's end", _NO_HANG_S)
-            assert run.reason.startswith(f"Worker 1 on {lost}")
-            program.until(lambda: program.job(run).news.over, "the job's end")
-        program.session.continue_run(run.id)
-        reached = run.history.fold.step
-        program.until(lambda: run.history.fold.attempt == 2 and run.history.fold.step > reached, "further steps")
-        program.stop(run)
-        every_step_once(run.history)

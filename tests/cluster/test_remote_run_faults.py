@@ -21,7 +21,7 @@ from clew_shared.base.places import find_places
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from tests.cluster.journey import BOUND_S, ENDLESS, Student, judge
+from tests.cluster.journey import BOUND_S, ENDLESS, Student, give_way, judge
 from tests.cluster.mini import FOLDER, MiniCluster
 from tests.integration.faults.chance import Chance, Tally
 
@@ -135,7 +135,10 @@ class Terminal:
         """Whether there is a first step; it ends never before that."""
         assert self._process.poll() is None, self._process.communicate()
         path = self._journal()
-        return path is not None and read_run(path.parent).fold.step > 0
+        if path is None or read_run(path.parent).fold.step == 0:
+            return False
+        give_way(path.parent.name)
+        return True
 
     def judge(self, student: Student) -> None:
         """What it said in the end, and the bytes that it has."""

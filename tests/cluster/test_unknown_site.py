@@ -23,7 +23,7 @@ from clew_shared.base.places import Places
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from tests.cluster.conftest import one_at_a_time
-from tests.cluster.journey import BOUND_S, ENDLESS, judge
+from tests.cluster.journey import BOUND_S, ENDLESS, give_way, judge
 from tests.cluster.mini import FOLDER, UP_LIMIT_S, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
@@ -130,6 +130,7 @@ class Follower:
 
         self.until(reached, f"a step beyond {beyond}")
         (run,) = found
+        give_way(run)
         return run
 
     def interrupt(self) -> None:

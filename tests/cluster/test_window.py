@@ -40,7 +40,7 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, to_toml
-from tests.cluster.journey import ENDLESS, end_logins, judge
+from tests.cluster.journey import ENDLESS, end_logins, give_way, judge
 from tests.cluster.lookout import Lookout, counted_squeue, look_out
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 from tests.gui.program_end import end_program
@@ -221,6 +221,7 @@ def test_a_window_asks_once_each_and_its_runs_come_whole_over_a_cut_and_after_it
 ) -> None:
     run = begin(student, ENDLESS)
     student.until(lambda: student.step() > 0, RUN_S)
+    give_way(run)
     assert asked == [PromptKind.CONFIRM, PromptKind.PASSWORD, PromptKind.CODE]
     assert len(student.seen) == 3, "one dialog for each"
     leaves_the_scheduler_alone(student, cluster, lookout, calls)

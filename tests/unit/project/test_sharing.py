@@ -70,10 +70,17 @@ def test_one_of_three_processes_has_the_cluster_and_nothing_else(begun: Begun) -
 
 def test_two_of_four_processes_have_a_cluster_each_and_nothing_else(begun: Begun) -> None:
     sharing, processes = begun(4, JOB, WALLTIME, f"{CLUSTER}test_ssh.py::test_a", *OTHERS)
-    assert [process.given for process in processes] == [[0, 2], [1], [3, 4, 5], [6, 7, 8]]
+    assert [process.given for process in processes] == [[0], [1, 2], [3, 4, 5], [6, 7, 8]], "there and back"
     assert [process.shutting_down for process in processes] == [True, True, False, False]
     sharing.mark_test_complete(processes[2], 3)
     assert processes[2].given == [3, 4, 5, 9, 10, 11]
+
+
+def test_two_of_five_processes_compute_and_three_have_a_cluster_each(begun: Begun) -> None:
+    more = [f"{CLUSTER}test_{name}.py::test_a" for name in ("ssh", "run", "site")]
+    _, processes = begun(5, JOB, WALLTIME, *more, *OTHERS)
+    assert [process.given for process in processes] == [[0], [1, 4], [2, 3], [5, 6, 7], [8, 9, 10]]
+    assert [process.shutting_down for process in processes] == [True, True, True, False, False]
 
 
 def test_one_of_two_processes_takes_others_after_the_cluster(begun: Begun) -> None:

@@ -1,0 +1,65 @@
+"""What a fault ends in for a run on several nodes, and that Continue starts all of its processes again."""
+
+from __future__ import annotations
+
+import signal
+
+import psutil
+import pytest
+
+from clew_gui.session.runs import RunModel
+from clew_shared.journal.lifecycle import RunState
+from tests.cluster.journey import Student, command_of, every_step_once
+
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
+_NO_HANG_S = 60.0
+"""A run of several processes whose one is lost has ended by then, also on a busy machine; TensorFlow waits longer."""
+
+
+def processes_of_run(student: Student, run: RunModel) -> dict[str, list[psutil.Process]]:
+    """By node, those that train it or watch over it."""
+    found = {node: student.processes(node, HOME="/home/student") for node in ("node1", "node2", "node3")}
+    return {node: [one for one in each if run.id in " ".join(command_of(one))] for node, each in found.items()}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_peer_that_dies_or_freezes_ends_the_run_and_continue_starts_all_again(
+    number: signal.Signals, student: Student
+) -> None:
+    with student.program() as program:
+        run = program.send(nodes=2, checkpoint_every=50)
+        program.trains(run)
+        peers = [one for each in processes_of_run(student, run).values() for one in each if "peer" in command_of(one)]
+        (peer,) = [one for one in peers if "srun" not in command_of(one)[0]]
+        peer.send_signal(number)
+        program.until(lambda: run.state is RunState.FAILED, "the run's end", _NO_HANG_S)
+        assert run.reason.startswith("Worker 1 on node")
+        assert ("was killed (SIGKILL)" if number == signal.SIGKILL else "has said nothing for") in run.reason
+        program.until(lambda: program.job(run).news.over, "the job's end")
+        assert not any(processes_of_run(student, run).values())
+
+        program.session.continue_run(run.id)
+        reached = run.history.fold.step
+        program.until(lambda: run.history.fold.attempt == 2 and run.history.fold.step > reached, "further steps")
+        program.stop(run)
+        every_step_once(run.history)
+        student.judge(run, attempts=2)
+
+
+def test_a_node_that_loses_its_power_is_named_and_the_run_goes_on_without_it(student: Student) -> None:
+    """Nothing tells TensorFlow that a whole node is gone: the watch of the other one ends the run."""
+    with student.program() as program:
+        run = program.send(nodes=2, checkpoint_every=50)
+        program.trains(run)
+        found = processes_of_run(student, run)
+        watched = {node for node, each in found.items() if any("guard" in " ".join(command_of(one)) for one in each)}
+        (lost,) = [node for node, each in found.items() if each and node not in watched]
+        with student.cluster.broken("node-kill", lost):
+            program.until(lambda: run.state is RunState.FAILED, "the run's end", _NO_HANG_S)
+            assert run.reason.startswith(f"Worker 1 on {lost}")
+            program.until(lambda: program.job(run).news.over, "the job's end")
+        program.session.continue_run(run.id)
+        reached = run.history.fold.step
+        program.until(lambda: run.history.fold.attempt == 2 and run.history.fold.step > reached, "further steps")
+        program.stop(run)
+        every_step_once(run.history)
