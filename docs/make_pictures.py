@@ -115,8 +115,8 @@ def paint_waiting(theme: str, file: str) -> None:
     import msgspec
 
     from clew_gui.app import build_app
-    from clew_gui.jobs.job import JobNews, JobOrder, Stage
-    from clew_gui.schedulers.allocation import Allocation
+    from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+    from clew_gui.schedulers.allocation import AllocationRequest
     from clew_gui.session.job_model import JobModel
     from clew_gui.session.run_record import run_record
     from clew_gui.sites.presets import PRESETS
@@ -141,9 +141,12 @@ def paint_waiting(theme: str, file: str) -> None:
     site_store(places).save("jureca", msgspec.structs.replace(PRESETS["jureca"], user="lab017"), replace=True)
     session = RecordedSession(read_heads(places.runs.iterdir()), run_record(places))
     news = JobNews(
-        job="waiting", stage=Stage.QUEUED, id="8021734", text="Other jobs come first. It is expected to begin at 09:52."
+        job="waiting",
+        stage=JobStage.QUEUED,
+        id="8021734",
+        text="Other jobs come first. It is expected to begin at 09:52.",
     )
-    order = JobOrder(job="waiting", site="jureca", allocation=Allocation(gpus=1, time="01:00:00"))
+    order = JobOrder(job="waiting", site="jureca", allocation=AllocationRequest(gpus=1, time="01:00:00"))
     title, number = PRESETS["jureca"].title, len(session.runs) + 1
     spec = RunSpec(exercise="softmax", run="waiting", params={"optimizer": "nadam", "learning_rate": 0.001})
     run = Waiting("waiting", number, number - 1, spec, History(), places.runs, title, job=news)
@@ -162,8 +165,8 @@ def paint_node(theme: str, file: str) -> None:
     from PySide6.QtCore import QTimer
 
     from clew_gui.app import build_app
-    from clew_gui.jobs.job import JobNews, JobOrder, Stage
-    from clew_gui.schedulers.allocation import Allocation
+    from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+    from clew_gui.schedulers.allocation import AllocationRequest
     from clew_gui.session.job_model import JobModel, LinkState, LinkStatus
     from clew_gui.session.run_record import run_record
     from clew_gui.sites.presets import PRESETS
@@ -194,9 +197,13 @@ def paint_node(theme: str, file: str) -> None:
     for name in ("jureca", "davide"):
         site_store(places).save(name, msgspec.structs.replace(PRESETS[name], user="lab017"), replace=True)
     session = RecordedSession(read_heads(places.runs.iterdir()), run_record(places))
-    asked = Allocation(gpus=1, time="01:00:00")
-    held = JobNews(job="node", stage=Stage.RUNNING, id="8021734", starts=now - 780, until=now + 2820, nodes="jrc0042")
-    other = JobNews(job="other", stage=Stage.RUNNING, id="51377", starts=now - 300, until=now + 3300, nodes="davide17")
+    asked = AllocationRequest(gpus=1, time="01:00:00")
+    held = JobNews(
+        job="node", stage=JobStage.RUNNING, id="8021734", starts=now - 780, until=now + 2820, nodes="jrc0042"
+    )
+    other = JobNews(
+        job="other", stage=JobStage.RUNNING, id="51377", starts=now - 300, until=now + 3300, nodes="davide17"
+    )
     session.jobs = {
         "node": (ours := JobModel(1, JobOrder(job="node", site="jureca", allocation=asked, hold=True), "JURECA", held)),
         "other": (locked := JobModel(2, JobOrder(job="other", site="davide", allocation=asked), "D.A.V.I.D.E.", other)),

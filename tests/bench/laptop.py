@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.connection import Hop, SshFiles
@@ -51,7 +51,7 @@ class Laptop:
             scheduler="slurm",
             modules=("tensorflow",),
             data="/opt/data",
-            allocation=Allocation(time="30", cpus=4),
+            allocation=AllocationRequest(time="30", cpus=4),
         )
         site_store(self.places).save(SITE, site)
 

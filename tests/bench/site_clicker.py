@@ -10,7 +10,7 @@ import msgspec
 import psutil
 
 from clew_gui.deploy.install import Installed, ensure_agent
-from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.manager import SiteJobManager
 from clew_gui.jobs.submitter import Deployer, Say
@@ -76,7 +76,9 @@ class LaptopManager(SiteJobManager):
         site = site_store(laptop.places).load(name)
 
         def listen(news: JobNews) -> None:
-            self.note({Stage.PREPARING: DIALLED, Stage.SUBMITTING: PUT, Stage.QUEUED: SUBMITTED}.get(news.stage, ""))
+            self.note(
+                {JobStage.PREPARING: DIALLED, JobStage.SUBMITTING: PUT, JobStage.QUEUED: SUBMITTED}.get(news.stage, "")
+            )
             tell(news)
 
         def bring(line: SiteConnection, say: Say) -> Installed:

@@ -16,7 +16,7 @@ import psutil
 from minicluster.namespaces import processes_of
 from minicluster.state import State
 
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.job_managers import open_managers
 from clew_gui.session.job_model import JobModel, LinkState, Place
 from clew_gui.session.runs import RunModel
@@ -234,7 +234,7 @@ class Program:
             strategy="multi-worker" if nodes > 1 else "single",
             nodes=nodes,
         )
-        allocation = Allocation(**{"time": "10", **asked})  # type: ignore[arg-type]
+        allocation = AllocationRequest(**{"time": "10", **asked})  # type: ignore[arg-type]
         return self.session.runs[self.session.start_run(spec, Place(site=site, allocation=allocation, hold=hold))]
 
     def job(self, run: RunModel) -> JobModel:

@@ -16,7 +16,7 @@ import pytest
 
 from clew_gui.doctor.examine import examine
 from clew_gui.doctor.finding import Finding, Verdict
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.schedulers.scheduler import environment
@@ -128,7 +128,7 @@ def test_a_host_of_the_ssh_configuration_becomes_a_site_with_the_scheduler_that_
     assert text.startswith("Found mnsubmit (MinoTauro): jobs will go to its queue.\n")
     site = read_site(tmp_path / "config/sites/login.toml")
     assert site == Site(
-        host="login", scheduler="mnsubmit", modules=("tensorflow",), allocation=Allocation(time="01:00:00")
+        host="login", scheduler="mnsubmit", modules=("tensorflow",), allocation=AllocationRequest(time="01:00:00")
     )
 
 
@@ -230,7 +230,7 @@ def much_at_once(ill: Ill) -> dict[str, str]:
             "no-tensorflow",
             "nodes-need-job",
             modules=("python", "nosuch"),
-            allocation=Allocation(gpus=9),
+            allocation=AllocationRequest(gpus=9),
         )
     )
     return {
@@ -243,7 +243,9 @@ def much_at_once(ill: Ill) -> dict[str, str]:
 
 
 def the_rest(ill: Ill) -> dict[str, str]:
-    found = by_check(ill.look("quota-full", "no-python", "no-forwarding", allocation=Allocation(partition="nosuch")))
+    found = by_check(
+        ill.look("quota-full", "no-python", "no-forwarding", allocation=AllocationRequest(partition="nosuch"))
+    )
     return {
         "no quota": found["quota"],
         "no python": found["python"],
@@ -303,7 +305,7 @@ def test_no_two_refusals_share_a_sentence(ill: Ill) -> None:
     ("allocation", "code"), [({"partition": "nosuch"}, "scheduler.partition"), ({"gpus": 9}, "scheduler.nodes")]
 )
 def test_the_scheduler_itself_refuses_it_too(ill: Ill, allocation: dict[str, Any], code: str) -> None:
-    found = {one.check: one for one in ill.look(allocation=Allocation(**allocation))}
+    found = {one.check: one for one in ill.look(allocation=AllocationRequest(**allocation))}
     assert (found["request"].verdict, found["request"].code) == (Verdict.BAD, code)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef, JobSpec
 from clew_gui.schedulers.registry import NAMES, SchedulerName, scheduler_of
 from clew_gui.schedulers.scheduler import environment
@@ -37,7 +37,7 @@ class Sent:
     """A job on the cluster."""
 
     def __init__(
-        self, cluster: MiniCluster, name: SchedulerName, site: Site, allocation: Allocation, agent: str
+        self, cluster: MiniCluster, name: SchedulerName, site: Site, allocation: AllocationRequest, agent: str
     ) -> None:
         self._cluster, self._scheduler = cluster, scheduler_of(name)
         self._host = "student@node1" if name == "none" else "student@login"
@@ -94,10 +94,13 @@ def wait_until(true: Callable[[], bool]) -> None:
 
 
 SITES = {
-    "slurm": (Site(host="login", scheduler="slurm", prologue="export LAB=1"), Allocation(time="10", gpus=1)),
-    "pbs": (Site(host="login", scheduler="pbs"), Allocation(time="10", cpus=2)),
-    "mnsubmit": (Site(host="login", scheduler="mnsubmit", modules=("K80",)), Allocation(time="10", features="k80")),
-    "none": (Site(host="node1"), Allocation()),
+    "slurm": (Site(host="login", scheduler="slurm", prologue="export LAB=1"), AllocationRequest(time="10", gpus=1)),
+    "pbs": (Site(host="login", scheduler="pbs"), AllocationRequest(time="10", cpus=2)),
+    "mnsubmit": (
+        Site(host="login", scheduler="mnsubmit", modules=("K80",)),
+        AllocationRequest(time="10", features="k80"),
+    ),
+    "none": (Site(host="node1"), AllocationRequest()),
 }
 
 
@@ -135,7 +138,7 @@ def test_a_scheduler_that_is_away_ends_no_job(cluster: MiniCluster) -> None:
 
 def test_a_request_that_the_partition_never_grants_says_so(cluster: MiniCluster) -> None:
     sent = Sent(
-        cluster, "slurm", Site(host="login", scheduler="slurm"), Allocation(partition="short", time="10"), STAYS
+        cluster, "slurm", Site(host="login", scheduler="slurm"), AllocationRequest(partition="short", time="10"), STAYS
     )
     slurm = scheduler_of("slurm")
     wait_until(lambda: slurm.explain(sent.state()).blocked)

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 import zmq
 
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.manager import SiteJobManager
 from clew_gui.jobs.route_keeper import read_address
 from clew_gui.jobs.target import JobTarget
 from clew_gui.nodes.routes import RouteFinder, RouteKind
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.state import Phase
 from clew_gui.sites.site import Site
@@ -66,7 +66,7 @@ class Laptop:
             key=str(home / ".ssh/id_ed25519"),
             scheduler="slurm",
             modules=("tensorflow",),
-            allocation=Allocation(time="10"),
+            allocation=AllocationRequest(time="10"),
         )
 
     def line(self, site: Site | None = None) -> SiteConnection:
@@ -84,7 +84,7 @@ class Laptop:
             yield manager
 
     def order(self, *runs: RunSpec, hold: bool = False, **asked: object) -> JobOrder:
-        allocation = Allocation(**{"time": "10", **asked})  # type: ignore[arg-type]
+        allocation = AllocationRequest(**{"time": "10", **asked})  # type: ignore[arg-type]
         return JobOrder(job=str(uuid.uuid4()), site="mini", allocation=allocation, runs=runs, hold=hold)
 
 
@@ -104,7 +104,7 @@ def held(laptop: Laptop) -> Iterator[JobOrder]:
     order = laptop.order(hold=True)
     with laptop.manager() as manager:
         manager.take(order, "Mini cluster")
-        wait_until(lambda: manager.news(order.job).stage is Stage.RUNNING)
+        wait_until(lambda: manager.news(order.job).stage is JobStage.RUNNING)
     yield order
     with laptop.manager(order.job) as manager:
         manager.let_go(order.job)
@@ -199,12 +199,12 @@ def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_byte
     assert files.fetch(str(uuid.uuid4()), 1, 0) is None
     told = [news.stage for news in laptop.heard if news.job == order.job]
     assert list(dict.fromkeys(told)) == [
-        Stage.CONNECTING,
-        Stage.PREPARING,
-        Stage.SUBMITTING,
-        Stage.QUEUED,
-        Stage.RUNNING,
-        Stage.ENDED,
+        JobStage.CONNECTING,
+        JobStage.PREPARING,
+        JobStage.SUBMITTING,
+        JobStage.QUEUED,
+        JobStage.RUNNING,
+        JobStage.ENDED,
     ]
 
 
@@ -340,7 +340,7 @@ def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fres
     wait_until(lambda: manager.news(order.job).over)
     found = manager.news(order.job)
     assert found.problem is not None
-    assert (found.stage, found.id, found.problem.code) == (Stage.ENDED, "", "scheduler.partition")
+    assert (found.stage, found.id, found.problem.code) == (JobStage.ENDED, "", "scheduler.partition")
 
 
 def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: SiteJobManager) -> None:
@@ -381,4 +381,4 @@ def test_an_order_for_a_site_that_is_down_is_refused_at_once(
     found = manager.news(order.job)
     assert found.problem is not None
     assert found.problem.code == "ssh.reach"
-    assert job_book(laptop.places).news(order.job).stage is Stage.ENDED
+    assert job_book(laptop.places).news(order.job).stage is JobStage.ENDED

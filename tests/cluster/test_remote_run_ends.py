@@ -11,7 +11,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from clew_gui.jobs.job import Stage
+from clew_gui.jobs.job import JobStage
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.runs import RunModel
 from clew_shared.journal.lifecycle import RunState
@@ -76,7 +76,7 @@ class End(NamedTuple):
     hint: str = "Continue starts from the last checkpoint"
     saved: bool = False
     """Whether there is a checkpoint of its last step."""
-    stage: Stage = Stage.ENDED
+    stage: JobStage = JobStage.ENDED
 
 
 def _power_off(scene: Scene) -> None:
@@ -128,7 +128,7 @@ ENDS = {
         RunState.LOST,
         "gone without a trace",
         "What it wrote is still there. Its output is in",
-        stage=Stage.LOST,
+        stage=JobStage.LOST,
     ),
 }
 
@@ -164,7 +164,7 @@ def test_a_job_with_too_little_memory_says_so(student: Student) -> None:
         run = program.send(site="small" if by_kernel else "hungry")
         program.until(lambda: program.job(run).news.over and run.settled, "the job's end")
         news = program.job(run).news
-        assert (news.stage, news.phase) == (Stage.ENDED, Phase.OUT_OF_MEMORY)
+        assert (news.stage, news.phase) == (JobStage.ENDED, Phase.OUT_OF_MEMORY)
         assert news.text == "The job used more memory than it had asked for, and was killed."
         assert news.problem is not None
         assert news.problem.hint == "Ask for more memory, or use a smaller batch or model."
@@ -203,7 +203,7 @@ def test_a_job_that_starts_again_elsewhere_goes_on_whatever_its_lost_node_still_
         node, number, there = scene.node, scene.id, student.there(run.id)
         with scene.cluster.broken("cut", node):
             scene.cluster.on("ctl", "scontrol", "update", f"nodename={node}", "state=down", "reason=silent")
-            program.until(lambda: program.job(run).news.stage is Stage.QUEUED, "the job waits again")
+            program.until(lambda: program.job(run).news.stage is JobStage.QUEUED, "the job waits again")
             reached, size = run.history.fold.step, there.journal(1).stat().st_size
             scene.cluster.on("ctl", "scontrol", "update", f"jobid={number}", "starttime=now")
             program.until(lambda: run.history.fold.attempt == 2 and run.history.fold.step > reached, "further steps")
@@ -267,7 +267,7 @@ def _requeue(scene: Scene) -> None:
     cluster, program, run = scene.cluster, scene.program, scene.run
     job, before = scene.id, run.history.fold.attempt
     cluster.on("ctl", "scontrol", "requeue", job)
-    program.until(lambda: program.job(run).news.stage is Stage.QUEUED, "the job waits again")
+    program.until(lambda: program.job(run).news.stage is JobStage.QUEUED, "the job waits again")
     assert (run.state, run.reason) == (RunState.QUEUED, program.job(run).news.text)
     program.until(lambda: cluster.job_state(job) == "PENDING", "it may begin")
     cluster.on("ctl", "scontrol", "update", f"jobid={job}", "starttime=now")  # Slurm would wait for two minutes
@@ -346,7 +346,7 @@ def test_a_job_behind_others_has_an_estimate_and_a_controller_that_hangs_is_told
             program.until(lambda: program.job(run).news.problem is not None, "nobody answers")
             news = program.job(run).news
             assert news.problem is not None
-            assert (news.stage, news.problem.code) == (Stage.QUEUED, "scheduler.silent")
+            assert (news.stage, news.problem.code) == (JobStage.QUEUED, "scheduler.silent")
             assert news.text.startswith("The scheduler does not answer. That alone changes nothing for the job.")
             program.trains(trains)
             assert (trains.state, program.job(trains).news.problem) == (RunState.RUNNING, None)

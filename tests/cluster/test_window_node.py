@@ -17,7 +17,7 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import build_app
-from clew_gui.jobs.job import Stage
+from clew_gui.jobs.job import JobStage
 from clew_gui.session.job_model import Place
 from clew_gui.sites.site_file import read_site
 from clew_gui.sites.store import site_store
@@ -129,8 +129,8 @@ def test_jupyter_opens_with_its_token_and_a_lost_login_waits_for_its_person(
     session = student.program.session
     assert session is not None
     job = session.hold(Place(site="otp"))
-    student.until(lambda: session.jobs[job].news.stage in (Stage.RUNNING, Stage.ENDED), RUN_S)
-    assert session.jobs[job].news.stage is Stage.RUNNING, session.jobs[job].news
+    student.until(lambda: session.jobs[job].news.stage in (JobStage.RUNNING, JobStage.ENDED), RUN_S)
+    assert session.jobs[job].news.stage is JobStage.RUNNING, session.jobs[job].news
     student.until(lambda: bool(sites(student).bar.rows()) and node(student).buttons["jupyter"].isEnabled(), LIMIT_S)
     node(student).buttons["jupyter"].click()
     assert node(student).service("jupyter").text.text() == "Jupyter starts."

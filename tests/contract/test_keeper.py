@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew_agent.node.allocation import Allocation as JobsWord
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import SCHEDULER_LOG, JobRef
 from clew_gui.schedulers.none import NoScheduler
 from clew_gui.schedulers.state import Phase
@@ -239,7 +239,7 @@ def test_shortly_before_the_time_is_up_the_job_is_ended(lab: JobLab) -> None:
 
 def test_the_agent_is_told_when_its_time_is_up(lab: JobLab) -> None:
     lab.program("clew-agent", 'echo "$CLEW_JOB $CLEW_JOB_FOLDER $CLEW_JOB_UNTIL" >>told')
-    assert lab.run(lab.script(allocation=Allocation(time="2h"))) == 0
+    assert lab.run(lab.script(allocation=AllocationRequest(time="2h"))) == 0
     record = lab.record()
     assert lab.wait_for("told") == [f"{lab.job.job} {lab.folder} {record.until}"]
     assert record.until - record.began == 7200

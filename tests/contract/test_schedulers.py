@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_gui.schedulers.allocation import FIELDS, Allocation
+from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.schedulers.job import JobRef, JobSpec, check_job
 from clew_gui.schedulers.registry import NAMES, SchedulerName, scheduler_of
 from clew_gui.schedulers.scheduler import Scheduler, environment
@@ -254,7 +254,7 @@ def test_the_right_job_is_cancelled(dialect: Dialect, node: Fakes) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_interactive_shell_asks_for_the_same(name: SchedulerName) -> None:
-    job = a_job(allocation=Allocation(partition="gpu", gpus=2, features="k80", time="30"))
+    job = a_job(allocation=AllocationRequest(partition="gpu", gpus=2, features="k80", time="30"))
     words = scheduler_of(name).hold(job)
     expected = {
         "slurm": {"--gres=gpu:2", "--partition=gpu", "--time=00:30:00", "--constraint=k80", "--pty"},
@@ -304,7 +304,7 @@ NASTY = st.sampled_from(
     ["--mem=1\n#SBATCH --wrap=x", "a;b", "$(x)", "--mem=8G", "-l mem=1gb", "cuda/11", "a = b", "gpu:k80"]
 )
 GOLDEN = Path(__file__).parent / "golden"
-FULL = Allocation(
+FULL = AllocationRequest(
     partition="gpu",
     account="course2026",
     reservation="day-2",
@@ -319,7 +319,7 @@ EXAMPLES: dict[str, JobSpec] = {
     "slurm": a_job(allocation=FULL, gres="gpu:tesla", modules=("cuda/11.8",), extra=("--mem=8G",)),
     "slurm-plain": a_job(environment={"CLEW_HOME": "/home/student/it's mine"}, requeue=True),
     "pbs": a_job(allocation=FULL, launch=("aprun", "-n", "1"), extra=("-W group_list=course",)),
-    "pbs-select": a_job(allocation=Allocation(time="30", gpus=2, cpus=8), select=True, requeue=True),
+    "pbs-select": a_job(allocation=AllocationRequest(time="30", gpus=2, cpus=8), select=True, requeue=True),
     "mnsubmit": a_job(allocation=FULL, modules=("K80", "python_ML"), prologue="export LAB=/apps/lab\n"),
     "none": a_job(),
 }

@@ -14,8 +14,8 @@ import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.job_model import JobModel, Place
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
@@ -326,11 +326,11 @@ class FakeSession:
         if self.refusal is not None:
             raise self.refusal
 
-    def add_job(self, run: FakeRun | None = None, stage: Stage = Stage.QUEUED, **news: object) -> JobModel:
+    def add_job(self, run: FakeRun | None = None, stage: JobStage = JobStage.QUEUED, **news: object) -> JobModel:
         """A job on a site, and the run that waits for it."""
         number = len(self.jobs) + 1
         held = run is None
-        asked = Allocation(gpus=2, time="01:00:00")
+        asked = AllocationRequest(gpus=2, time="01:00:00")
         order = JobOrder(job=str(uuid.UUID(int=1000 + number)), site="cave", allocation=asked, hold=held)
         told = JobNews(job=order.job, stage=stage, **news)  # type: ignore[arg-type]
         model = self.jobs[order.job] = JobModel(number, order, "The Cave", told)

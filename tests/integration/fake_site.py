@@ -13,7 +13,7 @@ from pathlib import Path
 
 import zmq
 
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook, JobWish
 from clew_gui.schedulers.state import Phase
 from clew_gui.targets.local_agent import find_agent, is_alive
@@ -124,7 +124,7 @@ class FakeSite:
 
     def take(self, order: JobOrder, title: str = "") -> None:
         self.book.note_order(order, title)
-        self.news(order.job, Stage.SUBMITTING, "Sending the job.")
+        self.news(order.job, JobStage.SUBMITTING, "Sending the job.")
 
     def follow(self, job: str, asked: bool = True) -> None:
         self.followed.append(job)
@@ -174,13 +174,13 @@ class FakeSite:
 
     # --- For the test -------------------------------------------------------------------------------------------------
 
-    def news(self, job: str, stage: Stage, text: str = "", **more: object) -> None:
+    def news(self, job: str, stage: JobStage, text: str = "", **more: object) -> None:
         news = JobNews(job=job, stage=stage, text=text, **more)  # type: ignore[arg-type]
         self.book.note_news(news)
         self.tell(news)
 
     def queue(self, job: str, text: str = "Other jobs come first.") -> None:
-        self.news(job, Stage.QUEUED, text, id="7")
+        self.news(job, JobStage.QUEUED, text, id="7")
 
     def begin(self, job: str, starts: float | None = None) -> None:
         """A node is there: the job's agent comes up and begins what it was given, or goes on with it."""
@@ -199,7 +199,7 @@ class FakeSite:
             viewer.ask(ContinueRun(run=spec.run) if again else StartRun(spec=spec))
         viewer.close()
         context.destroy(linger=0)
-        self.news(job, Stage.RUNNING, "Runs on node1.", id="7", nodes="node1", starts=starts)
+        self.news(job, JobStage.RUNNING, "Runs on node1.", id="7", nodes="node1", starts=starts)
 
     def serve(self, job: str, other: FakeSite) -> None:
         """The same job as another program sees it: its agent is there for this one as well."""
@@ -214,7 +214,7 @@ class FakeSite:
         if kill:
             for spec in self.book.order(job).runs:
                 end_all(spec.run)
-        self.news(job, Stage.ENDED, text, id="7", phase=phase)
+        self.news(job, JobStage.ENDED, text, id="7", phase=phase)
 
     def clear(self) -> None:
         """End everything."""
@@ -252,9 +252,9 @@ class BusySite(FakeSite):
     def _work(self, job: str) -> None:
         if self.no_room is not None:
             self._closing.wait(0.2)  # so long the order is on its way
-            self.news(job, Stage.ENDED, self.no_room.text, problem=self.no_room)
+            self.news(job, JobStage.ENDED, self.no_room.text, problem=self.no_room)
             return
-        if self.book.news(job).stage is not Stage.RUNNING:
+        if self.book.news(job).stage is not JobStage.RUNNING:
             self.queue(job)
             while not self.nodes.wait(0.01):
                 if self._closing.is_set() or self.book.news(job).over:

@@ -12,7 +12,7 @@ import msgspec
 
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.submitter import Deployer
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, Hop, RemoteFile, Stream
@@ -241,7 +241,7 @@ def _program(words: Sequence[str]) -> str:
 
 def a_site(**fields: Any) -> Site:
     """A site with Slurm."""
-    return Site(host="login", title="Lab", scheduler="slurm", allocation=Allocation(time="10"), **fields)
+    return Site(host="login", title="Lab", scheduler="slurm", allocation=AllocationRequest(time="10"), **fields)
 
 
 def a_line(login: Login, site: Site | None = None) -> SiteConnection:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from clew_gui.deploy.there import ask_there
-from clew_gui.schedulers.allocation import Allocation, seconds_asked
+from clew_gui.schedulers.allocation import AllocationRequest, seconds_asked
 from clew_gui.schedulers.partitions import time_problem
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
@@ -36,7 +36,7 @@ _WAYS = {
 """What to do about what the site lacks, from this computer. The agent's own hints are for the machine that it is on."""
 
 
-def check_time(line: SiteConnection, allocation: Allocation) -> None:
+def check_time(line: SiteConnection, allocation: AllocationRequest) -> None:
     """Raise ``ProblemError`` when every partition that the job may go to allows less time than it asks for.
 
     Where the scheduler does not tell its limits, the job is sent.

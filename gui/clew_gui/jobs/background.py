@@ -75,7 +75,7 @@ class BackgroundTasks:
             self._failed(key, error.problems[0])
         except Exception as error:  # noqa: BLE001  # the thread's border
             _log.exception("Work for a site failed.")
-            self._failed(key, Problem("desk.internal", f"The job could not be handled: {error}.", "Try again."))
+            self._failed(key, Problem("job.internal", f"The job could not be handled: {error}.", "Try again."))
         finally:
             with self._bell:
                 self._busy.pop(key, None)

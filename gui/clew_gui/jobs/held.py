@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from clew_gui.base.times import in_words
-from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook
-from clew_gui.schedulers.allocation import Allocation, node_hours
+from clew_gui.schedulers.allocation import AllocationRequest, node_hours
 
 
 def held_jobs(book: JobBook, site: str = "") -> tuple[str, ...]:
@@ -30,10 +30,10 @@ def live_job(book: JobBook, site: str, now: float | None = None) -> str:
         if book.order(job).site == site and book.wish(job) is None and not book.news(job).is_past(at)
     ]
     sent = [job for job in mine if book.news(job).id or book.order(job).hold]
-    return max(sent, key=lambda job: (book.order(job).hold, book.news(job).stage is Stage.RUNNING), default="")
+    return max(sent, key=lambda job: (book.order(job).hold, book.news(job).stage is JobStage.RUNNING), default="")
 
 
-def job_for(book: JobBook, site: str, allocation: Allocation, now: float | None = None) -> str:
+def job_for(book: JobBook, site: str, allocation: AllocationRequest, now: float | None = None) -> str:
     """The held allocation on a site that was asked for in just these words, for a further run, unless its time is up;
     empty: none."""
     at = now if now is not None else time.time()
@@ -43,7 +43,7 @@ def job_for(book: JobBook, site: str, allocation: Allocation, now: float | None 
 
 def seconds_held(news: JobNews, now: float) -> float:
     """How long an allocation has counted so far: since it began, and until its time was up; 0 before that."""
-    if news.starts is None or news.stage not in (Stage.RUNNING, Stage.ENDED):
+    if news.starts is None or news.stage not in (JobStage.RUNNING, JobStage.ENDED):
         return 0.0
     return max(0.0, min(now, news.until if news.until is not None else now) - news.starts)
 

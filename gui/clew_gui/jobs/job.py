@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import Phase
 from clew_shared.base.problem import Problem
 from clew_shared.spec import SITE_PATH, RunSpec
@@ -15,7 +15,7 @@ _LATE_S = 60.0
 """The clocks of two computers may differ by so much, and a scheduler takes a moment to end a job."""
 
 
-class Stage(StrEnum):
+class JobStage(StrEnum):
     """How far a job is. Only ENDED and LOST are final."""
 
     DRAFT = "DRAFT"
@@ -32,13 +32,13 @@ class Stage(StrEnum):
 
 
 STAGE_WORDS = {
-    Stage.DRAFT: "Not sent yet",
-    Stage.CONNECTING: "Connecting",
-    Stage.PREPARING: "Preparing",
-    Stage.SUBMITTING: "Submitting",
-    Stage.QUEUED: "Queued",
-    Stage.RUNNING: "Running",
-    Stage.LOST: "Lost",
+    JobStage.DRAFT: "Not sent yet",
+    JobStage.CONNECTING: "Connecting",
+    JobStage.PREPARING: "Preparing",
+    JobStage.SUBMITTING: "Submitting",
+    JobStage.QUEUED: "Queued",
+    JobStage.RUNNING: "Running",
+    JobStage.LOST: "Lost",
 }
 """A stage for people. How a job ended is said by its phase."""
 
@@ -53,7 +53,7 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     job: str
     site: str
-    allocation: Allocation = Allocation()
+    allocation: AllocationRequest = AllocationRequest()
     runs: tuple[RunSpec, ...] = ()
     data: str = ""
     exercises: str = ""
@@ -75,7 +75,7 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     job: str
-    stage: Stage
+    stage: JobStage
     text: str = ""
     id: str = ""
     starts: float | None = None
@@ -88,12 +88,12 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def over(self) -> bool:
         """Whether nothing more will be heard of it."""
-        return self.stage in (Stage.ENDED, Stage.LOST)
+        return self.stage in (JobStage.ENDED, JobStage.LOST)
 
     def is_past(self, now: float) -> bool:
         """Whether its time is up by this computer's clock, whatever was last heard of it. ``now`` in seconds since
         1970."""
-        return self.stage is Stage.RUNNING and self.until is not None and now > self.until + _LATE_S
+        return self.stage is JobStage.RUNNING and self.until is not None and now > self.until + _LATE_S
 
     @property
     def refused(self) -> bool:

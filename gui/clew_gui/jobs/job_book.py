@@ -16,12 +16,12 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.line_file import LineFile
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.process_identity import began, still_runs
 
-_UNSENT = frozenset({Stage.DRAFT, Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING})
+_UNSENT = frozenset({JobStage.DRAFT, JobStage.CONNECTING, JobStage.PREPARING, JobStage.SUBMITTING})
 
 
 class JobWish(StrEnum):
@@ -78,7 +78,7 @@ class _Entry:
         self.sender = line.sender
         self.written = line.time
         self.lines = 0
-        self.news = JobNews(job=line.job, stage=Stage.DRAFT)
+        self.news = JobNews(job=line.job, stage=JobStage.DRAFT)
         self.runs = [spec.run for spec in order.runs]
         self.wish: JobWish | None = None
         self.forgotten = False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobWish
 from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output, Phase, Reason
 from clew_shared.base.problem import Problem
@@ -29,7 +29,7 @@ def of_state(before: JobNews, state: JobState, reason: Reason, now: float) -> Jo
         begin = f" It is expected to begin {moment(state.start, now)}." if _is_ahead(state.start, now) else ""
         return replace(
             before,
-            stage=Stage.QUEUED,
+            stage=JobStage.QUEUED,
             text=reason.text + begin,
             starts=state.start,
             until=None,
@@ -40,7 +40,7 @@ def of_state(before: JobNews, state: JobState, reason: Reason, now: float) -> Jo
     if state.phase in ON_NODE:
         return replace(
             before,
-            stage=Stage.RUNNING,
+            stage=JobStage.RUNNING,
             text=reason.text,
             starts=state.start if state.start is not None else before.starts,
             until=state.end if state.end is not None else before.until,
@@ -53,12 +53,12 @@ def of_state(before: JobNews, state: JobState, reason: Reason, now: float) -> Jo
 
 def begun(before: JobNews) -> JobNews:
     """The news when its agent was found, if the scheduler still said that it waits."""
-    if before.stage is not Stage.QUEUED:
+    if before.stage is not JobStage.QUEUED:
         return before
-    return replace(before, stage=Stage.RUNNING, text="The job runs.", blocked=False, problem=None)
+    return replace(before, stage=JobStage.RUNNING, text="The job runs.", blocked=False, problem=None)
 
 
-_STEPS = tuple(Stage)
+_STEPS = tuple(JobStage)
 
 
 def heard_from_another(before: JobNews, heard: JobNews, wish: JobWish | None) -> JobNews:
@@ -88,9 +88,9 @@ def of_end(
     text, wanted = reason.text, wish is not None and state.phase in (Phase.CANCELLED, Phase.COMPLETED, Phase.GONE)
     if wanted:
         text = "You cancelled the job." if wish is JobWish.CANCEL else "You let the allocation go."
-    stage = Stage.LOST if state.phase is Phase.GONE and not wanted else Stage.ENDED
+    stage = JobStage.LOST if state.phase is Phase.GONE and not wanted else JobStage.ENDED
     found = None
-    if state.phase is not Phase.COMPLETED and not wanted and (state.phase in ENDED or stage is Stage.LOST):
+    if state.phase is not Phase.COMPLETED and not wanted and (state.phase in ENDED or stage is JobStage.LOST):
         code, hint = _CODES[state.phase]
         said = f"Its output is in {log}." if log and state.phase in (Phase.FAILED, Phase.GONE) else ""
         found = Problem(code, text, " ".join(part for part in (hint, remedy, said) if part), before.job)
@@ -111,13 +111,13 @@ def unreached(before: JobNews, problem: Problem, title: str) -> JobNews:
     """Nobody can be asked now. The job goes on, and so does what is known of it."""
     if problem.code == "scheduler.silent":
         return replace(before, text=problem.text, problem=problem)
-    goes_on = {Stage.QUEUED: " The job keeps waiting.", Stage.RUNNING: " The job goes on."}.get(before.stage, "")
+    goes_on = {JobStage.QUEUED: " The job keeps waiting.", JobStage.RUNNING: " The job goes on."}.get(before.stage, "")
     return replace(before, text=f"{title} does not answer now.{goes_on}", problem=problem)
 
 
 def refused(before: JobNews, problem: Problem) -> JobNews:
     """Nothing runs: it was never sent, or not taken."""
-    return replace(before, stage=Stage.ENDED, text=problem.text, problem=problem, blocked=False)
+    return replace(before, stage=JobStage.ENDED, text=problem.text, problem=problem, blocked=False)
 
 
 def moment(at: float | None, now: float) -> str:

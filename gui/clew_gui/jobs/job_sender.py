@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs import job_news
 from clew_gui.jobs.background import BackgroundTasks, pauses
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.status_store import JobStatusStore
 from clew_gui.jobs.submitter import Deployer, Say, Submitter, job_spec
@@ -77,7 +77,7 @@ class JobSender:
         job = order.job
         self._tasks.start(_BEAT + job, lambda: self._beat(job))
         if not self._places.acquire(blocking=False):
-            self._at(job, Stage.DRAFT, "Waits until other jobs are sent.")
+            self._at(job, JobStage.DRAFT, "Waits until other jobs are sent.")
             self._places.acquire()
         line = None
         try:
@@ -85,8 +85,8 @@ class JobSender:
             spec = self._patiently(job, lambda: self._prepare(order))
             scheduler, title = line.scheduler, self._title()
             text = f"Goes to {scheduler.label} on {title}." if scheduler.has_queue else f"Starts on {title}."
-            self._at(job, Stage.SUBMITTING, text)
-            return self._submitter(job, self._say(job, Stage.SUBMITTING)).submit(spec)
+            self._at(job, JobStage.SUBMITTING, text)
+            return self._submitter(job, self._say(job, JobStage.SUBMITTING)).submit(spec)
         except ProblemError as error:
             if error.problems[0].code not in _MAYBE_SENT | TRANSIENT and line is not None:
                 line.remove_unbegun(job)
@@ -108,7 +108,7 @@ class JobSender:
 
     def _connect(self, job: str) -> SiteConnection:
         """The first connection is not tried twice: whoever has just asked for the job learns at once what is wrong."""
-        self._at(job, Stage.CONNECTING, f"Connects to {self._title()}.")
+        self._at(job, JobStage.CONNECTING, f"Connects to {self._title()}.")
         return self._line()
 
     def _prepare(self, order: JobOrder) -> JobSpec:
@@ -145,7 +145,7 @@ class JobSender:
     def _say_preparing(self, job: str, text: str) -> None:
         """What brings things tells its progress every second: there it is ended, if nobody wants the job any more."""
         self._check_wanted(job)
-        self._at(job, Stage.PREPARING, text)
+        self._at(job, JobStage.PREPARING, text)
 
     def _given_up(self, job: str) -> bool:
         """Also when another program has given it up: it is told as never sent, so it must not run."""
@@ -157,11 +157,11 @@ class JobSender:
         """The id of a job of the book of which nobody knows whether it was sent; empty when it is another program's
         matter, or the manager closes. Raises ``ProblemError`` when it was not sent."""
         while self._await_silence(job):
-            if self._book.news(job).stage is not Stage.SUBMITTING:
+            if self._book.news(job).stage is not JobStage.SUBMITTING:
                 text = "The job was never sent: the program that was about to send it has ended."
                 raise problem("job.unsent", text, "Send it again.")
             before = self._book.written(job)
-            say = self._say(job, Stage.SUBMITTING)
+            say = self._say(job, JobStage.SUBMITTING)
             say("It is not known whether the job was sent; Clew is looking for it.")
             line = self._found_home(job)
             if line is None:
@@ -214,10 +214,10 @@ class JobSender:
 
     # --- Helpers ------------------------------------------------------------------------------------------------------
 
-    def _say(self, job: str, stage: Stage) -> Say:
+    def _say(self, job: str, stage: JobStage) -> Say:
         return lambda text: self._at(job, stage, text)
 
-    def _at(self, job: str, stage: Stage, text: str) -> None:
+    def _at(self, job: str, stage: JobStage, text: str) -> None:
         self._board.publish(job, lambda news: replace(news, stage=stage, text=text, problem=None))
 
     def _unreached(self, job: str, found: Problem) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs import job_news
 from clew_gui.jobs.background import BackgroundTasks, pauses
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook, JobWish
 from clew_gui.jobs.job_sender import JobSender
 from clew_gui.jobs.status_store import JobStatusStore
@@ -275,7 +275,7 @@ class SiteJobManager:
             self._take_over(job, self._book.news(job))
 
     def _sent(self, job: str, job_id: str) -> None:
-        sent = {"stage": Stage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
+        sent = {"stage": JobStage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
         self._board.publish(job, lambda news: replace(news, **sent))
         self._watch_it(job, job_id)
         self._kick(job)

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook
 from clew_shared.base.problem import problem
 
@@ -56,6 +56,6 @@ class JobStatusStore:
             self._book.note_news(news)
         except OSError as error:
             _log.warning("What became of a job cannot be recorded: %s", error)
-            if news.stage is Stage.SUBMITTING:
+            if news.stage is JobStage.SUBMITTING:
                 text = f"The job cannot be recorded on this computer, so it is not sent: {error}."
                 raise problem("book.write", text, "Make room on the disk.") from None

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.journal_files import SiteJournals
 from clew_gui.jobs.route_keeper import ROUTE_PAUSES_S, KeptRoute, put_key, read_address
 from clew_gui.jobs.submitter import read_printed
@@ -92,7 +92,7 @@ class JobTarget:
         self._trouble: Problem | None = None
         self._failures = 0
         self._heard = 0.0
-        self._stage = Stage.DRAFT
+        self._stage = JobStage.DRAFT
         self._stage_since = time.monotonic()
         self._specs: dict[str, RunSpec | None] = {}
         self._wanted: list[str] = []
@@ -165,7 +165,7 @@ class JobTarget:
     def absent(self) -> str:
         """Why nobody serves: what the job waits for, that it is over, that there is no network."""
         news, trouble = self._owner.news(self._job), self._trouble or self._kept.problem
-        if news.stage is Stage.RUNNING and news.problem is None:
+        if news.stage is JobStage.RUNNING and news.problem is None:
             return trouble.text if trouble is not None else self._missing.text
         return news.text or "The job has not been sent yet."
 
@@ -268,7 +268,7 @@ class JobTarget:
         return _STEADY_S if self._kept.way is not None else self._kept.wait_s()
 
     def _miss(self, line: SiteConnection, news: JobNews) -> None:
-        if news.stage is not Stage.RUNNING:
+        if news.stage is not JobStage.RUNNING:
             self._missing.end()
         elif news.problem is not None:
             self._missing.pause()

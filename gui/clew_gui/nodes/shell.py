@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from clew_gui.nodes.routes import node_hop
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.scheduler import Command
 from clew_gui.schedulers.state import ON_NODE, WAITING
@@ -68,7 +68,7 @@ def shell_on_job(
 
 
 def shell_of_its_own(
-    line: SiteConnection, job: str, allocation: Allocation, command: Command, term: str, size: Size | None
+    line: SiteConnection, job: str, allocation: AllocationRequest, command: Command, term: str, size: Size | None
 ) -> NodeShell:
     """A terminal that comes with an allocation and ends with it. Waits only for its start, not for the queue's end.
 

@@ -16,7 +16,7 @@ from clew_shared.spec import RunSpec
 _GROUP = "Allocation"
 
 
-class Allocation(Params, frozen=True):
+class AllocationRequest(Params, frozen=True):
     """Empty texts and None mean that the scheduler's own default holds. GPUs and CPU cores are those of one node."""
 
     partition: Annotated[str, Knob("Partition", "partition or queue; several with commas", _GROUP)] = ""
@@ -32,7 +32,7 @@ class Allocation(Params, frozen=True):
     features: Annotated[str, Knob("Node features", "which kind of node, such as k80 or xk", _GROUP)] = ""
 
 
-FIELDS: tuple[ParamSpec, ...] = describe(Allocation)
+FIELDS: tuple[ParamSpec, ...] = describe(AllocationRequest)
 """The fields as data: a form draws them like hyperparameters, commands make flags of them."""
 
 _FORMS = {"partition": "names", "account": "name", "reservation": "names", "qos": "name", "features": "features"}
@@ -43,19 +43,19 @@ def flag(field: ParamSpec) -> str:
     return f"--{field.name.replace('_', '-')}"
 
 
-def build_allocation(base: Allocation, given: Mapping[str, object]) -> Allocation:
+def build_allocation(base: AllocationRequest, given: Mapping[str, object]) -> AllocationRequest:
     """``base`` with what ``given`` says otherwise, typed or as text from a form or flags.
 
     An empty text takes a field's value away. Raises ``ProblemError`` with everything that is wrong.
     """
     usual = msgspec.structs.asdict(base)
     typed, problems = check(FIELDS, usual | dict(given))
-    allocation = Allocation(**typed)  # type: ignore[arg-type]  # check returns each field's own type
+    allocation = AllocationRequest(**typed)  # type: ignore[arg-type]  # check returns each field's own type
     raise_all([*problems, *check_allocation(allocation)])
     return allocation
 
 
-def for_run(allocation: Allocation, spec: RunSpec) -> Allocation:
+def for_run(allocation: AllocationRequest, spec: RunSpec) -> AllocationRequest:
     """``allocation`` with as many nodes as the run of ``spec`` spreads over, each with as many GPUs as it has devices.
 
     A site that has no GPUs is asked for none: there devices are parts of the processor.
@@ -64,12 +64,12 @@ def for_run(allocation: Allocation, spec: RunSpec) -> Allocation:
     return msgspec.structs.replace(allocation, nodes=max(allocation.nodes, spec.nodes), gpus=gpus)
 
 
-def refit(allocation: Allocation, spec: RunSpec) -> Allocation:
+def refit(allocation: AllocationRequest, spec: RunSpec) -> AllocationRequest:
     """``allocation`` with just the nodes and GPUs that the run of ``spec`` spreads over now, be they fewer."""
     return msgspec.structs.replace(allocation, nodes=spec.nodes, gpus=allocation.gpus and spec.devices)
 
 
-def check_allocation(allocation: Allocation, where: str = "") -> list[Problem]:
+def check_allocation(allocation: AllocationRequest, where: str = "") -> list[Problem]:
     """Everything that is wrong with it, whatever the scheduler. ``where`` is put before the fields' names."""
     _, found = check(FIELDS, msgspec.structs.asdict(allocation))
     problems = [msgspec.structs.replace(one, where=where + one.where) for one in found]
@@ -87,7 +87,7 @@ def _check_time(text: str, where: str) -> list[Problem]:
     return [Problem("allocation.time", words, hint, where + "time")]
 
 
-def seconds_asked(allocation: Allocation) -> int:
+def seconds_asked(allocation: AllocationRequest) -> int:
     """The time limit in seconds; 0 where none is asked for."""
     return read_time(allocation.time) or 0
 
@@ -99,19 +99,19 @@ def node_hours(nodes: int, seconds: float) -> str:
     return f"{number.removesuffix('.0')} node-hour{'' if number in ('1', '1.0') else 's'}"
 
 
-def clock_asked(allocation: Allocation) -> str:
+def clock_asked(allocation: AllocationRequest) -> str:
     """The time limit as ``HH:MM:SS``; empty where none is asked for."""
     seconds = seconds_asked(allocation)
     return as_clock(seconds) if seconds else ""
 
 
-def changed(base: Allocation, other: Allocation) -> dict[str, Value]:
+def changed(base: AllocationRequest, other: AllocationRequest) -> dict[str, Value]:
     """What ``other`` says otherwise than ``base``, by field."""
     mine, theirs = msgspec.structs.asdict(base), msgspec.structs.asdict(other)
     return {name: theirs[name] for name in theirs if theirs[name] != mine[name]}
 
 
-def summary(allocation: Allocation) -> str:
+def summary(allocation: AllocationRequest) -> str:
     """On one line, for people: ``2 nodes with 4 GPUs each, 2 hours, partition gpu``."""
     gpus = allocation.gpus
     parts = [f"{allocation.nodes} nodes" if allocation.nodes > 1 else "1 node"]

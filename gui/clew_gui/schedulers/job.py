@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew_gui.base.checked_text import is_module
-from clew_gui.schedulers.allocation import Allocation, check_allocation, seconds_asked
+from clew_gui.schedulers.allocation import AllocationRequest, check_allocation, seconds_asked
 from clew_shared.base.problem import Problem, raise_all
 
 DIRECTIVE_VALUE = r"[A-Za-z0-9_.,:=@%+/&|*\[\]-]{1,200}"
@@ -137,7 +137,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     folder: str
     agent: tuple[str, ...]
-    allocation: Allocation = Allocation()
+    allocation: AllocationRequest = AllocationRequest()
     launch: tuple[str, ...] = ()
     gres: str = ""
     select: bool = False

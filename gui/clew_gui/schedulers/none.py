@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from clew_gui.schedulers.job import GRACE_S, SCHEDULER_LOG, SCRIPT, JobRef, JobSpec, check_job, keeper, render
-from clew_gui.schedulers.scheduler import Command, Preset, Scheduler, all_silent, submission
+from clew_gui.schedulers.scheduler import Command, Scheduler, SitePreset, all_silent, submission
 from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import problem
 
@@ -37,7 +37,7 @@ class NoScheduler(Scheduler):
     has_queue = False
     directives = None
     signature = None
-    preset = Preset("ssh", "A machine with SSH")
+    preset = SitePreset("ssh", "A machine with SSH")
     usual_time = ""
 
     def script(self, job: JobSpec) -> str:

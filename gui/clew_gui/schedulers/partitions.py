@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from clew_gui.base.times import as_clock, in_words
-from clew_gui.schedulers.allocation import Allocation, seconds_asked
+from clew_gui.schedulers.allocation import AllocationRequest, seconds_asked
 from clew_shared.base.problem import Problem
 
 
@@ -27,25 +27,25 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     up: bool = True
 
 
-def asked_names(allocation: Allocation) -> list[str]:
+def asked_names(allocation: AllocationRequest) -> list[str]:
     """The partitions that a job names."""
     return [name.strip() for name in allocation.partition.split(",") if name.strip()]
 
 
-def chosen(partitions: Sequence[Partition], allocation: Allocation) -> list[Partition]:
+def chosen(partitions: Sequence[Partition], allocation: AllocationRequest) -> list[Partition]:
     """The partitions that a job goes to: those asked for, else the default one, else nobody knows."""
     if asked := asked_names(allocation):
         return [one for one in partitions if one.name in asked]
     return [one for one in partitions if one.default] or list(partitions)
 
 
-def longest_time(partitions: Sequence[Partition], allocation: Allocation) -> int | None:
+def longest_time(partitions: Sequence[Partition], allocation: AllocationRequest) -> int | None:
     """The seconds that a job may ask for at the most; None where that is not told, or there is no limit."""
     limits = [one.seconds for one in chosen(partitions, allocation)]
     return None if None in limits else max((one for one in limits if one is not None), default=None)
 
 
-def time_problem(partitions: Sequence[Partition], allocation: Allocation) -> Problem | None:
+def time_problem(partitions: Sequence[Partition], allocation: AllocationRequest) -> Problem | None:
     """Why no partition would ever start the job: it asks for more time than any of them allows.
 
     Many schedulers take such a job all the same, and let it wait for good. A QOS may allow more than its partition.

@@ -21,10 +21,10 @@ from clew_gui.schedulers.job import (
 from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.scheduler import (
     Command,
-    Preset,
     Refusal,
     Scheduler,
     Signature,
+    SitePreset,
     all_silent,
     in_folder,
     submission,
@@ -80,7 +80,7 @@ class Pbs(Scheduler):
     )
     signature = Signature("qsub", others=("qconf",), version=("qsub", "--version"), select="pbs_version")
     """Grid Engine's submission command is called qsub as well."""
-    preset = Preset("pbs", "A PBS or Torque cluster")
+    preset = SitePreset("pbs", "A PBS or Torque cluster")
     usual_time = "01:00:00"
 
     def script(self, job: JobSpec) -> str:

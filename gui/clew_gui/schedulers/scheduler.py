@@ -38,7 +38,7 @@ class Signature(NamedTuple):
     select: str = ""
 
 
-class Preset(NamedTuple):
+class SitePreset(NamedTuple):
     """The site to begin with on any machine with this scheduler: its ``name`` in commands, its ``title`` in menus."""
 
     name: str
@@ -58,7 +58,7 @@ class Scheduler(Protocol):
     """The further lines that a site may give it; None where it reads none."""
     signature: Signature | None
     """How it is recognised on a host; None where a person has to choose it."""
-    preset: Preset | None
+    preset: SitePreset | None
     """The site to begin with; None where no machine is left that one could have."""
     usual_time: str
     """The time that a new site asks for; empty where nobody needs to ask."""

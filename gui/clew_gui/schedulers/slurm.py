@@ -21,10 +21,10 @@ from clew_gui.schedulers.job import (
 from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.scheduler import (
     Command,
-    Preset,
     Refusal,
     Scheduler,
     Signature,
+    SitePreset,
     all_silent,
     by_number,
     in_folder,
@@ -107,7 +107,7 @@ class Slurm(Scheduler):
         wait parsable export export-file comment""",
     )
     signature = Signature("sbatch")
-    preset = Preset("slurm", "A Slurm cluster")
+    preset = SitePreset("slurm", "A Slurm cluster")
     usual_time = "01:00:00"
 
     def script(self, job: JobSpec) -> str:

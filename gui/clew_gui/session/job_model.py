@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from clew_gui.jobs.job import JobNews, JobOrder
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_shared.base.problem import Problem
 from clew_shared.spec import RunSpec
 
@@ -58,7 +58,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     site: str = ""
-    allocation: Allocation = Allocation()
+    allocation: AllocationRequest = AllocationRequest()
     data: str = ""
     exercises: str = ""
     hold: bool = False

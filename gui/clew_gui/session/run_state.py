@@ -7,19 +7,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.schedulers.state import Phase
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
 from clew_shared.wire.messages import RunStatus
 
-_WAITING: Mapping[Stage, RunState] = {
-    Stage.DRAFT: RunState.DRAFT,
-    Stage.CONNECTING: RunState.SUBMITTED,
-    Stage.PREPARING: RunState.SUBMITTED,
-    Stage.SUBMITTING: RunState.SUBMITTED,
-    Stage.QUEUED: RunState.QUEUED,
-    Stage.RUNNING: RunState.STARTING,
+_WAITING: Mapping[JobStage, RunState] = {
+    JobStage.DRAFT: RunState.DRAFT,
+    JobStage.CONNECTING: RunState.SUBMITTED,
+    JobStage.PREPARING: RunState.SUBMITTED,
+    JobStage.SUBMITTING: RunState.SUBMITTED,
+    JobStage.QUEUED: RunState.QUEUED,
+    JobStage.RUNNING: RunState.STARTING,
 }
 _ENDS: Mapping[Phase, tuple[RunState, str]] = {
     Phase.COMPLETED: (RunState.STOPPED, "The job ended without it."),
@@ -37,7 +37,7 @@ _GONE = (RunState.LOST, "The job is gone, and it is not known how it ended.")
 
 def not_begun(news: JobNews) -> bool:
     """Whether nothing can have run in the job yet."""
-    return not news.over and news.stage is not Stage.RUNNING
+    return not news.over and news.stage is not JobStage.RUNNING
 
 
 def waiting_state(news: JobNews) -> RunState:
@@ -86,7 +86,7 @@ def _after(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tup
 
 def verdict(news: JobNews, began: bool) -> tuple[RunState, str]:
     """What became of a run whose journal has no end, and why, once its job is over. ``began``: it has a journal."""
-    if news.stage is Stage.LOST or news.phase is Phase.GONE:
+    if news.stage is JobStage.LOST or news.phase is Phase.GONE:
         return RunState.LOST, news.text or _GONE[1]
     if news.phase is None:  # it was never taken, or taken back before that
         state = RunState.FAILED if news.problem is not None else RunState.STOPPED

@@ -14,7 +14,7 @@ import msgspec
 
 from clew_gui.base.student import signed
 from clew_gui.jobs.job import as_there
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.conversation import Command
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
@@ -286,7 +286,7 @@ class Session:
             raise self._unrecorded(error) from None
 
     def continue_run(
-        self, run: str, allocation: Allocation | None = None, changes: Mapping[str, str | int] | None = None
+        self, run: str, allocation: AllocationRequest | None = None, changes: Mapping[str, str | int] | None = None
     ) -> None:
         """Go on from the last checkpoint as a new attempt, with ``changes`` of strategy, devices or nodes; where the
         run's job is over, in a job like that one, or with this ``allocation``. Raises ``ProblemError``."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from clew_gui.jobs.job import JobNews, Stage
-from clew_gui.schedulers.allocation import Allocation, refit
+from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.schedulers.allocation import AllocationRequest, refit
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
 from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
@@ -153,7 +153,7 @@ class SiteJobs:
     def continue_in_next(
         self,
         model: RunModel,
-        allocation: Allocation | None = None,
+        allocation: AllocationRequest | None = None,
         change: Callable[[RunSpec], RunSpec] | None = None,
     ) -> str:
         """Send a job that goes on with a run whose job is over, like the one before; with this ``allocation`` if one is
@@ -200,7 +200,7 @@ class SiteJobs:
             self._perhaps_leave(news.job)
             if news.job in self._links:
                 link.finish()
-        elif link is not None and stage is not news.stage and news.stage is Stage.RUNNING:
+        elif link is not None and stage is not news.stage and news.stage is JobStage.RUNNING:
             link.look()
         found = [self._runs.models[run] for run in self._runs_of(news.job) if run in self._runs.models]
         for model in found:
@@ -256,7 +256,7 @@ class SiteJobs:
     def _is_idle(self, job: str) -> bool:
         model = self.models[job]
         runs = [self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models]
-        running = model.news.stage is Stage.RUNNING and model.link.state is LinkState.LIVE
+        running = model.news.stage is JobStage.RUNNING and model.link.state is LinkState.LIVE
         return running and not model.order.hold and bool(runs) and all(run.complete or run.withdrawn for run in runs)
 
     # --- What other programs do ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.registry import NAMES, scheduler_of
 from clew_gui.sites.check import check_title
 from clew_gui.sites.site import Site
@@ -20,7 +20,9 @@ THIS_COMPUTER = Site(title="This computer", note="Runs train here, without a sch
 _GONE = "The course's machine is gone; this shows how it was reached. Use it as a pattern for its successor."
 
 _GENERIC = {
-    preset.name: Site(title=preset.title, scheduler=name, allocation=Allocation(time=scheduler_of(name).usual_time))
+    preset.name: Site(
+        title=preset.title, scheduler=name, allocation=AllocationRequest(time=scheduler_of(name).usual_time)
+    )
     for name in NAMES
     if (preset := scheduler_of(name).preset) is not None
 }
@@ -31,14 +33,14 @@ PRESETS: Mapping[str, Site] = {
         host="mt1.bsc.es",
         scheduler="mnsubmit",
         modules=("K80", "cuda", "mkl", "CUDNN", "python_ML"),
-        allocation=Allocation(time="02:00:00", gpus=4, features="k80"),
+        allocation=AllocationRequest(time="02:00:00", gpus=4, features="k80"),
         note=f"{_GONE} The course gives the day's reservation.",
     ),
     "jureca": Site(
         title="JURECA (Jülich)",
         host="jureca.fz-juelich.de",
         scheduler="slurm",
-        allocation=Allocation(time="01:00:00"),
+        allocation=AllocationRequest(time="01:00:00"),
         note="The reservation changes daily: set the day's before a run. Keys only; the key must be uploaded.",
     ),
     "davide": Site(
@@ -47,7 +49,7 @@ PRESETS: Mapping[str, Site] = {
         scheduler="slurm",
         gres="gpu:tesla",
         modules=("autoload",),
-        allocation=Allocation(time="01:00:00", gpus=1),
+        allocation=AllocationRequest(time="01:00:00", gpus=1),
         note=f"{_GONE} The account is the one that the course gives.",
     ),
     "bluewaters": Site(
@@ -55,7 +57,7 @@ PRESETS: Mapping[str, Site] = {
         host="bw.ncsa.illinois.edu",
         scheduler="pbs",
         launch="aprun",
-        allocation=Allocation(time="01:00:00", nodes=8, cpus=16, features="xk"),
+        allocation=AllocationRequest(time="01:00:00", nodes=8, cpus=16, features="xk"),
         note=f"{_GONE} One process a node was started with aprun.",
     ),
     **_GENERIC,

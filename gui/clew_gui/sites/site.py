@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobSpec
 from clew_gui.schedulers.registry import NO_SCHEDULER, SchedulerName
 
@@ -60,7 +60,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str = ""
     ports: tuple[int, ...] = ()
     note: str = ""
-    allocation: Allocation = Allocation()
+    allocation: AllocationRequest = AllocationRequest()
 
 
 def is_local(site: Site) -> bool:
@@ -81,7 +81,7 @@ def address(site: Site) -> str:
     return f"{user}{site.host}{f':{site.port}' if site.port else ''}"
 
 
-def launcher(site: Site, allocation: Allocation) -> tuple[str, ...]:
+def launcher(site: Site, allocation: AllocationRequest) -> tuple[str, ...]:
     """What stands before the agent's command in the job script: on a Cray the script itself runs beside the nodes."""
     cores = str(allocation.cpus) if allocation.cpus else ""
     if site.launch == "aprun":  # -b: the program lies where the node can read it, do not copy it
@@ -96,7 +96,7 @@ def job_of(
     job: str,
     folder: str,
     agent: tuple[str, ...],
-    allocation: Allocation | None = None,
+    allocation: AllocationRequest | None = None,
     environment: Mapping[str, str] = {},
 ) -> JobSpec:
     """The job with the UUID ``job`` that serves on this site, with the site's own allocation or another one."""

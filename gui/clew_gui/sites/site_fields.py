@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from clew_gui.schedulers.allocation import FIELDS, Allocation
+from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER, scheduler_of
 from clew_gui.sites.check import check_name, check_site
 from clew_gui.sites.site import Site
@@ -268,7 +268,7 @@ def _numbers(name: str, text: str) -> tuple[int | tuple[int, ...], list[Problem]
     return (numbers[0] if numbers else 0), []
 
 
-def _asked(texts: Mapping[str, str]) -> tuple[Allocation, list[Problem]]:
+def _asked(texts: Mapping[str, str]) -> tuple[AllocationRequest, list[Problem]]:
     given = {field.name: texts.get(ASKED + field.name, "").strip() for field in FIELDS}
     given = {name: text for name, text in given.items() if text or name != "nodes"}
     typed, problems = check(FIELDS, given)
@@ -277,7 +277,7 @@ def _asked(texts: Mapping[str, str]) -> tuple[Allocation, list[Problem]]:
         msgspec.structs.replace(one, text=_sentence(one.text.removeprefix(labels[one.where])), where=ASKED + one.where)
         for one in problems
     ]
-    return Allocation(**typed), found  # type: ignore[arg-type]  # check returns each field's own type
+    return AllocationRequest(**typed), found  # type: ignore[arg-type]  # check returns each field's own type
 
 
 def _sentence(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import tomli_w
 
-from clew_gui.schedulers.allocation import FIELDS, Allocation
+from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.sites.check import SECRET_FIELD, check_secrets, check_site, secret_field
 from clew_gui.sites.site import Site
 from clew_shared.base.foreign import read_file
@@ -96,15 +96,15 @@ def from_table(table: Mapping[str, object]) -> Site:
     return site
 
 
-def _allocation(value: object) -> tuple[Allocation, list[Problem]]:
+def _allocation(value: object) -> tuple[AllocationRequest, list[Problem]]:
     if not isinstance(value, dict):
-        return Allocation(), [_mistyped("allocation", value, dict)]
+        return AllocationRequest(), [_mistyped("allocation", value, dict)]
     known = {field.name: field for field in FIELDS}
     given = {name: inner for name, inner in value.items() if name in known}
     typed, problems = check(FIELDS, given)
     found = [msgspec.structs.replace(one, code="site.form", where=f"allocation.{one.where}") for one in problems]
     found += [unknown_field(f"allocation.{name}", known) for name in value if name not in known]
-    return Allocation(**typed), found  # type: ignore[arg-type]  # check returns each field's own type
+    return AllocationRequest(**typed), found  # type: ignore[arg-type]  # check returns each field's own type
 
 
 def unknown_field(name: str, known: Iterable[str]) -> Problem:

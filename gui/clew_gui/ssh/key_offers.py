@@ -40,7 +40,7 @@ class Credential(msgspec.Struct, frozen=True):
     named: bool
 
 
-class Agent(AgentSSH):
+class SshKeyAgent(AgentSSH):
     """paramiko's own waits for ever when the agent does not answer."""
 
     def __init__(self) -> None:

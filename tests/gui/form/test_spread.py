@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
-from clew_gui.schedulers.allocation import Allocation, for_run, refit
+from clew_gui.schedulers.allocation import AllocationRequest, for_run, refit
 from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import ExerciseCard
@@ -74,13 +74,15 @@ def test_what_cannot_be_spread_has_no_such_fields(panel: NextRun) -> None:
 
 def test_the_scheduler_is_asked_for_what_the_run_spreads_over() -> None:
     spec = RunSpec(exercise="cnn", strategy="multi-worker", devices=4, nodes=2)
-    assert for_run(Allocation(gpus=1), spec) == Allocation(gpus=4, nodes=2)
-    assert for_run(Allocation(nodes=8), spec) == Allocation(nodes=8), "a site without GPUs is asked for none"
+    assert for_run(AllocationRequest(gpus=1), spec) == AllocationRequest(gpus=4, nodes=2)
+    assert for_run(AllocationRequest(nodes=8), spec) == AllocationRequest(nodes=8), (
+        "a site without GPUs is asked for none"
+    )
     alone = msgspec.structs.replace(spec, devices=1, nodes=1)
-    assert for_run(Allocation(gpus=2, nodes=2), alone) == Allocation(gpus=2, nodes=2)
+    assert for_run(AllocationRequest(gpus=2, nodes=2), alone) == AllocationRequest(gpus=2, nodes=2)
 
 
 def test_a_run_that_goes_on_with_fewer_asks_for_fewer() -> None:
     spec = RunSpec(exercise="softmax", strategy="mirrored", devices=2)
-    assert refit(Allocation(gpus=4, nodes=3, time="10"), spec) == Allocation(gpus=2, nodes=1, time="10")
-    assert refit(Allocation(nodes=3), spec) == Allocation()
+    assert refit(AllocationRequest(gpus=4, nodes=3, time="10"), spec) == AllocationRequest(gpus=2, nodes=1, time="10")
+    assert refit(AllocationRequest(nodes=3), spec) == AllocationRequest()

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from clew_gui.jobs.job import Stage
+from clew_gui.jobs.job import JobStage
 from clew_gui.nodes.routes import RouteKind
-from clew_gui.schedulers.allocation import Allocation, node_hours, seconds_asked
+from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_model import JobModel
 from clew_gui.ssh.login_policy import NEEDS_PERSON
@@ -28,7 +28,7 @@ NOW = 1_000_000.0
 
 
 def job_with(
-    run: fakes.FakeRun | None, stage: Stage, link: str = "LIVE", since: float = NOW, **news: object
+    run: fakes.FakeRun | None, stage: JobStage, link: str = "LIVE", since: float = NOW, **news: object
 ) -> JobModel:
     """A job and its link."""
     job = fakes.FakeSession().add_job(run, stage, **news)
@@ -44,14 +44,19 @@ def a_run() -> fakes.FakeRun:
 @pytest.mark.parametrize(
     ("stage", "news", "word", "below"),
     [
-        (Stage.CONNECTING, {"text": "Logging in."}, "Connecting", "Logging in."),
-        (Stage.PREPARING, {"text": "Brings the agent there: 12 of 31 MB."}, "Preparing", "Brings the agent there: 12"),
-        (Stage.QUEUED, {"text": "Other jobs come first.", "id": "7"}, "Queued", "Other jobs come first."),
-        (Stage.QUEUED, {"text": "The limit is 2 minutes.", "blocked": True}, "Will not start", "The limit is 2"),
-        (Stage.QUEUED, {}, "Queued", "Waits for the site."),
+        (JobStage.CONNECTING, {"text": "Logging in."}, "Connecting", "Logging in."),
+        (
+            JobStage.PREPARING,
+            {"text": "Brings the agent there: 12 of 31 MB."},
+            "Preparing",
+            "Brings the agent there: 12",
+        ),
+        (JobStage.QUEUED, {"text": "Other jobs come first.", "id": "7"}, "Queued", "Other jobs come first."),
+        (JobStage.QUEUED, {"text": "The limit is 2 minutes.", "blocked": True}, "Will not start", "The limit is 2"),
+        (JobStage.QUEUED, {}, "Queued", "Waits for the site."),
     ],
 )
-def test_what_the_card_says_while_a_job_waits(stage: Stage, news: dict[str, Any], word: str, below: str) -> None:
+def test_what_the_card_says_while_a_job_waits(stage: JobStage, news: dict[str, Any], word: str, below: str) -> None:
     run = a_run()
     job = job_with(run, stage, **news)
     found = job_words.card_words(run, job, NOW)
@@ -64,7 +69,7 @@ def test_the_table_has_the_stages_words() -> None:
     run = a_run()
     run.waiting = RunState.SUBMITTED
     assert words.state_word(run) == "Submitted"
-    job_with(run, Stage.PREPARING)
+    job_with(run, JobStage.PREPARING)
     assert words.state_word(run) == "Preparing"
 
 
@@ -73,7 +78,7 @@ def test_what_was_refused_before_it_was_queued_is_not_said_to_have_failed(open_w
     run = session.add()
     run.waiting, run.told = RunState.FAILED, "The data set 'mnist' was not found."
     found = Problem("data.missing", run.told, "Give a file of this computer.", "data")
-    session.add_job(run, Stage.ENDED, text=found.text, problem=found)
+    session.add_job(run, JobStage.ENDED, text=found.text, problem=found)
     assert words.state_word(run) == "Not sent"
     card = open_window(session).window.run_view.card
     assert card.pill.accessibleName() == "State: Not sent"
@@ -85,7 +90,7 @@ def test_what_was_refused_before_it_was_queued_is_not_said_to_have_failed(open_w
 def test_the_end_of_a_jobs_time_is_counted_down() -> None:
     run = a_run()
     run.begin()
-    found = job_words.card_words(run, job_with(run, Stage.RUNNING, until=NOW + 1380), NOW)
+    found = job_words.card_words(run, job_with(run, JobStage.RUNNING, until=NOW + 1380), NOW)
     assert (found.countdown, found.left_s, found.waits) == ("Ends in 23 min", 1380, False)
     run.end(RunState.FINISHED)
     assert job_words.card_words(run, None, NOW) == NOTHING, "it is over"
@@ -95,7 +100,7 @@ def test_a_silent_link_is_told_calmly() -> None:
     run = a_run()
     run.begin()
     run.link_stale = True
-    job = job_with(run, Stage.RUNNING, "STALE", NOW - 20, nodes="node1")
+    job = job_with(run, JobStage.RUNNING, "STALE", NOW - 20, nodes="node1")
     words = "No answer from node1 for 20 s. Training goes on there."
     assert job_words.card_words(run, job, NOW).sentence == words
     assert job_words.link_words(job, NOW) == (words, "unlink", "stale")
@@ -117,7 +122,7 @@ def test_the_route_stands_in_the_status_line(kind: RouteKind, words: str) -> Non
     login.relay = speaks if kind is RouteKind.RELAY else None
     way = finder(login).find(JOB, ADDRESS).way
     assert way is not None
-    job = job_with(a_run(), Stage.RUNNING, nodes="node1")
+    job = job_with(a_run(), JobStage.RUNNING, nodes="node1")
     job.target = FakeRoute(way.text)  # type: ignore[assignment]
     way.close()
     assert job_words.link_words(job, NOW) == (words, "link", "ok")
@@ -134,7 +139,7 @@ class FakeRoute:
 def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> None:
     why = finder(Login()).find(JOB, ADDRESS).problem
     assert why is not None
-    job = job_with(a_run(), Stage.RUNNING, nodes="node1")
+    job = job_with(a_run(), JobStage.RUNNING, nodes="node1")
     job.link = fakes.FakeLink("CONNECTING", NOW, why.text)  # type: ignore[assignment]  # as JobTarget.absent says it
     job.target = FakeRoute("its journal as a file")  # type: ignore[assignment]
     text, icon, tone = job_words.link_words(job, NOW)
@@ -151,7 +156,7 @@ def test_a_run_whose_jobs_time_was_up_is_continued(open_window: Opener, qtbot: Q
     run.train(140)
     run.feed(Checkpoint(step=140, folder="checkpoints/00000140", files=()))
     run.end(RunState.TIMED_OUT, "the job's time was up")
-    session.add_job(run, Stage.ENDED, phase=Phase.TIMED_OUT)
+    session.add_job(run, JobStage.ENDED, phase=Phase.TIMED_OUT)
     card = open_window(session).window.run_view.card
     assert card.pill.accessibleName() == "State: Timed out"
     assert card.go_on.isEnabled()
@@ -162,13 +167,13 @@ def test_a_run_whose_jobs_time_was_up_is_continued(open_window: Opener, qtbot: Q
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (Allocation(time="01:00:00"), "1 node-hour"),
-        (Allocation(time="02:00:00", nodes=2), "4 node-hours"),
-        (Allocation(time="30"), "0.50 node-hours"),
-        (Allocation(time="1-00:00:00", nodes=8), "192 node-hours"),
+        (AllocationRequest(time="01:00:00"), "1 node-hour"),
+        (AllocationRequest(time="02:00:00", nodes=2), "4 node-hours"),
+        (AllocationRequest(time="30"), "0.50 node-hours"),
+        (AllocationRequest(time="1-00:00:00", nodes=8), "192 node-hours"),
     ],
 )
-def test_what_a_job_counts_in_node_hours(asked: Allocation, words: str) -> None:
+def test_what_a_job_counts_in_node_hours(asked: AllocationRequest, words: str) -> None:
     assert node_hours(asked.nodes, seconds_asked(asked)) == words
 
 
@@ -177,7 +182,7 @@ def test_a_run_that_will_not_end_in_time_says_so_early(open_window: Opener, qtbo
     run = session.add(steps=10_000)
     run.begin(10_000)
     run.train(100, 10.0)
-    session.add_job(run, Stage.RUNNING, until=time.time() + 60, nodes="node1")
+    session.add_job(run, JobStage.RUNNING, until=time.time() + 60, nodes="node1")
     program = open_window(session)
     card = program.window.run_view.card
     assert card.forecast.text() == "Will not finish in this job's time."
@@ -197,16 +202,16 @@ CANCELLED = Problem("ssh.cancelled", "The login to login was cancelled.")
 @pytest.mark.parametrize(
     ("locked", "elsewhere", "stage", "number", "words"),
     [
-        (CODE, False, Stage.RUNNING, 1, "The Cave asks you to log in again; a job goes on there."),
-        (CODE, False, Stage.QUEUED, 2, "The Cave asks you to log in again; 2 jobs go on there."),
-        (CODE, True, Stage.QUEUED, 1, "Sent to The Cave by another program: log in to follow it."),
-        (CODE, True, Stage.QUEUED, 2, "2 jobs were sent to The Cave by another program: log in to follow them."),
-        (CANCELLED, False, Stage.RUNNING, 1, "You are not logged in to The Cave; a job goes on there."),
-        (CODE, False, Stage.ENDED, 1, "Log in to The Cave to fetch what a job left there."),
+        (CODE, False, JobStage.RUNNING, 1, "The Cave asks you to log in again; a job goes on there."),
+        (CODE, False, JobStage.QUEUED, 2, "The Cave asks you to log in again; 2 jobs go on there."),
+        (CODE, True, JobStage.QUEUED, 1, "Sent to The Cave by another program: log in to follow it."),
+        (CODE, True, JobStage.QUEUED, 2, "2 jobs were sent to The Cave by another program: log in to follow them."),
+        (CANCELLED, False, JobStage.RUNNING, 1, "You are not logged in to The Cave; a job goes on there."),
+        (CODE, False, JobStage.ENDED, 1, "Log in to The Cave to fetch what a job left there."),
     ],
 )
 def test_a_lost_login_says_what_a_person_can_do(
-    locked: Problem, elsewhere: bool, stage: Stage, number: int, words: str
+    locked: Problem, elsewhere: bool, stage: JobStage, number: int, words: str
 ) -> None:
     jobs = [job_with(None, stage) for _ in range(number)]
     for job in jobs:
@@ -216,7 +221,7 @@ def test_a_lost_login_says_what_a_person_can_do(
 
 def test_the_card_and_the_status_line_of_a_run_whose_login_is_lost_lead_to_it() -> None:
     run = a_run()
-    job = job_with(run, Stage.QUEUED, text="Other jobs come first.", id="7")
+    job = job_with(run, JobStage.QUEUED, text="Other jobs come first.", id="7")
     job.locked = CODE
     told = job_words.card_words(run, job, NOW)
     assert (told.locked, told.waits, told.word) == (True, True, "Queued")
@@ -224,7 +229,7 @@ def test_the_card_and_the_status_line_of_a_run_whose_login_is_lost_lead_to_it() 
     assert job_words.link_words(job, NOW)[0] == "The Cave: log in to follow"
     assert job_words.pill_words(job)[0] == "The Cave, log in"
     at_work = a_run()
-    job = job_with(at_work, Stage.RUNNING, "STALE", nodes="node1")
+    job = job_with(at_work, JobStage.RUNNING, "STALE", nodes="node1")
     job.locked = CODE
     told = job_words.card_words(at_work, job, NOW)
     assert (told.locked, told.waits) == (True, False)

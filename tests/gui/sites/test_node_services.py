@@ -12,7 +12,7 @@ import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from clew_gui.jobs.job import Stage
+from clew_gui.jobs.job import JobStage
 from clew_gui.nodes import services as remote
 from clew_gui.nodes.services import ServiceNews
 from clew_gui.session.job_model import JobModel
@@ -53,7 +53,7 @@ class NodePanel:
 
     def __init__(self, services: NodeServices, qtbot: QtBot) -> None:
         self.services, self._qtbot = services, qtbot
-        self.job: JobModel = fakes.FakeSession().add_job(None, Stage.RUNNING, nodes="node1")
+        self.job: JobModel = fakes.FakeSession().add_job(None, JobStage.RUNNING, nodes="node1")
         self.pages: list[str] = []
         self.has_browser = True
         self.problems: list[Problem] = []

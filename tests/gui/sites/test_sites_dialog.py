@@ -12,7 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QLabel, QLineEdit, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.consent import OwnWords, consents
 from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import LOCAL, Site
@@ -48,7 +48,7 @@ FULL = Site(
     scratch="~/runs",
     ports=(40000, 40999),
     note="Ask the teacher\nfor the reservation.",
-    allocation=Allocation(partition="gpu", time="02:00:00", nodes=2, gpus=4, cpus=16, features="k80"),
+    allocation=AllocationRequest(partition="gpu", time="02:00:00", nodes=2, gpus=4, cpus=16, features="k80"),
 )
 
 
@@ -168,10 +168,10 @@ def test_a_scheduler_that_nobody_has_named_is_looked_for_or_chosen_before_the_si
     assert (field.error.text(), dialog.save.isEnabled()) == ("hpc has no scheduler.", False)
     find.click()
     line(dialog, "user").setText("ariadne")
-    dialog.found("Found Slurm.", Site(host="hpc", scheduler="slurm", allocation=Allocation(time="01:00:00")))
+    dialog.found("Found Slurm.", Site(host="hpc", scheduler="slurm", allocation=AllocationRequest(time="01:00:00")))
     assert (dialog.said.whole(), field.error.text()) == ("Found Slurm.", "")
     dialog.save.click()
-    found = Site(host="hpc", user="ariadne", scheduler="slurm", allocation=Allocation(time="01:00:00"))
+    found = Site(host="hpc", user="ariadne", scheduler="slurm", allocation=AllocationRequest(time="01:00:00"))
     assert store.load("hpc") == found, "with what was typed meanwhile"
 
 

@@ -19,11 +19,11 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
 from clew_gui.base.settings import LocalSettings, local_settings
-from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.nodes import services as remote
 from clew_gui.nodes.services import ServiceNews
-from clew_gui.schedulers.allocation import FIELDS, Allocation
+from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
@@ -57,7 +57,7 @@ CAVE = Site(
     host="login.invalid",
     scheduler="slurm",
     prologue="module load python",
-    allocation=Allocation(time="01:00:00", gpus=1),
+    allocation=AllocationRequest(time="01:00:00", gpus=1),
 )
 
 
@@ -141,7 +141,7 @@ def test_a_run_goes_to_the_site_waits_there_and_comes_back(student: Student) -> 
     student.says("Submitting")
     job = student.job()
     order = student.site.book.order(job)
-    assert (order.site, order.allocation) == ("cave", Allocation(time="02:00:00", gpus=1))
+    assert (order.site, order.allocation) == ("cave", AllocationRequest(time="02:00:00", gpus=1))
     student.site.queue(job, "Waits in the queue: other jobs come first.")
     student.says("Queued")
     assert card.speed.whole() == "Waits in the queue: other jobs come first."
@@ -214,7 +214,9 @@ def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> N
     student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
     job = sites.bar.rows()[0].job
     assert form.where.choice().job == job, "the next run goes there"
-    student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1", starts=time.time() - 1800, until=time.time() + 1800)
+    student.site.news(
+        job, JobStage.RUNNING, "Runs.", nodes="node1", starts=time.time() - 1800, until=time.time() + 1800
+    )
     end_and_cost = "node1 of The Cave, ends in 30 min, 0.50 node-hours so far"
     student.until(lambda: sites.bar.rows()[0].text.text() == end_and_cost, "its end and cost")
     assert sites.bar.rows()[0].text.isVisible()
@@ -256,7 +258,7 @@ def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, ca
     assert not again.window.next_run.run.isEnabled(), "until the site is there, nothing runs elsewhere by mistake"
     handlers(again, qtbot)
     assert again.window.next_run.run.isEnabled()
-    assert again.window.next_run.place() == Place(site="cave", allocation=Allocation(partition="gpu"))
+    assert again.window.next_run.place() == Place(site="cave", allocation=AllocationRequest(partition="gpu"))
 
 
 def test_all_that_a_scheduler_is_asked_for_can_be_changed_for_a_run(
@@ -280,7 +282,7 @@ def test_all_that_a_scheduler_is_asked_for_can_be_changed_for_a_run(
     assert where.form is not None
     for name, value in asked.items():
         where.form.form.row(name).editor.set_value(value)
-    assert program.window.next_run.place() == Place(site="cave", allocation=Allocation(**asked))
+    assert program.window.next_run.place() == Place(site="cave", allocation=AllocationRequest(**asked))
     assert {field.name for field in FIELDS} == set(asked)
 
 
@@ -417,7 +419,7 @@ def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Pl
     program = open_window(session)
     handlers(program, qtbot)
     found = Problem("ssh.hostkey.changed", "The server shows another key.", "Ask the site.", "cave")
-    job = session.add_job(session.add(), Stage.CONNECTING, problem=found)
+    job = session.add_job(session.add(), JobStage.CONNECTING, problem=found)
     for _ in range(2):
         session.tell(jobs=frozenset((job.id,)))
         program.controller.bridge.tick()  # type: ignore[union-attr]
@@ -448,7 +450,7 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
     assert sites is not None
     student.until(lambda: [row.job for row in sites.bar.rows()] == [hold.job], "the held node")
     book.refresh()
-    book.note_news(JobNews(job=hold.job, stage=Stage.ENDED, id="8", text="You let the allocation go."))
+    book.note_news(JobNews(job=hold.job, stage=JobStage.ENDED, id="8", text="You let the allocation go."))
     student.until(lambda: not sites.bar.isVisible(), "its end")
 
 
@@ -482,7 +484,7 @@ def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(
     student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
     row = sites.bar.rows()[0]
     assert not row.buttons["terminal"].isEnabled(), "the node is not there yet"
-    student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1")
+    student.site.news(job, JobStage.RUNNING, "Runs.", nodes="node1")
     student.until(row.buttons["terminal"].isEnabled, "the node")
     started: list[Sequence[str]] = []
     sites.nodes.terminal = started.append
@@ -522,7 +524,7 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
     student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
     row = sites.bar.rows()[0]
     assert not row.buttons[kind].isEnabled(), "the node is not there yet"
-    student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1")
+    student.site.news(job, JobStage.RUNNING, "Runs.", nodes="node1")
     student.until(row.buttons[kind].isEnabled, "the node")
     row.buttons[kind].click()
     assert [opened.kind for opened in started] == [kind]
@@ -563,7 +565,7 @@ def test_a_study_is_measured_where_the_form_says(open_window: Opener, cave: Plac
     view.measure.click()
     qtbot.waitUntil(lambda: bool(session.asked), timeout=10_000)
     asked, specs, place = session.asked[0]
-    assert (asked, place) == ("start_runs", Place(site="cave", allocation=Allocation(gpus=4)))
+    assert (asked, place) == ("start_runs", Place(site="cave", allocation=AllocationRequest(gpus=4)))
     assert [spec.devices for spec in specs] == [1, 2, 4]  # type: ignore[attr-defined]
     assert program.window.pages.currentIndex() == SPEEDUP_TAB
     assert view.progress.whole() == "0 of 3 done"

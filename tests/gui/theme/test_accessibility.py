@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import SiteStore
 from clew_gui.ssh.prompts import Prompt, PromptKind
@@ -242,7 +242,7 @@ def _dialogs(parent: QWidget, folder: Path) -> Iterator[QDialog]:
         parent, appearance, Prompt(kind=PromptKind.CONFIRM, title="login", text="The same?", details=DETAILS)
     )
     yield ScriptDialog(parent, appearance, "The Cave")
-    yield HoldDialog(parent, appearance, "The Cave", Allocation(time="1h"))
+    yield HoldDialog(parent, appearance, "The Cave", AllocationRequest(time="1h"))
 
 
 def test_dialogs_of_sites_are_spoken_and_walked_with_the_keyboard(qtbot: QtBot, tmp_path: Path) -> None:

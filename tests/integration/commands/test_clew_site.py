@@ -23,7 +23,7 @@ from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.commands.run.run import resume
 from clew_gui.commands.run.site_run import SiteTerminal, open_session, run_there
 from clew_gui.commands.verify_export import verify
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_managers import JobManagers
@@ -69,7 +69,7 @@ class Laptop:
         """An allocation that is held and was running when it was last heard of; its job."""
         order = JobOrder(job=str(uuid.uuid4()), site="test", hold=True)
         self.book.note_order(order, "Test site")
-        news = JobNews(job=order.job, stage=Stage.RUNNING, id="7", nodes="node1", until=until, starts=1_000.0)
+        news = JobNews(job=order.job, stage=JobStage.RUNNING, id="7", nodes="node1", until=until, starts=1_000.0)
         self.book.note_news(news)
         return order.job
 
@@ -126,7 +126,7 @@ class Laptop:
     def journals(self, attempt: int) -> list[Path]:
         return list(self.places.mirrors.glob(f"*/journal.{attempt:04d}"))
 
-    def stage(self) -> Stage | None:
+    def stage(self) -> JobStage | None:
         self.book.refresh()
         jobs = self.book.jobs()
         return self.book.news(jobs[-1]).stage if jobs else None
@@ -155,7 +155,7 @@ def test_a_run_is_sent_waited_for_followed_and_its_copy_is_whole(laptop: Laptop)
     copy = Path(found["journal"])
     assert copy.read_bytes() == journal_path(laptop.places.home / "test" / "runs" / spec.run, 1).read_bytes()
     assert verify(laptop.context, ["last"]) == 0
-    assert laptop.stage() is Stage.ENDED, "the node was let go of, nobody need log in again to learn that"
+    assert laptop.stage() is JobStage.ENDED, "the node was let go of, nobody need log in again to learn that"
 
 
 def test_a_run_is_left_to_itself_and_come_back_to(laptop: Laptop) -> None:
@@ -189,7 +189,7 @@ def test_that_the_agent_is_of_another_version_is_one_line_on_standard_error(
 
 def test_ctrl_c_in_the_queue_cancels_the_job_at_once(laptop: Laptop) -> None:
     laptop.prepare = lambda _site: None
-    press = laptop.when(lambda: laptop.stage() is Stage.QUEUED)
+    press = laptop.when(lambda: laptop.stage() is JobStage.QUEUED)
     assert laptop.run(stand_in_spec(steps=100)) == 130
     press.result(BOUND_S)
     assert laptop.said()[-1] == "Stopped. You cancelled the job."
@@ -210,7 +210,7 @@ def test_ctrl_c_stops_the_run_and_a_second_one_cancels_the_job(laptop: Laptop) -
     assert laptop.run(deaf) == 130
     assert "Stopped. You cancelled the job." in laptop.said()
     press.result(BOUND_S)
-    assert laptop.stage() is Stage.ENDED
+    assert laptop.stage() is JobStage.ENDED
 
 
 def test_a_run_that_was_stopped_goes_on_on_its_site_as_one_curve(
@@ -355,7 +355,7 @@ def test_the_end_of_a_run_is_said_when_it_is_here_and_not_when_its_job_is_over(l
 
     laptop.prepare = keep
     assert laptop.run(stand_in_spec(steps=50)) == 0, "its job ended only after the end had been said"
-    assert laptop.stage() is Stage.ENDED
+    assert laptop.stage() is JobStage.ENDED
 
 
 def test_a_site_that_cannot_be_asked_how_the_job_ended_is_not_waited_for(laptop: Laptop) -> None:
@@ -363,7 +363,7 @@ def test_a_site_that_cannot_be_asked_how_the_job_ended_is_not_waited_for(laptop:
 
     def cut(site: BusySite) -> bool:
         laptop.book.refresh()
-        site.news(laptop.book.jobs()[-1], Stage.RUNNING, "Test site does not answer now.", id="7", problem=lost)
+        site.news(laptop.book.jobs()[-1], JobStage.RUNNING, "Test site does not answer now.", id="7", problem=lost)
         return False
 
     def close_all_ways(site: BusySite) -> None:
@@ -375,7 +375,7 @@ def test_a_site_that_cannot_be_asked_how_the_job_ended_is_not_waited_for(laptop:
     assert any(line.startswith("Finished:") for line in laptop.said())
     said = "The request to end the job failed: The login node cannot be reached. `clew jobs` asks again."
     assert laptop.said()[-1] == said
-    assert laptop.stage() is Stage.RUNNING, "as last known"
+    assert laptop.stage() is JobStage.RUNNING, "as last known"
 
 
 def test_a_held_node_whose_time_has_passed_eats_no_run(laptop: Laptop) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_managers import JobManagers
@@ -331,14 +331,14 @@ def test_a_site_that_is_not_known_is_refused_and_nothing_is_left(window: Window)
 
 
 def test_what_a_site_refuses_is_told_once_and_the_run_failed(new_window: Callable[[], Window]) -> None:
-    from clew_gui.jobs.job import Stage
+    from clew_gui.jobs.job import JobStage
 
     window = new_window()
     model = window.start(steps=10)
     found = Problem("scheduler.partition", "There is no partition 'huge'.")
     window.site.down = True  # as where nobody could log in
     for _ in range(2):
-        window.site.news(window.job(model), Stage.ENDED, problem=found)
+        window.site.news(window.job(model), JobStage.ENDED, problem=found)
     window.until_state(model, RunState.FAILED)
     assert model.reason == found.text
     assert window.problems == [found]
@@ -422,7 +422,7 @@ def test_a_refusal_of_what_a_terminal_sends_is_the_terminals(window: Window, new
     there = terminal.start(steps=10)
     window.until(lambda: there.id in window.session.runs)
     found = Problem("scheduler.refused", "There is no partition lab.", "Choose another one.")
-    terminal.site.news(terminal.job(there), Stage.ENDED, found.text, problem=found)
+    terminal.site.news(terminal.job(there), JobStage.ENDED, found.text, problem=found)
     window.until_state(window.session.runs[there.id], RunState.FAILED)
     assert window.problems == []
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from clew_gui.deploy.install import Installed
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.manager import SiteJobManager
 from clew_gui.schedulers.state import Phase
@@ -130,7 +130,7 @@ def test_a_job_whose_shell_is_killed_ends_when_its_run_has_and_nothing_is_left(
     plain.send(stand_in_spec(**A_WHILE))
     kill(plain)
     plain.until(lambda: plain.news.over, "the job's end")
-    assert (plain.news.stage, plain.news.phase, plain.news.problem) == (Stage.ENDED, Phase.COMPLETED, None)
+    assert (plain.news.stage, plain.news.phase, plain.news.problem) == (JobStage.ENDED, Phase.COMPLETED, None)
     assert (plain.state, plain.findings()) == (RunState.FINISHED, ())
     assert (plain.processes(), plain.left()) == ([], [])
     assert [news.text for news in plain.told if "scheduler" in news.text] == []
@@ -142,7 +142,7 @@ def test_a_job_all_of_which_is_killed_is_lost_in_words_that_fit_a_plain_host(pla
         with suppress(psutil.Error):
             process.kill()
     plain.until(lambda: plain.news.over, "the job's end")
-    assert plain.news.stage is Stage.LOST
+    assert plain.news.stage is JobStage.LOST
     assert (
         plain.news.text == "The job is gone without a trace: the host does not know it any more, and nobody saw it end."
     )

@@ -19,7 +19,7 @@ from clew_gui.commands import start
 from clew_gui.commands.find import KeptJobs, find_run, kept_runs
 from clew_gui.commands.main import COMMANDS, main
 from clew_gui.commands.output.words import state_word
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobWish, job_book
 from clew_gui.jobs.job_news import of_end
 from clew_gui.schedulers.state import JobState, Phase, Reason
@@ -248,7 +248,7 @@ def test_the_last_run_is_not_an_earlier_one_while_it_waits_on_a_site(kept: list[
         find_run(places, "last")
     text = "Nothing of the last run, run 4, is here yet: it is on The lab. Follow it with: clew attach 4"
     assert str(caught.value) == text
-    job_book(places).note_news(JobNews(job=JOB, stage=Stage.ENDED))
+    job_book(places).note_news(JobNews(job=JOB, stage=JobStage.ENDED))
     assert find_run(places, "last") == kept[2], "nothing will ever come of the one that was cancelled"
 
 
@@ -339,7 +339,7 @@ class Copy:
         self.book.note_order(JobOrder(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
         self._record.number(RUN, time=1.0)
 
-    def job(self, stage: Stage, settled: bool = True, wish: JobWish | None = None, **news: object) -> None:
+    def job(self, stage: JobStage, settled: bool = True, wish: JobWish | None = None, **news: object) -> None:
         """What became known of its job; ``settled``: all that it left is here."""
         if wish is not None:
             self.book.note_wish(JOB, wish)
@@ -362,16 +362,16 @@ def shown(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
 @pytest.mark.usefixtures("home")
 def test_a_run_whose_node_lost_its_power_has_failed_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
     copy = Copy()
-    copy.job(Stage.RUNNING)
+    copy.job(JobStage.RUNNING)
     assert shown(capsys)[0] == "RUNNING"
     text = "A node of the job failed on node1."
-    copy.job(Stage.ENDED, phase=Phase.NODE_FAILED, text=text, problem=Problem("job.node", text))
+    copy.job(JobStage.ENDED, phase=Phase.NODE_FAILED, text=text, problem=Problem("job.node", text))
     assert shown(capsys) == ("FAILED", text)
 
 
 @pytest.mark.usefixtures("home")
 def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    Copy().job(Stage.ENDED, settled=False, phase=Phase.COMPLETED, text="The job has ended.")
+    Copy().job(JobStage.ENDED, settled=False, phase=Phase.COMPLETED, text="The job has ended.")
     end = "The job has ended. Some of it may not be here yet: clew attach 1 fetches it."
     assert shown(capsys) == ("LOST", end)
 
@@ -396,11 +396,11 @@ def test_who_cancelled_the_job_is_said(wish: JobWish | None, text: str, capsys: 
 @pytest.mark.usefixtures("home")
 def test_a_run_that_waits_for_its_next_job_is_queued(capsys: pytest.CaptureFixture[str]) -> None:
     copy = Copy(State(state=RunState.TIMED_OUT, reason="Its time was up."))
-    copy.job(Stage.ENDED, phase=Phase.TIMED_OUT)
+    copy.job(JobStage.ENDED, phase=Phase.TIMED_OUT)
     assert shown(capsys) == ("TIMED_OUT", "Its time was up.")
     following = JobOrder(job=JOB.replace("9c", "8d"), site="lab", runs=(RunSpec(exercise="softmax", run=RUN),))
     copy.book.note_order(following)
-    copy.book.note_news(JobNews(job=following.job, stage=Stage.QUEUED, id="8", text="Other jobs come first."))
+    copy.book.note_news(JobNews(job=following.job, stage=JobStage.QUEUED, id="8", text="Other jobs come first."))
     assert shown(capsys) == ("QUEUED", "Other jobs come first.")
 
 

@@ -15,9 +15,9 @@ from clew_gui.commands.jobs.job_ids import find_job, named_job
 from clew_gui.commands.jobs.jobs import job_word
 from clew_gui.commands.run.arguments import parse_run
 from clew_gui.commands.sites.flags import add_allocation_flags, read_place
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import job_book
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import Output, Phase
 from clew_gui.session.job_model import Place
 from clew_gui.session.run_record import run_record
@@ -36,7 +36,7 @@ from tests.unit.commands.test_cli_arguments import CATALOGUE, LINE, SOFTMAX
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     found = Places(home=tmp_path / "home", private=tmp_path / "private")
-    usual = Allocation(partition="course", time="30")
+    usual = AllocationRequest(partition="course", time="30")
     site_store(found).save("lab", Site(host="login.example.org", scheduler="slurm", allocation=usual))
     return found
 
@@ -57,9 +57,9 @@ def complaints(line: str) -> list[str]:
 
 def test_what_is_given_counts_more_than_the_sites_own(places: Places) -> None:
     place = place_of("softmax --site lab --partition gpu --gpus 2 --time 1h", places)
-    assert place == Place(site="lab", allocation=Allocation(partition="gpu", time="1h", gpus=2))
+    assert place == Place(site="lab", allocation=AllocationRequest(partition="gpu", time="1h", gpus=2))
     assert place_of("softmax --site lab", places) == Place(
-        site="lab", allocation=Allocation(partition="course", time="30")
+        site="lab", allocation=AllocationRequest(partition="course", time="30")
     )
 
 
@@ -150,7 +150,7 @@ def sent_jobs(places: Places) -> list[str]:
         runs = (RunSpec(exercise="softmax", run=RUN),) if not number else ()
         jobs.append(f"2222{number}111-0000-4000-8000-00000000000{number}")
         book.note_order(JobOrder(job=jobs[-1], site=site, runs=runs), title=site.title())
-        book.note_news(JobNews(job=jobs[-1], stage=Stage.QUEUED, id=there))
+        book.note_news(JobNews(job=jobs[-1], stage=JobStage.QUEUED, id=there))
     run_record(places).number(RUN, 0.0)
     run_record(places).number("other", 0.0)
     return jobs
@@ -189,7 +189,7 @@ def test_our_numbers_go_before_a_schedulers_and_the_other_one_is_told(places: Pl
         find_job(places, book, "2")  # the run that has this number is no job's
     assert caught.value.problems[0].hint.endswith("The scheduler's 2 is j4 (2 on Lab).")
     context = CommandContext(places, io.StringIO(), io.StringIO())
-    book.note_news(JobNews(job=jobs[1], stage=Stage.RUNNING, id="1"))
+    book.note_news(JobNews(job=jobs[1], stage=JobStage.RUNNING, id="1"))
     assert named_job(context, book, "1") == jobs[0]
     assert isinstance(context.err, io.StringIO)
     assert context.err.getvalue() == ("1 is read as job j1, by Clew's own numbers; there is also j2 (1 on Lab).\n")
@@ -236,22 +236,22 @@ def test_jobs_that_nobody_sent_are_a_sentence(places: Places) -> None:
 # --- What a job says of its runs --------------------------------------------------------------------------------------
 
 
-def news(stage: Stage, phase: Phase | None = None, text: str = "", problem: Problem | None = None) -> JobNews:
+def news(stage: JobStage, phase: Phase | None = None, text: str = "", problem: Problem | None = None) -> JobNews:
     return JobNews(job=JOBS[0], stage=stage, phase=phase, text=text, problem=problem)
 
 
 @pytest.mark.parametrize(
     ("stage", "state", "begun"),
     [
-        (Stage.DRAFT, RunState.DRAFT, False),
-        (Stage.CONNECTING, RunState.SUBMITTED, False),
-        (Stage.PREPARING, RunState.SUBMITTED, False),
-        (Stage.SUBMITTING, RunState.SUBMITTED, False),
-        (Stage.QUEUED, RunState.QUEUED, False),
-        (Stage.RUNNING, RunState.STARTING, True),
+        (JobStage.DRAFT, RunState.DRAFT, False),
+        (JobStage.CONNECTING, RunState.SUBMITTED, False),
+        (JobStage.PREPARING, RunState.SUBMITTED, False),
+        (JobStage.SUBMITTING, RunState.SUBMITTED, False),
+        (JobStage.QUEUED, RunState.QUEUED, False),
+        (JobStage.RUNNING, RunState.STARTING, True),
     ],
 )
-def test_a_run_without_journal_is_where_its_job_is(stage: Stage, state: RunState, begun: bool) -> None:
+def test_a_run_without_journal_is_where_its_job_is(stage: JobStage, state: RunState, begun: bool) -> None:
     assert waiting_state(news(stage)) is state
     assert not_begun(news(stage)) is not begun
     assert job_word(news(stage))
@@ -260,19 +260,21 @@ def test_a_run_without_journal_is_where_its_job_is(stage: Stage, state: RunState
 @pytest.mark.parametrize(
     ("stage", "phase", "began", "state"),
     [
-        (Stage.ENDED, Phase.COMPLETED, False, RunState.STOPPED),
-        (Stage.ENDED, Phase.COMPLETED, True, RunState.LOST),
-        (Stage.ENDED, Phase.FAILED, True, RunState.FAILED),
-        (Stage.ENDED, Phase.CANCELLED, True, RunState.STOPPED),
-        (Stage.ENDED, Phase.TIMED_OUT, True, RunState.TIMED_OUT),
-        (Stage.ENDED, Phase.OUT_OF_MEMORY, True, RunState.FAILED),
-        (Stage.ENDED, Phase.NODE_FAILED, True, RunState.FAILED),
-        (Stage.ENDED, Phase.GONE, True, RunState.LOST),
-        (Stage.LOST, None, True, RunState.LOST),
-        (Stage.ENDED, None, False, RunState.STOPPED),
+        (JobStage.ENDED, Phase.COMPLETED, False, RunState.STOPPED),
+        (JobStage.ENDED, Phase.COMPLETED, True, RunState.LOST),
+        (JobStage.ENDED, Phase.FAILED, True, RunState.FAILED),
+        (JobStage.ENDED, Phase.CANCELLED, True, RunState.STOPPED),
+        (JobStage.ENDED, Phase.TIMED_OUT, True, RunState.TIMED_OUT),
+        (JobStage.ENDED, Phase.OUT_OF_MEMORY, True, RunState.FAILED),
+        (JobStage.ENDED, Phase.NODE_FAILED, True, RunState.FAILED),
+        (JobStage.ENDED, Phase.GONE, True, RunState.LOST),
+        (JobStage.LOST, None, True, RunState.LOST),
+        (JobStage.ENDED, None, False, RunState.STOPPED),
     ],
 )
-def test_a_run_without_an_end_ended_as_its_job(stage: Stage, phase: Phase | None, began: bool, state: RunState) -> None:
+def test_a_run_without_an_end_ended_as_its_job(
+    stage: JobStage, phase: Phase | None, began: bool, state: RunState
+) -> None:
     found, why = verdict(news(stage, phase), began)
     assert (found, bool(why)) == (state, True)
     if phase is not Phase.COMPLETED:
@@ -281,9 +283,9 @@ def test_a_run_without_an_end_ended_as_its_job(stage: Stage, phase: Phase | None
 
 def test_what_was_refused_failed_with_the_refusal_and_is_awaited_no_more() -> None:
     refusal = Problem("scheduler.partition", "There is no partition 'huge'.")
-    assert job_word(news(Stage.ENDED, problem=refusal)) == "Not sent"
-    assert job_word(news(Stage.DRAFT)) == "Not sent yet"
-    assert verdict(news(Stage.ENDED, problem=refusal), began=False) == (RunState.FAILED, refusal.text)
+    assert job_word(news(JobStage.ENDED, problem=refusal)) == "Not sent"
+    assert job_word(news(JobStage.DRAFT)) == "Not sent yet"
+    assert verdict(news(JobStage.ENDED, problem=refusal), began=False) == (RunState.FAILED, refusal.text)
 
 
 # --- Tried here meanwhile ---------------------------------------------------------------------------------------------

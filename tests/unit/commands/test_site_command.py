@@ -15,7 +15,7 @@ import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.doctor.finding import Finding, Verdict
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import read_site
 
@@ -214,7 +214,7 @@ def test_fields_are_set_and_cleared_by_their_names(said: Said, mine: Path) -> No
     assert "  allocation.time: 01:00:00 -> 02:00:00\n" in text
     site = read_site(mine)
     assert (site.modules, site.requeue, site.port) == (("python", "cuda/11.8"), True, 2222)
-    assert site.allocation == Allocation(time="02:00:00", gpus=2)
+    assert site.allocation == AllocationRequest(time="02:00:00", gpus=2)
     cleared = ["modules=", "time=", "requeue=no", "port=", "gpus="]
     found = said.json("set", "mine", *cleared, "extra=--mem=8G", "extra=--mail-type=END,FAIL")
     assert found["changed"] == ["port", "modules", "allocation.time", "allocation.gpus", "requeue", "extra"]

@@ -28,7 +28,7 @@ from clew_gui.doctor.checks import CHECKS
 from clew_gui.doctor.context import TOTAL_S, Diagnosis, Questions
 from clew_gui.doctor.finding import Finding, Verdict
 from clew_gui.doctor.runner import follow
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import Site
 from clew_gui.ssh.connection import Command, Connection, Finished, Hop, shell_line
@@ -126,7 +126,7 @@ def asks(site: Site, **asked: object) -> Site:
 
 
 COURSE = msgspec.structs.replace(SLURM, data="~/course")
-PLAIN = msgspec.structs.replace(SLURM, allocation=Allocation())
+PLAIN = msgspec.structs.replace(SLURM, allocation=AllocationRequest())
 
 CASES = {
     "data that are not there": Case("data", COURSE, "site.data", ("~/course", "not there"), mended={"data": ""}),
@@ -169,7 +169,7 @@ CASES = {
         ("1 hour", "short", "30 minutes"),
         {"sinfo": SINFO},
         before=("partition",),
-        mended={"allocation": Allocation(partition="long", time="01:00:00")},
+        mended={"allocation": AllocationRequest(partition="long", time="01:00:00")},
     ),
     "time over the default partition's limit": Case(
         "time",
@@ -178,7 +178,7 @@ CASES = {
         ("2 days", "short", "30 minutes"),
         {"sinfo": SINFO},
         before=("partition",),
-        mended={"allocation": Allocation(time="00:30:00")},
+        mended={"allocation": AllocationRequest(time="00:30:00")},
     ),
     "a kind of GPU that is not there": Case(
         "gpus",
@@ -195,7 +195,7 @@ CASES = {
         "scheduler.account",
         ("wrong",),
         {"sacctmgr": ACCOUNTS},
-        mended={"allocation": Allocation(account="lab")},
+        mended={"allocation": AllocationRequest(account="lab")},
     ),
     "no module command": Case(
         "modules",

@@ -26,10 +26,10 @@ from clew_gui.commands.jobs.local_terminal import join
 from clew_gui.commands.jobs.node_shell import chosen_job, first_node, shell, split_words
 from clew_gui.commands.jobs.open import open as open_command
 from clew_gui.jobs.held import held_jobs, held_line, job_for, live_job, seconds_held
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook, JobWish, job_book
 from clew_gui.nodes.services import ServiceNews, show_in_browser
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.run_record import run_record
 from clew_gui.sites.site import Site
@@ -54,7 +54,7 @@ def book(places: Places) -> JobBook:
     return job_book(places)
 
 
-def sent(book: JobBook, number: int, stage: Stage, hold: bool, **changes: object) -> str:
+def sent(book: JobBook, number: int, stage: JobStage, hold: bool, **changes: object) -> str:
     order = JobOrder(job=JOBS[number], site="lab", hold=hold, **changes)  # type: ignore[arg-type]
     book.note_order(order)
     book.note_news(JobNews(job=order.job, stage=stage, id=str(number)))
@@ -63,9 +63,9 @@ def sent(book: JobBook, number: int, stage: Stage, hold: bool, **changes: object
 
 def test_a_shell_opens_beside_the_job_that_is_named(places: Places, book: JobBook) -> None:
     first, second, over = (
-        sent(book, 0, Stage.RUNNING, True, runs=(RunSpec(exercise="softmax", run=RUN),)),
-        sent(book, 1, Stage.RUNNING, True),
-        sent(book, 2, Stage.ENDED, True),
+        sent(book, 0, JobStage.RUNNING, True, runs=(RunSpec(exercise="softmax", run=RUN),)),
+        sent(book, 1, JobStage.RUNNING, True),
+        sent(book, 2, JobStage.ENDED, True),
     )
     run_record(places).number(RUN, 0.0)
     here = CommandContext(places, io.StringIO(), io.StringIO())
@@ -76,7 +76,7 @@ def test_a_shell_opens_beside_the_job_that_is_named(places: Places, book: JobBoo
         with pytest.raises(ProblemError, match=f"No job {word} is running on {site}"):
             chosen_job(here, book, site, word)
     book.note_order(JobOrder(job="an-other", site="other"))
-    book.note_news(JobNews(job="an-other", stage=Stage.RUNNING, id="0"))
+    book.note_news(JobNews(job="an-other", stage=JobStage.RUNNING, id="0"))
     assert chosen_job(here, book, "lab", "0") == first
     with pytest.raises(ProblemError, match="no job or run 'nothing'"):
         chosen_job(here, book, "lab", "nothing")
@@ -94,7 +94,7 @@ def test_a_job_that_is_named_and_an_allocation_of_its_own_are_two_things(
     places: Places, book: JobBook, flags: str, named: str
 ) -> None:
     site_store(places).save("lab", Site(host="login.example.org", scheduler="slurm"))
-    sent(book, 0, Stage.RUNNING, True)
+    sent(book, 0, JobStage.RUNNING, True)
     words = ["--site", "lab", "--job", "j1", *flags.split()]
     with pytest.raises(ProblemError, match=f"--job names a job that is running; with {named} a shell"):
         shell(CommandContext(places, io.StringIO(), io.StringIO()), words)
@@ -102,35 +102,35 @@ def test_a_job_that_is_named_and_an_allocation_of_its_own_are_two_things(
 
 def test_what_is_held_comes_before_what_only_runs(book: JobBook) -> None:
     assert live_job(book, "lab") == ""
-    run = sent(book, 0, Stage.RUNNING, hold=False)
+    run = sent(book, 0, JobStage.RUNNING, hold=False)
     assert live_job(book, "lab") == run
-    queued = sent(book, 1, Stage.QUEUED, hold=True)
+    queued = sent(book, 1, JobStage.QUEUED, hold=True)
     assert live_job(book, "lab") == queued
-    running = sent(book, 2, Stage.RUNNING, hold=True)
-    sent(book, 3, Stage.QUEUED, hold=True)
+    running = sent(book, 2, JobStage.RUNNING, hold=True)
+    sent(book, 3, JobStage.QUEUED, hold=True)
     assert live_job(book, "lab") == running
     assert live_job(book, "other") == ""
 
 
 def test_what_is_over_or_let_go_is_held_no_more(book: JobBook) -> None:
-    over = sent(book, 0, Stage.ENDED, hold=True)
-    gone = sent(book, 1, Stage.RUNNING, hold=True)
+    over = sent(book, 0, JobStage.ENDED, hold=True)
+    gone = sent(book, 1, JobStage.RUNNING, hold=True)
     book.note_wish(gone, JobWish.LET_GO)
-    kept = sent(book, 2, Stage.RUNNING, hold=True)
+    kept = sent(book, 2, JobStage.RUNNING, hold=True)
     assert over not in held_jobs(book)
     assert held_jobs(book) == held_jobs(book, "lab") == (kept,)
 
 
 def test_a_run_goes_to_the_allocation_that_was_asked_for_in_the_same_words(book: JobBook) -> None:
-    big = sent(book, 0, Stage.RUNNING, hold=True, allocation=Allocation(nodes=2))
-    sent(book, 1, Stage.RUNNING, hold=False, allocation=Allocation(nodes=3))
-    assert job_for(book, "lab", Allocation(nodes=2)) == big
-    assert job_for(book, "lab", Allocation(nodes=3)) == ""
+    big = sent(book, 0, JobStage.RUNNING, hold=True, allocation=AllocationRequest(nodes=2))
+    sent(book, 1, JobStage.RUNNING, hold=False, allocation=AllocationRequest(nodes=3))
+    assert job_for(book, "lab", AllocationRequest(nodes=2)) == big
+    assert job_for(book, "lab", AllocationRequest(nodes=3)) == ""
 
 
 def test_the_cost_is_nodes_times_hours() -> None:
-    waiting = JobNews(job=JOBS[0], stage=Stage.QUEUED, starts=100.0)
-    running = JobNews(job=JOBS[0], stage=Stage.RUNNING, starts=100.0, until=7300.0, nodes="node[1-2]")
+    waiting = JobNews(job=JOBS[0], stage=JobStage.QUEUED, starts=100.0)
+    running = JobNews(job=JOBS[0], stage=JobStage.RUNNING, starts=100.0, until=7300.0, nodes="node[1-2]")
     assert seconds_held(waiting, 3700.0) == 0.0
     assert seconds_held(running, 1900.0) == 1800.0
     line = held_line(running, 2, 1900.0)
@@ -145,9 +145,9 @@ def test_what_has_passed_by_the_clock_is_nobodys_to_use(book: JobBook) -> None:
     """The book may be old: nobody has watched the job since."""
     order = JobOrder(job=JOBS[0], site="lab", hold=True)
     book.note_order(order)
-    book.note_news(JobNews(job=order.job, stage=Stage.RUNNING, id="7", until=5_000.0))
+    book.note_news(JobNews(job=order.job, stage=JobStage.RUNNING, id="7", until=5_000.0))
     for now, job in ((4_000.0, order.job), (5_030.0, order.job), (5_070.0, "")):  # clocks differ a little
-        assert (job_for(book, "lab", Allocation(), now), live_job(book, "lab", now)) == (job, job)
+        assert (job_for(book, "lab", AllocationRequest(), now), live_job(book, "lab", now)) == (job, job)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_the_command_shows_the_address_in_the_browser_once_unless_that_is_unwant
     if not seen:
         display.close()
     site_store(places).save("lab", Site(host="login.example.org", scheduler="slurm"))
-    sent(book, 0, Stage.RUNNING, True)
+    sent(book, 0, JobStage.RUNNING, True)
     out, err = io.StringIO(), io.StringIO()
     assert open_command(CommandContext(places, out, err), [kind, "--site", "lab", *flags]) == 1, "the allocation ended"
     assert out.getvalue() == f"{ADDRESS}\n" * 2, "the address is printed in any case"

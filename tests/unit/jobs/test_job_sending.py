@@ -16,11 +16,11 @@ import pytest
 
 from clew_gui.jobs import job_sender
 from clew_gui.jobs.background import BackgroundTasks
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import BookLine, JobBook, SendingProgram
 from clew_gui.jobs.job_sender import BEAT_S, QUIET_S, JobSender
 from clew_gui.jobs.status_store import JobStatusStore
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec
 from tests.unit.fake_site import AGENT, Job, Login, a_deployer, a_line
@@ -49,12 +49,14 @@ class Waiting(BackgroundTasks):
 class Laptop:
     """A program that finds a job in the book which ``sender`` was about to send, ``ago`` seconds ago by the clocks."""
 
-    def __init__(self, folder: Path, sender: SendingProgram, stage: Stage = Stage.PREPARING, ago: float = 0.0) -> None:
+    def __init__(
+        self, folder: Path, sender: SendingProgram, stage: JobStage = JobStage.PREPARING, ago: float = 0.0
+    ) -> None:
         self.login = Login()
         self.tasks = Waiting()
         self.told: list[JobNews] = []
         specs = (RunSpec(exercise="softmax", run=str(uuid.uuid4())),)
-        self.order = JobOrder(job=str(uuid.uuid4()), site="lab", runs=specs, allocation=Allocation(time="10"))
+        self.order = JobOrder(job=str(uuid.uuid4()), site="lab", runs=specs, allocation=AllocationRequest(time="10"))
         self.job = self.order.job
         path = folder / "jobs.jsonl"
         lines = [
@@ -102,11 +104,11 @@ def test_while_a_program_that_is_not_seen_writes_nothing_is_concluded(tmp_path: 
         if laptop.tasks.now % BEAT_S < 1.0:
             laptop.theirs.note_beat(laptop.job)
         if laptop.tasks.now >= taken:
-            laptop.theirs.note_news(JobNews(job=laptop.job, stage=Stage.QUEUED, id="7"))
+            laptop.theirs.note_news(JobNews(job=laptop.job, stage=JobStage.QUEUED, id="7"))
 
     laptop.tasks.meanwhile = beat
     assert laptop.sending.find(laptop.job) == "", "it is the other program's"
-    assert (laptop.told[-1].stage, laptop.told[-1].id) == (Stage.QUEUED, "7")
+    assert (laptop.told[-1].stage, laptop.told[-1].id) == (JobStage.QUEUED, "7")
     assert laptop.tasks.now >= taken
     assert not any(news.over for news in laptop.told)
 
@@ -150,7 +152,7 @@ def test_a_program_that_is_seen_may_be_silent_and_counts_from_its_end(tmp_path: 
 
 
 def test_what_may_have_been_sent_is_looked_for_when_its_program_was_silent(tmp_path: Path) -> None:
-    laptop = Laptop(tmp_path, UNSEEN, Stage.SUBMITTING)
+    laptop = Laptop(tmp_path, UNSEEN, JobStage.SUBMITTING)
     laptop.login.jobs["4"] = Job(name=f"clew-{laptop.job}")
     laptop.tasks.meanwhile = lambda: _silent_until(laptop, QUIET_S)
     assert laptop.sending.find(laptop.job) == "4"
@@ -161,7 +163,7 @@ def _silent_until(laptop: Laptop, seconds: float) -> None:
 
 
 def test_a_program_that_comes_back_during_the_look_is_waited_for_anew(tmp_path: Path) -> None:
-    laptop = Laptop(tmp_path, UNSEEN, Stage.SUBMITTING, ago=QUIET_S)
+    laptop = Laptop(tmp_path, UNSEEN, JobStage.SUBMITTING, ago=QUIET_S)
     looks: list[float] = []
 
     def look() -> None:
@@ -205,7 +207,7 @@ def test_a_program_that_sends_writes_so_until_it_is_done(tmp_path: Path, monkeyp
 def test_what_another_program_gave_up_is_not_sent(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path, UNSEEN)
     unsent = problem("job.unsent", "The job was never sent.").problems[0]
-    laptop.theirs.note_news(JobNews(job=laptop.job, stage=Stage.ENDED, problem=unsent))
+    laptop.theirs.note_news(JobNews(job=laptop.job, stage=JobStage.ENDED, problem=unsent))
     laptop.book.refresh()
     with pytest.raises(ProblemError, match="never sent"):
         laptop.sending.send(laptop.order)

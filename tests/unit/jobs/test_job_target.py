@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew_gui.jobs.job import JobOrder, Stage
+from clew_gui.jobs.job import JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.manager import SiteJobManager
 from clew_gui.jobs.target import JobTarget
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_shared.base.problem import ProblemError
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import AgentAddress
@@ -35,7 +35,7 @@ class Scene:
         self.login = Login()
         self.spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()))
         self.order = JobOrder(
-            job=str(uuid.uuid4()), site="lab", runs=(self.spec,), allocation=Allocation(time="10"), hold=True
+            job=str(uuid.uuid4()), site="lab", runs=(self.spec,), allocation=AllocationRequest(time="10"), hold=True
         )
         self.job = self.order.job
         book = JobBook(folder / "jobs.jsonl")
@@ -43,7 +43,7 @@ class Scene:
             "lab", lambda: a_line(self.login), book, lambda _news: None, a_deployer(), sure=0.0
         )
         self.manager.take(self.order, "Lab")
-        reach(self.manager, self.job, Stage.QUEUED)
+        reach(self.manager, self.job, JobStage.QUEUED)
         self.target = self.manager.target(self.job)
 
     @property
@@ -166,7 +166,7 @@ def test_another_agents_address_is_not_taken(scene: Scene) -> None:
     path = f"{CLEW}/agents/{scene.job}.json"
     scene.login.files[path] = msgspec.json.encode(other)
     scene.login.after["squeue"] = looked.set
-    until(scene.manager, lambda: scene.manager.news(scene.job).stage is Stage.RUNNING and looked.is_set())
+    until(scene.manager, lambda: scene.manager.news(scene.job).stage is JobStage.RUNNING and looked.is_set())
     assert scene.target.find() is None
     assert scene.target.absent() == "The job runs; its agent is starting."
 
@@ -212,7 +212,7 @@ def test_when_the_job_is_over_its_files_do_not_grow_any_more(scene: Scene) -> No
     scene.login.files[f"{CLEW}/runs/{run}/journal.0002"] = b"second"
     scene.login.files[f"{CLEW}/runs/{run}/spec.toml"] = to_toml(scene.spec).encode()
     scene.login.jobs["1"].state, scene.login.jobs["1"].nodes = "COMPLETED", "node1"
-    reach(scene.manager, scene.job, Stage.ENDED)
+    reach(scene.manager, scene.job, JobStage.ENDED)
     assert scene.target.find() is None
     assert scene.target.absent() == "The job has ended."
     files = scene.target.files(over=True)

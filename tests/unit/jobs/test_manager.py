@@ -16,11 +16,11 @@ import pytest
 
 from clew_agent.supervisor.refused_run import write_refused
 from clew_gui.jobs import submitter
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import BookLine, JobBook, JobWish, SendingProgram
 from clew_gui.jobs.manager import SiteJobManager
 from clew_gui.jobs.submitter import Deployer
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import Phase
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished
@@ -50,7 +50,7 @@ class Office:
         opened = site if site is not None else lambda: a_line(self.login)
         return SiteJobManager("lab", opened, self.book, self.told.append, deployer or a_deployer(), sure=0.2)
 
-    def stages(self, job: str) -> list[Stage]:
+    def stages(self, job: str) -> list[JobStage]:
         return list(dict.fromkeys(news.stage for news in self.told if news.job == job))
 
     def texts(self, job: str) -> list[str]:
@@ -70,7 +70,7 @@ def manager(office: Office) -> Iterator[SiteJobManager]:
 
 def an_order(**fields: object) -> JobOrder:
     specs = (RunSpec(exercise="softmax", run=str(uuid.uuid4())),)
-    usual = {"runs": specs, "allocation": Allocation(time="10")}
+    usual = {"runs": specs, "allocation": AllocationRequest(time="10")}
     return JobOrder(job=str(uuid.uuid4()), site="lab", **(usual | fields))  # type: ignore[arg-type]
 
 
@@ -83,7 +83,7 @@ def until(manager: SiteJobManager, true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def reach(manager: SiteJobManager, job: str, stage: Stage) -> JobNews:
+def reach(manager: SiteJobManager, job: str, stage: JobStage) -> JobNews:
     until(manager, lambda: manager.news(job).stage is stage)
     return manager.news(job)
 
@@ -100,7 +100,7 @@ def test_an_order_is_in_the_book_before_anything_is_sent(office: Office) -> None
 
     with closing(office.manager(site=opened)) as manager:
         manager.take(order, "The lab")
-        reach(manager, order.job, Stage.QUEUED)
+        reach(manager, order.job, JobStage.QUEUED)
     assert seen == [order]
     assert JobBook(office.path).title(order.job) == "The lab"
 
@@ -116,15 +116,15 @@ def test_specs_and_script_lie_there_before_the_job_is_sent(office: Office, manag
     order, login, there = an_order(), office.login, {}
     login.before["sbatch"] = lambda: there.update(login.files)
     manager.take(order)
-    news = reach(manager, order.job, Stage.QUEUED)
+    news = reach(manager, order.job, JobStage.QUEUED)
     assert news.id == "1"
     folder = f"{CLEW}/jobs/{order.job}"
     run = order.runs[0].run
     assert from_toml(there[f"{folder}/runs/{run}.toml"].decode()) == order.runs[0]
     assert there[f"{folder}/job.sh"].decode() == manager.preview(order)
     assert login.modes[f"{folder}/job.sh"] == 0o700
-    until(manager, lambda: office.stages(order.job)[-1] is Stage.QUEUED)  # told behind it became known
-    assert office.stages(order.job) == [Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING, Stage.QUEUED]
+    until(manager, lambda: office.stages(order.job)[-1] is JobStage.QUEUED)  # told behind it became known
+    assert office.stages(order.job) == [JobStage.CONNECTING, JobStage.PREPARING, JobStage.SUBMITTING, JobStage.QUEUED]
 
 
 def test_the_script_serves_the_job_with_its_home_and_lease(office: Office, manager: SiteJobManager) -> None:
@@ -149,7 +149,7 @@ def test_data_that_were_brought_are_used_from_there(office: Office, manager: Sit
     )
     order = an_order(runs=specs, data="/my/set.npz")
     manager.take(order)
-    reach(manager, order.job, Stage.QUEUED)
+    reach(manager, order.job, JobStage.QUEUED)
     files = [office.login.files[f"{CLEW}/jobs/{order.job}/runs/{spec.run}.toml"].decode() for spec in specs]
     assert [from_toml(text).data for text in files] == [f"{CLEW}/staged/abc/set.npz", "digits", "/x"]
 
@@ -158,7 +158,7 @@ def test_what_the_scheduler_refuses_is_over(office: Office, manager: SiteJobMana
     office.login.refusal = "invalid partition specified: nosuch"
     order = an_order()
     manager.take(order)
-    news = reach(manager, order.job, Stage.ENDED)
+    news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert news.problem.code == "scheduler.partition"
     assert JobBook(office.path).open_jobs() == ()
@@ -173,10 +173,10 @@ def test_more_time_than_the_partition_allows_is_refused_before_anything_is_broug
         raise AssertionError("nothing is brought for a job that would never start")
 
     office.login.partitions = PARTITIONS
-    order = an_order(allocation=Allocation(partition="short", time="30"), data="/my/set.npz")
+    order = an_order(allocation=AllocationRequest(partition="short", time="30"), data="/my/set.npz")
     with closing(office.manager(a_deployer(stage=stage))) as manager:
         manager.take(order)
-        news = reach(manager, order.job, Stage.ENDED)
+        news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, news.problem.where) == ("scheduler.time", "time")
     assert news.problem.text == "The job asks for 30 minutes; the limit of short is 2 minutes."
@@ -200,9 +200,9 @@ def test_what_some_partition_or_a_qos_may_allow_is_sent(
     office: Office, manager: SiteJobManager, asked: dict[str, str]
 ) -> None:
     office.login.partitions = PARTITIONS
-    order = an_order(allocation=Allocation(**asked))  # type: ignore[arg-type]
+    order = an_order(allocation=AllocationRequest(**asked))  # type: ignore[arg-type]
     manager.take(order)
-    assert reach(manager, order.job, Stage.QUEUED).id == "1"
+    assert reach(manager, order.job, JobStage.QUEUED).id == "1"
 
 
 def test_what_the_agent_would_refuse_on_the_node_is_not_sent(office: Office) -> None:
@@ -216,7 +216,7 @@ def test_what_the_agent_would_refuse_on_the_node_is_not_sent(office: Office) -> 
     order = an_order(runs=(spec,), exercises="~/mine")
     with closing(office.manager(a_deployer(check_runs=check))) as manager:
         manager.take(order)
-        news = reach(manager, order.job, Stage.ENDED)
+        news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, news.id) == ("data.missing", "")
     assert asked == [(CLEW, "/there", ["/x"], True)], "as the site reads it, in the agent's own environment"
@@ -229,7 +229,7 @@ def test_who_asks_for_a_job_learns_at_once_that_the_site_lets_nobody_in(office: 
     order = an_order()
     with closing(office.manager()) as manager:
         manager.take(order)
-        news = reach(manager, order.job, Stage.ENDED)
+        news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert news.problem.code == code
 
@@ -245,7 +245,7 @@ def test_a_network_that_goes_away_meanwhile_is_waited_for(office: Office) -> Non
     order = an_order(data="/my/set.npz")
     with closing(office.manager(a_deployer(stage=stage))) as manager:
         manager.take(order)
-        reach(manager, order.job, Stage.QUEUED)
+        reach(manager, order.job, JobStage.QUEUED)
     assert "Lab does not answer now." in office.texts(order.job)
     assert len(lost) == 2
     assert office.login.sent == 1
@@ -261,7 +261,7 @@ def test_an_answer_that_was_lost_is_looked_for_and_nothing_is_sent_twice(
     office.login.after["sbatch"] = lose
     order = an_order()
     manager.take(order)
-    news = reach(manager, order.job, Stage.QUEUED)
+    news = reach(manager, order.job, JobStage.QUEUED)
     assert (news.id, office.login.sent, len(office.login.jobs)) == ("1", 1, 1)
 
 
@@ -275,7 +275,7 @@ def test_what_did_not_arrive_is_sent_again_when_it_was_looked_for_twice(
     office.login.before["sbatch"] = lose
     order = an_order()
     manager.take(order)
-    reach(manager, order.job, Stage.QUEUED)
+    reach(manager, order.job, JobStage.QUEUED)
     looks = [words for words in office.login.commands if f"--name=clew-{order.job}" in words]
     assert (office.login.sent, len(office.login.jobs), len(looks)) == (2, 1, 2)
 
@@ -305,14 +305,14 @@ def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> 
     first, second = an_order(), an_order(data="/my/set.npz")
     with closing(office.manager(a_deployer(stage=stage))) as manager:
         manager.take(first)
-        reach(manager, first.job, Stage.QUEUED)
+        reach(manager, first.job, JobStage.QUEUED)
         manager.take(second)
         assert staging.wait(LIMIT_S)
         office.login.jobs["1"].state, office.login.jobs["1"].nodes = "RUNNING", "node1"
-        news = reach(manager, first.job, Stage.RUNNING)
-        assert (news.text, manager.news(second.job).stage) == ("The job runs on node1.", Stage.PREPARING)
+        news = reach(manager, first.job, JobStage.RUNNING)
+        assert (news.text, manager.news(second.job).stage) == ("The job runs on node1.", JobStage.PREPARING)
         go_on.set()
-        reach(manager, second.job, Stage.QUEUED)
+        reach(manager, second.job, JobStage.QUEUED)
 
 
 def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +329,7 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
     first, second = an_order(), an_order()
     with closing(office.manager()) as manager:
         manager.take(first)
-        reach(manager, first.job, Stage.QUEUED)
+        reach(manager, first.job, JobStage.QUEUED)
         monkeypatch.setattr(office.login, "run", run)
         manager.wake()
         assert asked.wait(LIMIT_S)
@@ -361,7 +361,7 @@ def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) 
         assert begun.wait(LIMIT_S)
         manager.cancel(order.job)
         go_on.set()
-        news = reach(manager, order.job, Stage.ENDED)
+        news = reach(manager, order.job, JobStage.ENDED)
     assert news.text == "You cancelled the job; nothing was sent."
     assert office.login.sent == 0
     assert office.login.folders() == set()
@@ -383,7 +383,7 @@ def test_a_job_that_is_cancelled_while_its_data_are_brought_is_given_up(office: 
         manager.take(order)
         assert begun.wait(LIMIT_S)
         manager.cancel(order.job)
-        news = reach(manager, order.job, Stage.ENDED)
+        news = reach(manager, order.job, JobStage.ENDED)
     assert news.text == "You cancelled the job; nothing was sent."
 
 
@@ -394,7 +394,7 @@ def test_of_a_job_that_is_cancelled_in_the_queue_nothing_is_left_and_of_one_that
     office.login.files[f"{CLEW}/jobs/{second.job}/job.log"] = b"It began."
     for order in (first, second):
         manager.cancel(order.job)
-        reach(manager, order.job, Stage.ENDED)
+        reach(manager, order.job, JobStage.ENDED)
     assert office.login.folders() == {second.job}
 
 
@@ -420,7 +420,7 @@ def test_the_scheduler_is_asked_at_once_and_there_is_word_of_each_job(office: Of
     with closing(office.manager()) as manager:  # a later program, whose book is old
         assert manager.ask_now([order.job for order in orders], LIMIT_S)
         stages = [manager.news(order.job).stage for order in orders]
-        assert stages == [Stage.RUNNING, Stage.ENDED, Stage.QUEUED]
+        assert stages == [JobStage.RUNNING, JobStage.ENDED, JobStage.QUEUED]
         office.login.silent = True
         assert manager.ask_now([order.job for order in orders], LIMIT_S)
         found = manager.news(orders[0].job).problem
@@ -437,7 +437,7 @@ def test_the_scheduler_is_asked_at_once_and_there_is_word_of_each_job(office: Of
 def sent(office: Office, manager: SiteJobManager, **fields: object) -> JobOrder:
     order = an_order(**fields)
     manager.take(order)
-    reach(manager, order.job, Stage.QUEUED)
+    reach(manager, order.job, JobStage.QUEUED)
     return order
 
 
@@ -469,7 +469,7 @@ def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
     order = sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", why, "tf/2")
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
-    found = reach(manager, order.job, Stage.ENDED).problem
+    found = reach(manager, order.job, JobStage.ENDED).problem
     assert found is not None
     assert found.text == text
     assert found.hint.startswith(f"{hint} that nodes have as well. clew site doctor lab --job looks at a node.")
@@ -481,7 +481,7 @@ def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, manager: 
     until(manager, lambda: manager.news(order.job).problem is not None)
     found = manager.news(order.job)
     assert found.problem is not None
-    assert (found.stage, found.problem.code) == (Stage.QUEUED, "scheduler.silent")
+    assert (found.stage, found.problem.code) == (JobStage.QUEUED, "scheduler.silent")
     office.login.silent = False
     until(manager, lambda: manager.news(order.job).problem is None)
 
@@ -499,7 +499,7 @@ def test_no_network_ends_nothing(office: Office, manager: SiteJobManager) -> Non
 def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, manager: SiteJobManager) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].state = "RUNNING"
-    reach(manager, order.job, Stage.RUNNING)
+    reach(manager, order.job, JobStage.RUNNING)
     office.login.silent = True
     until(manager, lambda: manager.news(order.job).problem is not None)
     manager.heard(order.job)
@@ -509,9 +509,9 @@ def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, manager: Si
 def test_a_job_that_was_put_back_waits_again(office: Office, manager: SiteJobManager) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].state = "RUNNING"
-    reach(manager, order.job, Stage.RUNNING)
+    reach(manager, order.job, JobStage.RUNNING)
     office.login.jobs["1"].state, office.login.jobs["1"].reason = "PENDING", "BeginTime"
-    news = reach(manager, order.job, Stage.QUEUED)
+    news = reach(manager, order.job, JobStage.QUEUED)
     assert news.text == "The job was put back into the queue, and will begin anew."
 
 
@@ -560,7 +560,7 @@ def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: 
 def test_each_end_has_its_own_word(office: Office, manager: SiteJobManager, word: str, phase: Phase, code: str) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = word, "node1"
-    news = reach(manager, order.job, Stage.ENDED)
+    news = reach(manager, order.job, JobStage.ENDED)
     assert (news.phase, news.problem.code if news.problem is not None else "") == (phase, code)
     assert JobBook(office.path).news(order.job).phase is phase
 
@@ -575,7 +575,7 @@ def test_the_keepers_word_says_why_it_failed(office: Office, manager: SiteJobMan
     order = sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", "module", "python")
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
-    news = reach(manager, order.job, Stage.ENDED)
+    news = reach(manager, order.job, JobStage.ENDED)
     assert news.text == "The module python could not be loaded on the node."
     assert news.problem is not None
     assert f"jobs/{order.job}/job.log on Lab" in news.problem.hint
@@ -586,7 +586,7 @@ def test_a_job_that_the_scheduler_forgot_ended_as_its_keeper_says(office: Office
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running")
     office.login.files[f"{CLEW}/jobs/{order.job}/record.1"] = a_record(order.job, "ended", "finished")
     del office.login.jobs["1"]
-    assert reach(manager, order.job, Stage.ENDED).phase is Phase.COMPLETED
+    assert reach(manager, order.job, JobStage.ENDED).phase is Phase.COMPLETED
 
 
 def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(office: Office) -> None:
@@ -598,15 +598,15 @@ def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(offic
         assert not manager.news(order.job).over
         office.login.jobs["1"] = job  # a controller that has just started anew
         job.state = "RUNNING"
-        reach(manager, order.job, Stage.RUNNING)
+        reach(manager, order.job, JobStage.RUNNING)
         del office.login.jobs["1"]
-        news = reach(manager, order.job, Stage.LOST)
+        news = reach(manager, order.job, JobStage.LOST)
     assert (news.phase, news.problem.code if news.problem is not None else "") == (Phase.GONE, "job.lost")
 
 
-@pytest.mark.parametrize(("began", "stage"), [(1, Stage.ENDED), (9**11, Stage.LOST)], ids=["in it", "before it"])
+@pytest.mark.parametrize(("began", "stage"), [(1, JobStage.ENDED), (9**11, JobStage.LOST)], ids=["in it", "before it"])
 def test_a_job_whose_keeper_was_killed_has_ended_if_its_runs_ended_in_it(
-    office: Office, manager: SiteJobManager, tmp_path: Path, began: int, stage: Stage
+    office: Office, manager: SiteJobManager, tmp_path: Path, began: int, stage: JobStage
 ) -> None:
     order = sent(office, manager)
     run = RunFolder(tmp_path / order.runs[0].run)
@@ -621,7 +621,7 @@ def test_a_job_whose_keeper_was_killed_has_ended_if_its_runs_ended_in_it(
 def test_who_cancelled_is_told(office: Office, manager: SiteJobManager) -> None:
     order = sent(office, manager)
     manager.cancel(order.job)
-    news = reach(manager, order.job, Stage.ENDED)
+    news = reach(manager, order.job, JobStage.ENDED)
     assert (news.text, news.problem) == ("You cancelled the job.", None)
     assert "The job is being cancelled." in office.texts(order.job)
 
@@ -632,7 +632,7 @@ def test_a_wish_to_end_waits_for_the_network(office: Office, manager: SiteJobMan
     manager.let_go(order.job)
     until(manager, lambda: manager.news(order.job).problem is not None)
     office.login.away = None
-    assert reach(manager, order.job, Stage.ENDED).text == "You let the allocation go."
+    assert reach(manager, order.job, JobStage.ENDED).text == "You let the allocation go."
 
 
 def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, manager: SiteJobManager) -> None:
@@ -641,21 +641,21 @@ def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, manage
     manager.cancel(order.job)
     until(manager, lambda: any("could not be ended: slurm_load_jobs error" in text for text in office.texts(order.job)))
     office.login.silent = False
-    assert reach(manager, order.job, Stage.ENDED).text == "You cancelled the job."
+    assert reach(manager, order.job, JobStage.ENDED).text == "You cancelled the job."
 
 
 def test_who_cancelled_is_told_also_if_that_was_another_program(office: Office, manager: SiteJobManager) -> None:
     order = sent(office, manager)
     JobBook(office.path).note_wish(order.job, JobWish.CANCEL)
     office.login.jobs["1"].state = "CANCELLED"
-    news = reach(manager, order.job, Stage.ENDED)
+    news = reach(manager, order.job, JobStage.ENDED)
     assert (news.text, news.problem) == ("You cancelled the job.", None)
 
 
 # --- After the program was started anew -------------------------------------------------------------------------------
 
 
-def noted(office: Office, stage: Stage, sender: SendingProgram, **news: object) -> JobOrder:
+def noted(office: Office, stage: JobStage, sender: SendingProgram, **news: object) -> JobOrder:
     """A job that another program wrote into the book."""
     order = an_order()
     lines = [
@@ -677,51 +677,51 @@ def test_a_job_of_the_book_is_watched_again(office: Office) -> None:
     office.login.jobs["1"].state = "RUNNING"
     with closing(office.manager()) as manager:
         manager.follow(order.job)
-        reach(manager, order.job, Stage.RUNNING)
+        reach(manager, order.job, JobStage.RUNNING)
         office.login.jobs["1"].state, office.login.jobs["1"].nodes = "COMPLETED", "node1"
-        reach(manager, order.job, Stage.ENDED)
+        reach(manager, order.job, JobStage.ENDED)
     assert office.login.sent == 1
 
 
 def test_a_submission_whose_answer_nobody_heard_is_found_by_its_name(office: Office) -> None:
-    order = noted(office, Stage.SUBMITTING, DEAD)
+    order = noted(office, JobStage.SUBMITTING, DEAD)
     with closing(office.manager()) as manager:
         office.login.jobs["7"] = msgspec.structs.replace(_job(order), state="RUNNING", nodes="node2")
         manager.follow(order.job)
-        assert reach(manager, order.job, Stage.RUNNING).id == "7"
+        assert reach(manager, order.job, JobStage.RUNNING).id == "7"
     assert office.login.sent == 0
 
 
 def test_a_submission_that_never_arrived_is_told_and_not_sent_behind_ones_back(office: Office) -> None:
-    order = noted(office, Stage.SUBMITTING, DEAD)
+    order = noted(office, JobStage.SUBMITTING, DEAD)
     with closing(office.manager()) as manager:
         manager.follow(order.job)
-        news = reach(manager, order.job, Stage.ENDED)
+        news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, office.login.sent) == ("job.unsent", 0)
 
 
 def test_what_was_never_sent_needs_no_connection_to_know(office: Office) -> None:
-    order = noted(office, Stage.PREPARING, DEAD)
+    order = noted(office, JobStage.PREPARING, DEAD)
     with closing(office.manager()) as manager:
         manager.follow(order.job)
-        news = reach(manager, order.job, Stage.ENDED)
+        news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, office.login.commands) == ("job.unsent", [])
 
 
 def test_what_another_program_is_sending_is_left_to_it(office: Office) -> None:
     parent = psutil.Process(os.getppid())
-    order = noted(office, Stage.PREPARING, SendingProgram(parent.pid, parent.create_time()))
+    order = noted(office, JobStage.PREPARING, SendingProgram(parent.pid, parent.create_time()))
     with closing(office.manager()) as manager:
         manager.follow(order.job)
         until(manager, lambda: bool(office.told))
-        assert manager.news(order.job).stage is Stage.PREPARING
+        assert manager.news(order.job).stage is JobStage.PREPARING
         office.login.jobs["3"] = _job(order)
-        JobBook(office.path).note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="3"))
-        assert reach(manager, order.job, Stage.QUEUED).id == "3"
+        JobBook(office.path).note_news(JobNews(job=order.job, stage=JobStage.QUEUED, id="3"))
+        assert reach(manager, order.job, JobStage.QUEUED).id == "3"
         office.login.jobs["3"].state = "RUNNING"
-        reach(manager, order.job, Stage.RUNNING)
+        reach(manager, order.job, JobStage.RUNNING)
     assert office.login.sent == 0
 
 
@@ -733,7 +733,7 @@ def test_a_desk_that_closes_leaves_its_jobs_alone(office: Office) -> None:
     with closing(office.manager()) as manager:
         order = sent(office, manager)
     assert office.login.jobs["1"].state == "PENDING"
-    assert JobBook(office.path).news(order.job).stage is Stage.QUEUED
+    assert JobBook(office.path).news(order.job).stage is JobStage.QUEUED
 
 
 # --- Another program --------------------------------------------------------------------------------------------------
@@ -744,21 +744,21 @@ def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(
 ) -> None:
     order, other = an_order(), JobBook(office.path)
     manager.take(order)
-    reach(manager, order.job, Stage.QUEUED)
+    reach(manager, order.job, JobStage.QUEUED)
     other.refresh()
-    late = msgspec.structs.replace(other.news(order.job), stage=Stage.PREPARING, id="")
+    late = msgspec.structs.replace(other.news(order.job), stage=JobStage.PREPARING, id="")
     other.note_news(late)
     office.book.refresh()
     manager.noted(order.job)
-    assert manager.news(order.job).stage is Stage.QUEUED
+    assert manager.news(order.job).stage is JobStage.QUEUED
     other.note_wish(order.job, JobWish.CANCEL)
     office.book.refresh()
     manager.noted(order.job)
     assert "being cancelled" in "".join(office.texts(order.job))
-    other.note_news(msgspec.structs.replace(late, id="1", stage=Stage.ENDED, text="You cancelled the job."))
+    other.note_news(msgspec.structs.replace(late, id="1", stage=JobStage.ENDED, text="You cancelled the job."))
     office.book.refresh()
     manager.noted(order.job)
-    assert (manager.news(order.job).stage, office.texts(order.job)[-1]) == (Stage.ENDED, "You cancelled the job.")
+    assert (manager.news(order.job).stage, office.texts(order.job)[-1]) == (JobStage.ENDED, "You cancelled the job.")
 
 
 def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Office) -> None:
@@ -777,7 +777,7 @@ def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Off
     order, login = an_order(), Asking()
     login.away = AWAY  # not connected yet
     JobBook(office.path).note_order(order)
-    JobBook(office.path).note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="7"))
+    JobBook(office.path).note_news(JobNews(job=order.job, stage=JobStage.QUEUED, id="7"))
     book = JobBook(office.path)
     with closing(
         SiteJobManager("lab", lambda: a_line(login), book, office.told.append, sure=0.2, policy=policy)
@@ -787,4 +787,4 @@ def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Off
         assert manager.refusal is not None
         assert manager.refusal.code == "ssh.person"
         until(manager, lambda: manager.news(order.job).problem is not None)
-        assert manager.news(order.job).stage is Stage.QUEUED, "nothing is over because of it"
+        assert manager.news(order.job).stage is JobStage.QUEUED, "nothing is over because of it"

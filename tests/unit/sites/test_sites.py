@@ -15,7 +15,7 @@ from clew_gui.base.checked_text import is_fingerprint, is_host, is_module, is_re
 from clew_gui.base.times import as_clock, in_words, read_clock, read_time
 from clew_gui.schedulers.allocation import (
     FIELDS,
-    Allocation,
+    AllocationRequest,
     build_allocation,
     changed,
     check_allocation,
@@ -53,7 +53,7 @@ FULL = Site(
     scratch="/scratch/student",
     ports=(40000, 40999),
     note="Bring your key.\nRoom 12.",
-    allocation=Allocation(partition="gpu", time="02:00:00", gpus=4, reservation="day-2"),
+    allocation=AllocationRequest(partition="gpu", time="02:00:00", gpus=4, reservation="day-2"),
 )
 
 
@@ -73,7 +73,7 @@ def test_a_site_is_read_back_as_it_was_written() -> None:
 
 
 def test_a_file_names_only_what_is_special() -> None:
-    table = tomllib.loads(to_toml(Site(host="login", allocation=Allocation(gpus=1))))
+    table = tomllib.loads(to_toml(Site(host="login", allocation=AllocationRequest(gpus=1))))
     assert table == {"format": 1, "host": "login", "allocation": {"gpus": 1}}
 
 
@@ -224,8 +224,8 @@ def test_presets_of_courses_lead_to_scripts(name: str) -> None:
 
 
 def test_what_reaches_the_node() -> None:
-    assert launcher(Site(launch="srun"), Allocation(cpus=4))[-1] == "--cpus-per-task=4"
-    assert launcher(Site(), Allocation(cpus=4)) == ()
+    assert launcher(Site(launch="srun"), AllocationRequest(cpus=4))[-1] == "--cpus-per-task=4"
+    assert launcher(Site(), AllocationRequest(cpus=4)) == ()
     assert address(FULL) == "student@login.example.org:2222"
     assert address(Site()) == "this computer"
 
@@ -316,7 +316,9 @@ def test_a_run_says_otherwise() -> None:
 
 def test_all_that_is_wrong_with_an_allocation_is_told_at_once() -> None:
     with pytest.raises(ProblemError) as caught:
-        build_allocation(Allocation(), {"gpus": "many", "time": "soon", "partition": "a b", "nodes": "0", "color": "1"})
+        build_allocation(
+            AllocationRequest(), {"gpus": "many", "time": "soon", "partition": "a b", "nodes": "0", "color": "1"}
+        )
     assert {problem.where for problem in caught.value.problems} == {"gpus", "time", "partition", "nodes", "color"}
 
 
@@ -338,7 +340,7 @@ def test_fields_are_data_for_a_form_and_flags() -> None:
 @settings(max_examples=50)
 @given(st.text(max_size=20), st.sampled_from(["partition", "account", "reservation", "qos", "features"]))
 def test_names_that_pass_are_one_word(text: str, field: str) -> None:
-    if not check_allocation(Allocation(**{field: text})):  # type: ignore[arg-type]
+    if not check_allocation(AllocationRequest(**{field: text})):  # type: ignore[arg-type]
         assert text == "" or (len(text.split()) == 1 and text.isascii() and not set(text) & set("'\"\\`$;<>#\n"))
 
 

@@ -16,7 +16,7 @@ from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, complain
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
 from clew_gui.jobs.held import held_jobs, held_line, live_job
-from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, Stage
+from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, JobStage
 from clew_gui.schedulers.allocation import build_allocation, summary
 from clew_gui.session.job_managers import JobManagers, open_managers
 from clew_gui.sites.site import Site, is_local
@@ -68,7 +68,7 @@ class HeldNode:
         """Whether nothing more will come of it. From any thread."""
         return self._managers.book.news(self.job).over
 
-    def wait(self, context: CommandContext, *wanted: Stage) -> bool:
+    def wait(self, context: CommandContext, *wanted: JobStage) -> bool:
         """Until it is so far, with each new sentence told; False when it ended instead, or someone wants to stop."""
         while not self._stops():
             if self.news.stage in wanted:
@@ -162,7 +162,7 @@ def known_site(context: CommandContext, name: str) -> Site:
 
 ASK_S = 60.0
 """A login with a question, and a scheduler that is slow to answer."""
-_SENT = (Stage.QUEUED, Stage.RUNNING)
+_SENT = (JobStage.QUEUED, JobStage.RUNNING)
 _ABOUT = """Keep an allocation for many runs, for `clew shell` and for `clew open`. It costs its nodes' time from its
 start to its end, whether something runs on it or not: Ctrl+C gives it back, or `clew let-go`."""
 
@@ -177,7 +177,7 @@ def hold(context: CommandContext, argv: Sequence[str]) -> int:
     add_allocation_flags(parser, "instead of the site's own")
     options = parser.parse_args(list(argv))
     with stop_requests() as stops, reach_node(context, options.site, stops, options, fresh=True) as node:
-        if not node.wait(context, *(_SENT if options.detach else (Stage.RUNNING,))):
+        if not node.wait(context, *(_SENT if options.detach else (JobStage.RUNNING,))):
             return FAILED
         if options.detach:
             node.own = False
@@ -194,7 +194,7 @@ def held_state(news: JobNews, order: JobOrder) -> str:
     """How an allocation is that was held when this was last heard: until when, in which queue, or how it ended."""
     if news.over:
         return f"It is over. {news.text}".rstrip()
-    state = held_line(news, order.allocation.nodes) if news.stage is Stage.RUNNING else f"{STAGE_WORDS[news.stage]}."
+    state = held_line(news, order.allocation.nodes) if news.stage is JobStage.RUNNING else f"{STAGE_WORDS[news.stage]}."
     return f"{state} This is the last known state: {news.problem.text}" if news.problem is not None else state
 
 

@@ -18,7 +18,7 @@ from clew_gui.commands.jobs.job_ids import JOB_HELP, last_run, named_job
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.output.words import state_word
 from clew_gui.commands.run.site_run import FollowedSiteRun, SiteTerminal, open_session, open_terminal
-from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, Stage
+from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_managers import JobManagers
@@ -70,7 +70,7 @@ def job_lines(places: Places, book: JobBook) -> list[JobRow]:
 
 def job_word(news: JobNews) -> str:
     """How far it is, or how it ended."""
-    if news.stage is not Stage.ENDED:
+    if news.stage is not JobStage.ENDED:
         return STAGE_WORDS[news.stage]
     return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent"
 

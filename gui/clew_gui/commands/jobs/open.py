@@ -12,7 +12,7 @@ from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, compla
 from clew_gui.commands.has_display import has_display
 from clew_gui.commands.jobs.hold import HeldNode, reach_node
 from clew_gui.commands.sites.flags import add_allocation_flags
-from clew_gui.jobs.job import Stage
+from clew_gui.jobs.job import JobStage
 from clew_gui.nodes.services import KINDS, OpenedService, RedirectPage, ServiceNews, show_in_browser
 
 _POLL_S = 0.2
@@ -34,7 +34,7 @@ def open(context: CommandContext, argv: Sequence[str]) -> int:  # noqa: A001  # 
     options = parser.parse_args(list(argv))
     asking = options if options.hold else None
     with stop_requests() as stops, reach_node(context, options.site, stops, asking, hint=_OR) as node:
-        if not node.wait(context, Stage.RUNNING):
+        if not node.wait(context, JobStage.RUNNING):
             return OK if stops() else FAILED
         return _serve(context, node, options.kind, _browser(options.no_browser), stops)
 

@@ -24,7 +24,7 @@ from clew_gui.commands.output.standstill import Watched, no_agent, why_unasked
 from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.commands.run.arguments import count
 from clew_gui.commands.sites.flags import given_allocation
-from clew_gui.jobs.job import Stage
+from clew_gui.jobs.job import JobStage
 from clew_gui.schedulers.allocation import build_allocation
 from clew_gui.session.job_managers import JobManagers, open_managers
 from clew_gui.session.job_model import JobModel, Place
@@ -292,7 +292,7 @@ class FollowedSiteRun:
 
     def until_sent(self) -> None:
         """Until the scheduler has the job, or it is over."""
-        while not (self.job.news.over or self.job.news.stage in (Stage.QUEUED, Stage.RUNNING)):
+        while not (self.job.news.over or self.job.news.stage in (JobStage.QUEUED, JobStage.RUNNING)):
             self._turn()
             self._tell_versions()
             self._tell_wait()
@@ -390,9 +390,9 @@ class FollowedSiteRun:
         """What the job waits for; while it runs and nobody serves there yet, what the link says."""
         job = self.job
         text = job.news.text
-        if job.news.stage is Stage.RUNNING and (missing := no_agent(job)):
+        if job.news.stage is JobStage.RUNNING and (missing := no_agent(job)):
             text = missing
-        elif job.news.stage is Stage.RUNNING and self.model.queue:
+        elif job.news.stage is JobStage.RUNNING and self.model.queue:
             text = f"Waiting: {queue_place(self.model.queue)} of {job.news.nodes or job.title}."
         if not text or text == self._told or job.news.refused:  # a refusal is the last word of the command
             return

@@ -18,7 +18,7 @@ import paramiko
 from clew_gui.ssh.connection import Hop, SshFiles, lost, timed_out
 from clew_gui.ssh.errors import refused_answers, refused_keys
 from clew_gui.ssh.key_files import Incompatible
-from clew_gui.ssh.key_offers import Agent, Credential, credentials
+from clew_gui.ssh.key_offers import Credential, SshKeyAgent, credentials
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.ssh.paramiko.transport import SshTransport
 from clew_gui.ssh.prompts import (
@@ -76,7 +76,7 @@ class Login:
         With an ``Unattended`` asker it raises ``PersonNeeded`` before the server asks: some send a code as they ask.
         """
         link.auth_timeout = _REPLY_S
-        with closing(Agent()) as agent:
+        with closing(SshKeyAgent()) as agent:
             keys, self._kept_back = credentials(self._hop, self._files, agent.get_keys(), self._asker)
             return self._steps(link, iter(keys))
 

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 
 from clew_gui.base.terminal_program import open_terminal
-from clew_gui.jobs.job import Stage
+from clew_gui.jobs.job import JobStage
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.interfaces import JobLike
@@ -110,7 +110,7 @@ class NodeActions(QObject):
         """Open it on the node that is chosen under Run on, else on that of the selected run, else on the one held."""
         chosen, run = self._window.next_run.where.choice().job, self._controller.scope.run()
         mine = run.job.job if run is not None and run.job is not None else ""
-        running = {job.id: job for job in self.jobs() if job.news.stage is Stage.RUNNING}
+        running = {job.id: job for job in self.jobs() if job.news.stage is JobStage.RUNNING}
         others = [job.id for job in self.held() if job.id in running]
         job = next((job for job in (chosen, mine, *others) if job in running), "")
         if job:

@@ -9,7 +9,14 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.base.times import in_words
-from clew_gui.schedulers.allocation import FIELDS, Allocation, changed, check_allocation, node_hours, seconds_asked
+from clew_gui.schedulers.allocation import (
+    FIELDS,
+    AllocationRequest,
+    changed,
+    check_allocation,
+    node_hours,
+    seconds_asked,
+)
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.sites.site import Site
 from clew_gui.views.form.form import ParamForm, Usual
@@ -43,9 +50,9 @@ class WhereForm(QWidget):
         self.fold.setVisible(scheduler_of(site.scheduler).has_queue)
         self._edited()
 
-    def allocation(self) -> Allocation:
+    def allocation(self) -> AllocationRequest:
         """What is asked for; a wrong field counts as the site's value."""
-        return Allocation(**self.form.values())  # type: ignore[arg-type]  # the form gives each field's own type
+        return AllocationRequest(**self.form.values())  # type: ignore[arg-type]  # the form gives each field's own type
 
     def changes(self) -> dict[str, Value]:
         """What differs from the site's own."""

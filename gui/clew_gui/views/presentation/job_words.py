@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clew_gui.jobs.job import STAGE_WORDS, JobNews, Stage
+from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage
 from clew_gui.schedulers.allocation import node_hours
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import words
@@ -13,12 +13,12 @@ from clew_gui.views.presentation.interfaces import JobLike, RunLike
 from clew_shared.journal.lifecycle import TERMINAL
 
 STATES = {
-    Stage.DRAFT: "Draft",
-    Stage.CONNECTING: "Submitted",
-    Stage.PREPARING: "Preparing",
-    Stage.SUBMITTING: "Submitted",
-    Stage.QUEUED: "Queued",
-    Stage.RUNNING: "Starting",
+    JobStage.DRAFT: "Draft",
+    JobStage.CONNECTING: "Submitted",
+    JobStage.PREPARING: "Preparing",
+    JobStage.SUBMITTING: "Submitted",
+    JobStage.QUEUED: "Queued",
+    JobStage.RUNNING: "Starting",
 }
 """The run state whose shape and colour a stage has."""
 
@@ -26,7 +26,7 @@ STATES = {
 def waits(run: RunLike) -> bool:
     """Whether nothing of the run can have begun: its job is on its way or in a queue."""
     job = run.job
-    return job is not None and not job.over and job.stage is not Stage.RUNNING
+    return job is not None and not job.over and job.stage is not JobStage.RUNNING
 
 
 def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
@@ -51,9 +51,9 @@ def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
 
 
 def _waiting(news: JobNews) -> str:
-    if news.stage is Stage.QUEUED and news.starts is not None:
+    if news.stage is JobStage.QUEUED and news.starts is not None:
         return f"It will probably start {words.wall(news.starts)}."
-    return "Waits for the site." if news.stage is Stage.QUEUED else ""
+    return "Waits for the site." if news.stage is JobStage.QUEUED else ""
 
 
 def locked_words(jobs: Sequence[JobLike]) -> str:
@@ -89,7 +89,7 @@ def silence(job: JobLike | None, news: JobNews, now: float) -> str:
 
 def countdown(news: JobNews, now: float) -> str:
     """When the job's time is up: "Ends in 23 min"."""
-    if news.until is None or news.stage is not Stage.RUNNING:
+    if news.until is None or news.stage is not JobStage.RUNNING:
         return ""
     left = news.until - now
     return f"Ends in {words.about(left)}" if left > 0 else "Its time is up"
@@ -102,7 +102,7 @@ def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
         return f"{job.title}: the job is over", "server", "text3"
     if job.locked is not None:
         return f"{job.title}: log in to follow", "key", "warn"
-    if news.stage is not Stage.RUNNING:
+    if news.stage is not JobStage.RUNNING:
         text = words.clause(news.text) or STAGE_WORDS[news.stage].lower()
         return f"{job.title}: {text}", "clock", "bad" if news.blocked else "warn"
     if state == "LIVE":
@@ -119,7 +119,7 @@ def pill_words(job: JobLike) -> tuple[str, str, str]:
     name = job.title.split(" (")[0]
     if job.locked is not None:
         return f"{name}, log in", "key", "warn"
-    if news.stage is not Stage.RUNNING:
+    if news.stage is not JobStage.RUNNING:
         return f"{name}, {STAGE_WORDS.get(news.stage, 'over').lower()}", "clock", "warn"
     if state == "LIVE":
         return f"{name}, live", "link", "ok"
@@ -129,7 +129,7 @@ def pill_words(job: JobLike) -> tuple[str, str, str]:
 def held_words(job: JobLike, now: float) -> str:
     """A held allocation on one line: where, until when, what it has cost so far."""
     news, asked = job.news, job.order.allocation
-    if news.stage is not Stage.RUNNING:
+    if news.stage is not JobStage.RUNNING:
         over = "the allocation is over" if job.order.hold else "the job is over"
         return f"{job.title}: {words.clause(news.text) or STAGE_WORDS.get(news.stage, over).lower()}"
     begun = news.starts if news.starts is not None else now

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
-from clew_gui.schedulers.allocation import Allocation, node_hours, seconds_asked, summary
+from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked, summary
 from clew_gui.sites.consent import OwnWords, consents, words_of
 from clew_gui.sites.hops import way_to
 from clew_gui.sites.site import Site, is_local
@@ -109,7 +109,7 @@ class ConsentDialog(FittedDialog):
 class HoldDialog(FittedDialog):
     """Says what is asked for and what it counts; ``accepted`` when the person wants it."""
 
-    def __init__(self, parent: QWidget, appearance: Appearance, title: str, asked: Allocation) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, title: str, asked: AllocationRequest) -> None:
         super().__init__(parent, f"Hold a node of {title}?")
         sentence = "The job waits in the queue once. Then each run starts there at once, until the job's time is up."
         self.add(label(sentence, "body", "2", wrap=True))

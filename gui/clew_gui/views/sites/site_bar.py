@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.jobs.job import Stage
+from clew_gui.jobs.job import JobStage
 from clew_gui.views.presentation.interfaces import JobLike
 from clew_gui.views.presentation.job_words import held_words, locked_words
 from clew_gui.views.sites.services import TITLES, ServiceStatus
@@ -120,7 +120,7 @@ class NodeRow(QWidget):
     def show_job(self, job: JobLike, told: Sequence[ServiceStatus], now: float) -> None:
         """Bring it up to date."""
         self.text.setText(held_words(job, now))
-        running = job.news.stage is Stage.RUNNING
+        running = job.news.stage is JobStage.RUNNING
         self.let_go.setVisible(job.order.hold and not job.news.over)
         self._doors.setVisible(not job.news.over)
         for button in self.buttons.values():
