@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .venv with everything Clew needs, and Qt's system libraries where that is possible. Quick when nothing changed.
+# Makes .venv with everything that Clew needs, and installs Qt's system libraries if it can. Quick if nothing changed.
 #
 #   PYTHON       the Python to use (3.11 to 3.13); default: the first suitable one that is found
 #   CLEW_EXTRAS  which extras to install; default gui,cpu  (on a machine with NVIDIA devices: gui,cuda)
@@ -33,7 +33,7 @@ find_python() {
     return 1
 }
 
-# Debian and Ubuntu keep ensurepip in a package of its own.
+# Debian and Ubuntu have ensurepip in a separate package.
 add_venv_package() {
     version_fits "${PYTHON:-python3}" && can_use_apt && apt_install python3-venv
 }
@@ -56,13 +56,13 @@ make_venv() {
     if ! python=$(find_python); then
         add_venv_package || true
         python=$(find_python) || die "no Python 3.11, 3.12 or 3.13 with the venv module was found" \
-            "(asked: ${PYTHON:-python3, python3.11 to python3.13}). Install one, or name one: PYTHON=/path/to/python3.12 make setup"
+            "(tried: ${PYTHON:-python3, python3.11 to python3.13}). Install one, or name one: PYTHON=/path/to/python3.12 make setup"
     fi
     say "making $VENV with $("$python" -V)"
     "$python" -m venv --clear "$VENV"
 }
 
-# What the environment was made from: the project file, the extras, this script, the place.
+# A hash of what the environment was made from: the project file, the extras, this script, the folder.
 fingerprint() {
     "$VENV/bin/python" - "$EXTRAS" "$PWD" pyproject.toml packaging/setup.sh <<'PY'
 import hashlib, pathlib, sys
@@ -80,7 +80,7 @@ install_packages() {
     local wanted
     wanted=$(fingerprint)
     if [ "$(cat "$STAMP" 2>/dev/null)" = "$wanted" ]; then return; fi
-    say "installing Python packages into $VENV (extras: $EXTRAS); the first time this takes minutes"
+    say "installing Python packages into $VENV (extras: $EXTRAS); the first time this takes a few minutes"
     # Dependency groups came with pip 25.1; the pip that a Python brings along can be older.
     if ! { pip_install --upgrade 'pip>=25.1' && pip_install --editable ".[$EXTRAS]" --group dev; }; then
         die "pip could not install the packages (its message is above)." \
@@ -91,7 +91,7 @@ install_packages() {
 
 # --- Qt's system libraries -------------------------------------------------------------------------------------------
 
-# soname and Debian package. The sonames are what counts, package names differ between distributions.
+# soname and Debian package. The sonames decide; package names differ between distributions.
 # The first six are for Qt without a display, the others for windows under X11.
 readonly QT_LIBRARIES="
 libGL.so.1              libgl1
@@ -116,7 +116,7 @@ apt_install() {
         && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends -y "$@" </dev/null >/dev/null
 }
 
-# Prints the packages whose library the loader does not know.
+# Prints the packages whose library the loader cannot find.
 missing_qt_packages() {
     local known soname package
     known=$(PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null) || return 0
@@ -134,7 +134,7 @@ install_qt_libraries() {
     if can_use_apt && apt_install $missing && [ -z "$(missing_qt_packages)" ]; then return; fi
     say "the window needs system libraries that are missing here. On Debian and Ubuntu an administrator installs them with:"
     say "    apt-get install --no-install-recommends ${missing% }"
-    say "(elsewhere, packages of like names). Everything without a window works as it is."
+    say "On other systems the packages have similar names. Everything without a window works already."
 }
 
 # --- An SSH server for the tests --------------------------------------------------------------------------------------
@@ -143,12 +143,12 @@ has_test_sshd() {
     PATH="$PATH:/usr/sbin" command -v sshd >/dev/null && compgen -G '/usr/lib/*/security/pam_oath.so' >/dev/null
 }
 
-# The tests start servers of their own on loopback. On a machine with systemd the package would run one for everybody at
-# the next start, so there it is the administrator's choice; elsewhere none is started.
+# The tests start their own servers on loopback. On a machine with systemd the package would start one for everybody at
+# the next boot, so the administrator must decide there; elsewhere no server starts.
 install_test_sshd() {
     if [ "$(uname -s)" != Linux ] || has_test_sshd; then return; fi
     if ! can_use_apt || [ -d /run/systemd/system ]; then
-        say "the tests of SSH are left out: they need the packages openssh-server and libpam-oath."
+        say "the SSH tests are left out: they need the packages openssh-server and libpam-oath."
         return
     fi
     local policy=/usr/sbin/policy-rc.d ours=
@@ -156,7 +156,7 @@ install_test_sshd() {
         printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy" && ours=yes
     fi
     apt_install openssh-server openssh-client libpam-oath openssl \
-        || say "openssh-server could not be installed; the tests of SSH are left out."
+        || say "openssh-server could not be installed; the SSH tests are left out."
     if [ -n "$ours" ]; then rm -f "$policy"; fi
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
-# Before anything can import Qt or TensorFlow: no window on the developer's screen, no chatter of C++ on stderr.
+# Before anything can import Qt or TensorFlow: no window on the developer's screen, no C++ messages on stderr.
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -36,8 +36,8 @@ __all__ = [
     "no_unexpected_logs",
 ]
 
-# Time limits of Hypothesis measure the machine, not the code; under CI the same examples every time. A soak looks where
-# no test has looked yet: new examples each time, and twenty times as many.
+# Time limits of Hypothesis measure the machine, not the code; CI uses the same examples every time. A soak searches
+# further: new examples each time, and twenty times as many.
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("clew", _COMMON, derandomize=bool(os.environ.get("CI")))
 settings.register_profile("soak", _COMMON, derandomize=False, max_examples=2000)
@@ -45,7 +45,7 @@ settings.load_profile("soak" if os.environ.get("CLEW_SOAK") == "1" else "clew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the selection act; ``CLEW_DEMAND_ALL=1`` (set by .ci/run) makes left-out and skipped tests a failure."""
+    """Register the selection; with ``CLEW_DEMAND_ALL=1`` (set by .ci/run) left-out and skipped tests are failures."""
     config.pluginmanager.register(Selection(demand_all=os.environ.get("CLEW_DEMAND_ALL") == "1"), "clew-selection")
 
 
@@ -54,13 +54,13 @@ def _has_window(item: pytest.Item | None) -> bool:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test with a window has no collector of garbage that may run in another thread, as the program has none."""
+    """Switch Python's garbage collector off for a test with a window, as the program does: it may run in any thread."""
     (gc.disable if _has_window(item) else gc.enable)()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """What it left is collected here: before a test without a window all of it, else what is due."""
+    """Collect garbage after a test with a window: before a test without a window all of it, otherwise what is due."""
     if _has_window(item):
         from clew_gui.views.window.loader import collect_due
 
@@ -69,7 +69,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a process of several: what takes longest first. Alone, tests run in the order of their folders."""
+    """Under xdist start with the tests that take longest. Alone, tests run in the order of their folders."""
     if hasattr(config, "workerinput"):
         order = longest_first([(item.nodeid, granted_s(item)) for item in items])
         items[:] = [items[place] for place in order]
@@ -77,5 +77,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Sharing | None:
-    """``--dist loadfile`` is shared out as tests/sharing.py says; other ways to share are xdist's own."""
+    """Share out ``--dist loadfile`` by tests/sharing.py; xdist does the other ways itself."""
     return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None

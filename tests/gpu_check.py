@@ -1,9 +1,9 @@
 """``make gpu-check``: trains on this machine's GPUs in every way that differs there, and keeps the log in docs.
 
-Without a GPU it says so and leaves everything as it is. A run through the agent (whose nursery starts it where the
-driver allows that), one on a single GPU, one on all of them, one in 16 bits, a network cut into stages and one cut as
-the hybrid with a part on each GPU, parameter servers whose workers share the GPUs, and a study. The exit status is 1
-when one of them failed.
+Without a GPU it says so and changes nothing. It trains a run through the agent (whose nursery starts it if the driver
+allows that), one on a single GPU, one on all GPUs, one in 16 bits, a network cut into stages and one cut as the hybrid
+with a part on each GPU, parameter servers whose workers share the GPUs, and a study. The exit status is 1 if one of
+them failed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from clew_shared.wire.messages import Shutdown
 
 LOG = Path(__file__).resolve().parents[1] / "docs" / "gpu-check.log"
 _LIMIT_S = 600.0
-"""For one command: the first one loads CUDA's libraries from a cold disk."""
+"""The limit for one command: the first one loads CUDA's libraries from a cold disk."""
 Call = Callable[[Sequence[str]], tuple[int, str]]
-"""Runs a command; its exit status and all that it printed."""
+"""Runs a command; returns its exit status and everything that it printed."""
 
 
 def main() -> int:
@@ -43,9 +43,9 @@ def main() -> int:
 
 
 def check(devices: Devices, log: Path, call: Call) -> int:
-    """Go through all commands on these devices and write ``log``; returns the exit status."""
+    """Run all commands on these devices and write ``log``; returns the exit status."""
     if not devices.gpus:
-        print("There is no GPU here that TensorFlow could use: nothing was tried, and nothing is written.")
+        print("There is no GPU here that TensorFlow can use: nothing was tried or written.")
         return 0
     names = ", ".join(gpu.name for gpu in devices.gpus)
     parts = [f"Clew {__version__}, {time.strftime('%Y-%m-%d')}, {names}\n"]
@@ -61,7 +61,7 @@ def check(devices: Devices, log: Path, call: Call) -> int:
 
 
 def commands(gpus: int) -> list[tuple[str, ...]]:
-    """What is tried with so many whole GPUs."""
+    """The commands to try with so many whole GPUs."""
     mirrored = next(one for one in find_card(load_builtin().exercises, "softmax").strategies if one.id == "mirrored")
     counts = [count for count in mirrored.devices if count <= max(gpus, 1)]
     softmax = ("run", "softmax", "--data", "digits", "--steps", "500")
@@ -83,7 +83,7 @@ def commands(gpus: int) -> list[tuple[str, ...]]:
 
 
 def call(words: Sequence[str]) -> tuple[int, str]:
-    """``clew`` with these words; what takes too long counts as failed."""
+    """Run ``clew`` with these words; a command that takes too long counts as failed."""
     command = [sys.executable, "-P", "-m", "clew_gui", *words]
     try:
         done = subprocess.run(

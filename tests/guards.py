@@ -1,8 +1,8 @@
-"""Fixtures that act on every test: a home folder of its own, and failures for what a test leaves behind.
+"""Fixtures that act on every test: a separate home folder, and failures for what a test leaves behind.
 
-A test fails when it ends with threads, processes, TCP or UDP sockets or running Qt timers that were not there before,
-or when it logged a WARNING or worse that it did not announce with ``expect_logs``. Modal dialogs raise instead of
-waiting for ever.
+A test fails if it ends with threads, processes, TCP or UDP sockets or running Qt timers that were not there before,
+or if it logged a WARNING or worse that it did not announce with ``expect_logs``. Modal dialogs raise an error instead
+of waiting for ever.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 TOKEN = "CLEW_TEST_TOKEN"
 GRACE_S = 10.0
-"""Bound on the wait for what is already ending; a test that leaves nothing waits not at all."""
+"""Bound on the wait for what is already ending; a test that leaves nothing does not wait at all."""
 
 
 def fail_if_left(kind: str, find: Callable[[], list[str]]) -> None:
@@ -47,7 +47,7 @@ def fail_if_left(kind: str, find: Callable[[], list[str]]) -> None:
         time.sleep(0.02)
 
 
-# --- A home of its own ------------------------------------------------------------------------------------------------
+# --- A separate home --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def no_leaked_threads(home: Path) -> Iterator[None]:
-    """Python threads must have ended. Threads that libraries made in C show up as dummies and are theirs."""
+    """Python threads must have ended. Threads that libraries started in C show up as dummies and do not count."""
     before = set(threading.enumerate())
     yield
 
@@ -86,7 +86,7 @@ def _describe(process: psutil.Process) -> str:
 
 
 def _started_by_test(pid: int, token: str) -> psutil.Process | None:
-    """The process, if it is a child of ours or carries this test's token, detached or not; else nothing."""
+    """The process, if it is our child or has this test's token, detached or not; otherwise None."""
     try:
         process = psutil.Process(pid)
         ours = process.ppid() == os.getpid() or process.environ().get(TOKEN) == token
@@ -98,13 +98,13 @@ def _started_by_test(pid: int, token: str) -> psutil.Process | None:
 
 
 def _kept_by_python(process: psutil.Process) -> bool:
-    """The standard library keeps this one until the interpreter ends."""
+    """Whether the standard library keeps this process until the interpreter ends."""
     return "multiprocessing.resource_tracker" in " ".join(process.cmdline())
 
 
 @pytest.fixture(autouse=True)
 def no_leaked_processes(home: Path) -> Iterator[None]:
-    """Processes must have ended and been waited for, also those that went into sessions of their own."""
+    """Processes must have ended and been waited for, even those that started their own sessions."""
     before = set(psutil.pids())
     token = uuid.uuid4().hex
     with pytest.MonkeyPatch.context() as patch:
@@ -123,7 +123,7 @@ def no_leaked_processes(home: Path) -> Iterator[None]:
 
 
 def _end(process: psutil.Process) -> None:
-    """Kill what a failed test left, so that later tests and the machine do not suffer from it."""
+    """Kill what a failed test left, so that it does not disturb later tests or the machine."""
     try:
         process.kill()
         process.wait(GRACE_S)
@@ -133,7 +133,7 @@ def _end(process: psutil.Process) -> None:
 
 @pytest.fixture(autouse=True)
 def no_leaked_sockets(home: Path) -> Iterator[None]:
-    """TCP and UDP sockets of the test process must be closed, whoever opened them (Python, ZeroMQ, TensorFlow, Qt)."""
+    """TCP and UDP sockets of the test process must be closed, no matter who opened them (Python, ZeroMQ, Qt, …)."""
 
     def sockets() -> dict[tuple[object, ...], str]:
         connections = psutil.Process().net_connections("inet")
@@ -174,11 +174,11 @@ def _running(core: Any, timers: WeakSet[Any]) -> list[str]:
     return [f"{timer.interval()} ms, name '{timer.objectName()}', parent {timer.parent()}" for timer in running]
 
 
-# --- Nothing said that was not expected -------------------------------------------------------------------------------
+# --- No unexpected logs -----------------------------------------------------------------------------------------------
 
 
 class LogBook(logging.Handler):
-    """Collects records of WARNING and worse, and the patterns a test expects among them."""
+    """Collects records of WARNING and worse, and the patterns that a test expects among them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -236,7 +236,7 @@ _MODAL_CALLS = {
 
 @pytest.fixture(autouse=True)
 def no_modal_dialogs(home: Path) -> Iterator[None]:
-    """A modal dialog raises: it would wait for ever. Product code uses ``dialog.open()`` and ``finished``."""
+    """A modal dialog raises an error, because it would wait for ever. Use ``dialog.open()`` and ``finished``."""
     widgets: Any = sys.modules.get("PySide6.QtWidgets")
     with pytest.MonkeyPatch.context() as patch:
         if widgets is not None:

@@ -1,8 +1,8 @@
-"""Which tests can run here: what a test needs beyond Python stands in a mark, and what is absent is said at the end.
+"""Which tests can run here: a mark names what a test needs beyond Python, and the end of the output what is missing.
 
-``@pytest.mark.needs("real-mnist")`` on a test whose need is absent deselects it, and the last lines of the output name
+``@pytest.mark.needs("real-mnist")`` deselects a test if that need is missing, and the last lines of the output give
 the need, the number of tests and how to provide it. With ``CLEW_DEMAND_ALL=1`` a run that left out or skipped anything
-fails, unless it was for want of a GPU.
+fails, unless only a GPU was missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MNIST_FILES = ("mnist.npz", "mnist.pkl.gz", "train-images-idx3-ubyte.gz", "trai
 
 
 class Need(NamedTuple):
-    """One thing that a machine may lack: how to see that it is there, and what a person can do when not."""
+    """One thing that a machine may lack: how to check for it, and what a person can do to have it."""
 
     present: Callable[[], bool]
     advice: str
@@ -56,7 +56,7 @@ def _has_sshd() -> bool:
 
 @functools.cache
 def _can_have_cluster() -> bool:
-    """Whether the mini cluster can run here; packages that it can install are no hindrance."""
+    """Whether the mini cluster can run here; it does not matter if it must install packages first."""
     program = Path(__file__).resolve().parents[1] / "packaging/cluster/cluster"
     return (
         sys.platform == "linux" and subprocess.run([program, "check"], capture_output=True, check=False).returncode == 0
@@ -78,7 +78,7 @@ NEEDS: Mapping[str, Need] = {
 
 
 def needs_of(item: pytest.Item) -> list[str]:
-    """What one test needs."""
+    """The needs of one test."""
     return [str(name) for mark in item.iter_markers("needs") for name in mark.args]
 
 
@@ -92,7 +92,7 @@ def missing_needs(item: pytest.Item) -> list[str]:
 
 
 class Selection:
-    """Plugin object: deselects what cannot run, counts it, and lets a demanding run fail for it."""
+    """Plugin object: deselects tests that cannot run, counts them, and makes a demanding run fail because of them."""
 
     def __init__(self, demand_all: bool) -> None:
         self._demand_all = demand_all
@@ -100,7 +100,7 @@ class Selection:
         self._skips: list[str] = []
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Take out the tests whose needs are absent."""
+        """Take out the tests whose needs are missing."""
         lacking = {item: missing_needs(item) for item in items}
         for needs in lacking.values():
             self._left_out.update(needs)
@@ -108,7 +108,7 @@ class Selection:
         items[:] = [item for item in items if not lacking[item]]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Remember skips. An expected failure is reported as skipped as well, but it did run."""
+        """Remember skips. pytest also reports expected failures as skipped, but those did run."""
         if report.skipped and not hasattr(report, "wasxfail"):
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
             self._skips.append(f"{report.nodeid}: {reason}")
@@ -124,11 +124,11 @@ class Selection:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """Every xdist worker collects all tests, so their counts are equal, not to be added."""
+        """Every xdist worker collects all tests, so their counts are equal and must not be added."""
         self._left_out |= Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name what was left out, why, and how to have it."""
+        """Name what was left out, why, and how to provide it."""
         for need, count in sorted(self._left_out.items()):
             tests = "1 test" if count == 1 else f"{count} tests"
             terminalreporter.write_line(f"left out: {tests} that need '{need}' ({NEEDS[need].advice})")
@@ -138,5 +138,5 @@ class Selection:
     def _complaints(self) -> list[str]:
         if not self._demand_all:
             return []
-        absent = [f"the need '{need}' is absent" for need in sorted(self._left_out) if need != GPU]
-        return absent + [f"skipped {skip}" for skip in self._skips if "gpu" not in skip.lower()]
+        missing = [f"the need '{need}' is missing" for need in sorted(self._left_out) if need != GPU]
+        return missing + [f"skipped {skip}" for skip in self._skips if "gpu" not in skip.lower()]

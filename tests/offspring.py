@@ -10,13 +10,13 @@ _BOUND_S = 30.0
 
 
 class Offspring:
-    """The children of this process from now on. Those that were there before, such as a shared server, stay."""
+    """The children that this process starts from now on. Earlier ones, such as a shared server, stay."""
 
     def __init__(self) -> None:
         self._before = {child.pid for child in psutil.Process().children()}
 
     def end(self) -> None:
-        """Kill and await the new ones, whether they have ended or not."""
+        """Kill the new ones if they still run, and wait for them."""
         for child in psutil.Process().children():
             if child.pid not in self._before:
                 with suppress(psutil.Error):

@@ -1,8 +1,8 @@
-"""How ``make test`` shares its files between processes (pytest-xdist): what takes longest begins first.
+"""How ``make test`` shares its files between processes (pytest-xdist): the longest start first.
 
-Each file stays in one process. Those of tests/cluster are one share for each process beyond two: each brings up a
-cluster of its own, and while it waits for jobs and links two others compute. Of three or more processes those with a
-cluster do nothing else.
+Each file stays in one process. The files of tests/cluster are one share for each process beyond two: each share brings
+up its own cluster, and while it waits for jobs and links two other processes compute. With three or more processes,
+those with a cluster do nothing else.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from xdist.workermanage import WorkerController
 
 CLUSTER = "tests/cluster/"
 _COMPUTING = 2
-"""More processes than that would only be in each other's way on a computer with two cores."""
+"""More processes would only get in each other's way on a computer with two cores."""
 
 
 class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Hands out files in the order in which they were collected. Where nothing but the cluster's tests was chosen, they
-    are handed out as all others."""
+    """Hands out files in the order in which they were collected. If only the cluster's tests were chosen, it hands them
+    out like all others."""
 
     def __init__(self, config: pytest.Config, log: object = None) -> None:
         super().__init__(config, log)
@@ -39,7 +39,7 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
 
     @cached_property
     def _cluster_shares(self) -> dict[str, str]:
-        """The share of each of the cluster's files; nothing where no other tests were chosen.
+        """The share of each of the cluster's files; empty if no other tests were chosen.
 
         The longest come first, so shares take turns there and back: 0, 1, 2, 2, 1, 0, 0, 1 …
         """
@@ -51,9 +51,9 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
 
 
 def longest_first(granted: list[tuple[str, float]]) -> list[int]:
-    """The new order of tests, of which the name and the granted seconds are told, as places in the old one.
+    """The new order of tests, given by name and granted seconds, as positions in the old one.
 
-    The cluster's come first, then the files whose tests are granted most in all; nothing else is moved.
+    The cluster's tests come first, then the files whose tests are granted most in total; nothing else moves.
     """
     sums: Counter[str] = Counter()
     for nodeid, seconds in granted:
@@ -67,7 +67,7 @@ def longest_first(granted: list[tuple[str, float]]) -> list[int]:
 
 
 def granted_s(item: pytest.Item) -> float:
-    """What a test's own mark grants it; nothing where it has the usual time."""
+    """The seconds that a test's own mark grants it; 0 if it has the usual time."""
     mark = item.get_closest_marker("timeout")
     return float(mark.args[0]) if mark is not None else 0.0
 

@@ -1,4 +1,4 @@
-"""What a parameter-server run writes into its journal, simulated: workers that are slowed, killed, started again."""
+"""Simulates what a parameter-server run writes into its journal: workers that are slowed, killed, started again."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SCHEMA = Schema(
     metrics=(MetricSpec(name="loss", label="Loss", better="lower"), MetricSpec(name="accuracy", label="Accuracy")),
     batch_size=100,
 )
-"""What its points are."""
+"""Describes the points of the simulated run."""
 
 
 def as_updates(columns: dict[str, NDArray[Any]], time: float = 0.0) -> Updates:
-    """The event of some gradients, given by the names of its fields."""
+    """The event of some gradients, from a column for each of its fields."""
     kinds = {"steps": "<i8", "workers": "<i4", "ended": "<f8", "seconds": "<f4", "staleness": "<i4", "accepted": "<u1"}
     raw = {name: columns[name].astype(kind).tobytes() for name, kind in kinds.items()}
     return msgspec.convert({"t": "updates", **raw, "moved": 62_800, "time": time}, Updates)
@@ -31,8 +31,8 @@ def as_updates(columns: dict[str, NDArray[Any]], time: float = 0.0) -> Updates:
 
 @dataclass
 class SimulatedCluster:
-    """Asynchronous workers, with a version counter on the server as the real one has it; ``bound``: older gradients
-    are dropped. ``wall`` is the time since 1970 at which training began."""
+    """Asynchronous workers, with a version counter on the server like the real one; gradients staler than ``bound``
+    are dropped. ``wall`` is the time since 1970 at which training started."""
 
     workers: int = 2
     servers: int = 1
@@ -43,7 +43,7 @@ class SimulatedCluster:
     step: int = 0
     factors: dict[int, float] = field(default_factory=dict)
     _busy: list[tuple[float, int, float, int]] = field(default_factory=list)
-    """When each worker ends, its number, how long it takes, and the version that it read."""
+    """For each worker: when it ends, its number, how long it takes, and the version that it read."""
 
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(7)
@@ -51,7 +51,7 @@ class SimulatedCluster:
             self._begin(worker)
 
     def peer(self, role: str, index: int, status: str, factor: float = 1.0) -> Peer:
-        """News of a process, now."""
+        """The event of a process, now."""
         place = index + (1 if role == "ps" else 2)
         return Peer(
             time=self.wall + self.clock,
@@ -66,23 +66,23 @@ class SimulatedCluster:
         )
 
     def join(self) -> list[Event]:
-        """All processes are there."""
+        """All processes join."""
         servers = [self.peer("ps", index, "joined") for index in range(self.servers)]
         return [*servers, *(self.peer("worker", index, "joined") for index in range(self.workers))]
 
     def slow(self, worker: int, factor: float) -> Peer:
-        """From its next update on it takes so many times as long."""
+        """From its next update on, the worker takes ``factor`` times as long."""
         self.factors[worker] = factor
         return self.peer("worker", worker, "slowed", factor)
 
     def kill(self, worker: int) -> Peer:
-        """What it computes is lost."""
+        """Kill a worker; what it computes is lost."""
         self._busy = [one for one in self._busy if one[1] != worker]
         heapq.heapify(self._busy)
         return self.peer("worker", worker, "killed")
 
     def replace(self, worker: int) -> Peer:
-        """A new process in its place."""
+        """Start a new process in place of a worker."""
         self.factors.pop(worker, None)
         self._begin(worker)
         return self.peer("worker", worker, "replaced")
@@ -92,13 +92,13 @@ class SimulatedCluster:
         heapq.heappush(self._busy, (self.clock + took, worker, took, self.step))
 
     def train(self, seconds: float, blocks: int = 1) -> Iterator[Event]:
-        """What is written in so many seconds: updates and points of each block."""
+        """The events of so many seconds: updates and points of each block."""
         for _ in range(blocks):
             yield from self._block(self.clock + seconds / blocks)
 
     def _block(self, end: float) -> Iterator[Event]:
         first, rows = self.step, []
-        begun = self.clock
+        start = self.clock
         while self._busy and self._busy[0][0] <= end:
             self.clock, worker, took, version = heapq.heappop(self._busy)
             staleness = self.step - version
@@ -116,5 +116,5 @@ class SimulatedCluster:
             loss, accuracy = 0.3 + 2 * np.exp(-steps / 80), 0.92 - 0.8 * np.exp(-steps / 60)
             values = (loss.astype("<f4").tobytes(), accuracy.astype("<f4").tobytes())
             yield Points(
-                schema=1, first=first, count=count, seconds=end - begun, clock=end, values=values, time=self.wall + end
+                schema=1, first=first, count=count, seconds=end - start, clock=end, values=values, time=self.wall + end
             )

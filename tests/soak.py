@@ -1,7 +1,7 @@
-"""``make soak``: the fault tests again and again, each time with other dice, and a summary of what was done.
+"""``make soak``: the fault tests again and again, each time with another seed, and a summary of what was done.
 
 ``python -m tests.soak --rounds 10`` or ``--minutes 60``; other words go to pytest. It ends at the first failed round
-and says with which seed that can be had again. CLEW_SEED fixes the first round's.
+and prints the seed that repeats it. CLEW_SEED sets the seed of the first round.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ FAULTS = (
     f"{PEERS}::test_what_dies_or_freezes_ends_the_run_which_goes_on_from_its_checkpoint",
 )
 PARSERS = ("-m", "hypothesis", "tests/unit", "tests/contract")
-"""Property tests make more examples in a soak."""
+"""Property tests try more examples in a soak."""
 _TIMEOUT_S = 3600
-"""For one test: in a soak it goes through its scenario many times."""
+"""The limit for one test: in a soak it repeats its scenario many times."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Returns pytest's exit code of the round that failed, else 0."""
+    """Returns pytest's exit code of the failed round, or 0."""
     parser = argparse.ArgumentParser(prog="make soak")
     parser.add_argument("--rounds", type=int, default=0, help="0: as many as the minutes allow")
-    parser.add_argument("--minutes", type=float, default=0.0, help="begin no further round after so long")
+    parser.add_argument("--minutes", type=float, default=0.0, help="start no new round after so many minutes")
     options, words = parser.parse_known_args(argv)
     start, rounds, code = time.monotonic(), 0, 0
     seed = os.environ.get("CLEW_SEED") or str(random.SystemRandom().randrange(10**6))
@@ -47,12 +47,12 @@ def main(argv: Sequence[str]) -> int:
             failed, seed = seed, str(random.SystemRandom().randrange(10**6))
         print(summary(rounds, time.monotonic() - start, read_tally(tally)))
     if code:
-        print(f"Round {rounds} failed. Again: CLEW_SEED={failed} make soak ROUNDS=1")
+        print(f"Round {rounds} failed. To repeat it: CLEW_SEED={failed} make soak ROUNDS=1")
     return code
 
 
 def goes_on(rounds: int, minutes: float, done: int, seconds: float) -> bool:
-    """Whether another round begins: the first always, then until the rounds are done or the time is up."""
+    """Whether another round starts: the first always does, others until the rounds are done or the time is up."""
     if rounds and done >= rounds:
         return False
     return not done or not minutes or seconds < 60 * minutes

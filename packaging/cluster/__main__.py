@@ -15,7 +15,7 @@ def main() -> int:
         try:
             become(sys.argv[2], sys.argv[3:])
         except ClusterError as problem:
-            return problem.tell()
+            return problem.report()
     from minicluster import cli
 
     return cli.main()

@@ -124,7 +124,7 @@ def test_what_a_computer_forbids_is_named() -> None:
     """As in a container without rights to make namespaces."""
     command = ["setpriv", "--bounding-set=-sys_admin", str(FOLDER / "cluster")]
     check = subprocess.run([*command, "check"], capture_output=True, text=True, timeout=60, check=False)
-    assert (check.returncode, check.stdout.split(", ")[0]) == (1, "lacking: a namespace for mounts")
+    assert (check.returncode, check.stdout.split(", ")[0]) == (1, "missing: a namespace for mounts")
 
 
 def test_who_kills_on_ends_the_command(cluster: MiniCluster) -> None:

@@ -54,7 +54,7 @@ machine() {
     for folder in /root "$project"; do
         if [ -d "$folder" ]; then memory "$folder" mode=711,size=1m; fi
     done
-    # A Python can ask for its library by the full path of where it was installed, so it stands there as well.
+    # A Python may load its library by the full path at which it was installed, so it is there as well.
     if [ ! -d "$python/bin" ]; then mkdir -p "$python"; bind "$software/python" "$python"; fi
     bind "$own/tmp" /tmp
 }

@@ -24,7 +24,7 @@ def main() -> int:
     try:
         return command(options) or 0
     except ClusterError as problem:
-        return problem.tell()
+        return problem.report()
     except KeyboardInterrupt:
         return 130
 
@@ -38,24 +38,25 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
         return sub
 
-    about = "; ".join(f"{profile.name}: {profile.text}" for profile in PROFILES.values()) + f" ({COURSES.name} if none)"
-    add("up", _up, "bring it up; installs what is missing (apt)").add_argument(
+    about = "; ".join(f"{profile.name}: {profile.text}" for profile in PROFILES.values())
+    about += f" (default: {COURSES.name})"
+    add("up", _up, "start the cluster; installs missing packages (apt)").add_argument(
         "--profile", default=os.environ.get("CLEW_CLUSTER_PROFILE") or None, metavar="NAME", help=about
     )
-    add("down", _down, "end it and remove all it left")
-    add("status", _status, "which hosts are on, which faults are active")
-    add("check", _check, "whether it can run on this computer")
-    add("info", _info, "addresses, users and passwords as JSON")
+    add("down", _down, "stop the cluster and remove everything that it left")
+    add("status", _status, "show which hosts are on and which faults are active")
+    add("check", _check, "check whether it can run on this computer")
+    add("info", _info, "print addresses, users and passwords as JSON")
     on_text = "run a command on a host: on [USER@]HOST COMMAND…; without a command, a shell"
     on = add("on", lambda options: become(options.host, options.words), on_text)
-    on.add_argument("host", help="`cluster status` lists the hosts, `cluster info` the users; root is one as well")
+    on.add_argument("host", help="`cluster status` lists the hosts, `cluster info` the users; root works too")
     on.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="one word is a line for the shell")
     add("code", _code, "print a fresh one-time code").add_argument("user", nargs="?")
-    fault = add("fault", _fault, "break something; without a name, list what can be broken")
+    fault = add("fault", _fault, "break something; without a name, list what you can break")
     fault.add_argument("name", nargs="?")
     fault.add_argument("arguments", nargs="*")
-    fault.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="and mend it after so long")
-    heal = add("heal", _heal, "mend it again; without a name, everything")
+    fault.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="fix it after so many seconds")
+    heal = add("heal", _heal, "fix what `fault` broke; without a name, everything")
     heal.add_argument("name", nargs="?")
     heal.add_argument("arguments", nargs="*")
     add("log", _log, "print the logs of a host's daemons").add_argument("host")
@@ -99,9 +100,9 @@ def _status(_: argparse.Namespace) -> int:
 def _check(_: argparse.Namespace) -> int:
     lacks = life.lacking()
     missing = packages.missing_packages()
-    print(f"lacking: {', '.join(lacks)}" if lacks else "the mini cluster can run here")
+    print(f"missing: {', '.join(lacks)}" if lacks else "the mini cluster can run here")
     if missing and not lacks:
-        print(f"to be installed first: {', '.join(missing)}")
+        print(f"packages to install first: {', '.join(missing)}")
     return 1 if lacks else 0
 
 
@@ -152,7 +153,7 @@ def _log(options: argparse.Namespace) -> None:
 def _the_cluster() -> Any:
     folder = run_folder()
     if not State(folder).running():
-        raise ClusterError("the mini cluster is not up", "make cluster-up")
+        raise ClusterError("the mini cluster is not up", "Start it: make cluster-up")
     return locked(folder)
 
 
@@ -167,12 +168,12 @@ def _fault(options: argparse.Namespace) -> None:
             time.sleep(options.seconds)
         finally:
             with _the_cluster() as state:
-                faults.mend(state, options.name, options.arguments)
+                faults.heal(state, options.name, options.arguments)
 
 
 def _heal(options: argparse.Namespace) -> None:
     with _the_cluster() as state:
         if options.name is None:
-            faults.mend_all(state)
+            faults.heal_all(state)
         else:
-            faults.mend(state, options.name, options.arguments)
+            faults.heal(state, options.name, options.arguments)

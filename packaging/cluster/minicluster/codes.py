@@ -27,7 +27,7 @@ def code(secret: str, step: int) -> str:
 
 
 def fresh_code(state: State, user: User) -> str:
-    """A code that was not handed out before: each is good for one login, and nobody wants to wait half a minute.
+    """A code that was not handed out before: each works for one login, and nobody wants to wait half a minute.
 
     Raises:
         ClusterError: too many were taken at once.

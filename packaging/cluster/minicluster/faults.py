@@ -1,4 +1,4 @@
-"""Everything that can be broken on purpose, and mended again.
+"""Everything that can be broken on purpose, and fixed again.
 
 What Slurm's own commands do needs no fault: ``on root@login scancel 7``, ``scontrol requeue 7``, ``scontrol hold 7``,
 ``scontrol update nodename=node2 state=drain reason=test``.
@@ -23,21 +23,21 @@ from minicluster.state import State
 Action = Callable[[State, str], None]
 """Takes the state and the fault's target: a host or a user."""
 Targets = Callable[[Profile], tuple[str, ...]]
-"""What of a cluster of a profile can be broken so."""
+"""The hosts or users of a profile's cluster that the fault can hit."""
 
 
 class Fault(NamedTuple):
-    """What happens, to what (the default target comes first; none where it makes no sense), and how it is made and
-    mended."""
+    """What happens, to what (the default target comes first; none if the profile has no use for it), and how it is
+    caused and fixed."""
 
     text: str
     targets: Targets
     inject: Action
-    mend: Action
+    heal: Action
 
 
 def listing(profile: Profile) -> str:
-    """One line for each fault that there is with a profile."""
+    """One line for each fault of a profile."""
     known = {name: targets for name, fault in FAULTS.items() if (targets := fault.targets(profile))}
     lines = [f"  {name:20} {FAULTS[name].text}{_choice(targets)}" for name, targets in known.items()]
     return "\n".join(["cluster fault NAME [TARGET] [--for SECONDS], cluster heal [NAME [TARGET]]", *lines])
@@ -48,7 +48,7 @@ def _choice(targets: tuple[str, ...]) -> str:
 
 
 def inject(state: State, name: str, arguments: list[str]) -> None:
-    """Break something. Breaking it twice is once.
+    """Break something. Breaking it again changes nothing.
 
     Raises:
         ClusterError: there is no such fault or target.
@@ -58,27 +58,27 @@ def inject(state: State, name: str, arguments: list[str]) -> None:
     if key in state.faults:
         return
     fault.inject(state, target)
-    if fault.mend is not _nothing:
+    if fault.heal is not _nothing:
         state.faults.append(key)
         state.save()
 
 
-def mend(state: State, name: str, arguments: list[str]) -> None:
-    """Mend it; nothing happens when it is not broken."""
+def heal(state: State, name: str, arguments: list[str]) -> None:
+    """Fix it; nothing happens if it is not broken."""
     fault, target = _find(state.profile, name, arguments)
     key = f"{name} {target}"
     if key not in state.faults:
         return
-    fault.mend(state, target)
+    fault.heal(state, target)
     state.faults.remove(key)
     state.save()
 
 
-def mend_all(state: State) -> None:
-    """Mend everything, the last fault first."""
+def heal_all(state: State) -> None:
+    """Fix everything, the last fault first."""
     for key in reversed(state.faults[:]):
         name, target = key.split()
-        mend(state, name, [target])
+        heal(state, name, [target])
 
 
 def _find(profile: Profile, name: str, arguments: list[str]) -> tuple[Fault, str]:
@@ -88,7 +88,7 @@ def _find(profile: Profile, name: str, arguments: list[str]) -> tuple[Fault, str
         raise ClusterError(f"there is no fault '{name}'", listing(profile))
     target = arguments[0] if arguments else targets[0]
     if target not in targets or len(arguments) > 1:
-        raise ClusterError(f"'{' '.join(arguments)}' is no target of {name}", f"Choose from {', '.join(targets)}.")
+        raise ClusterError(f"{name} cannot hit '{' '.join(arguments)}'", f"Choose from {', '.join(targets)}.")
     return fault, target
 
 
@@ -99,9 +99,9 @@ def _cable(change: Callable[[int, int, Host], None]) -> Action:
     return lambda state, host: change(state.pid(SWITCH.name), state.pid(host), state.profile.hosts[host])
 
 
-def _mend_cable(state: State, host: str) -> None:
+def _reconnect(state: State, host: str) -> None:
     if host in state.running():  # a host that was switched off meanwhile gets new cables
-        network.mend(state.pid(SWITCH.name), state.pid(host), state.profile.hosts[host])
+        network.reconnect(state.pid(SWITCH.name), state.pid(host), state.profile.hosts[host])
 
 
 # --- Hosts and daemons ------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _ssh_folder(state: State, host: str) -> Path:
 
 
 def _ssh_option(name: str, text: str) -> tuple[Action, Action]:
-    """Lines that sshd on the login node reads before its own; they hold for connections that are made from now on."""
+    """Lines that sshd on the login node reads before its own; they apply to new connections."""
 
     def add(state: State, host: str) -> None:
         (_ssh_folder(state, host) / f"sshd_config.d/{name}.conf").write_text(f"{text}\n")
@@ -229,7 +229,7 @@ def _open_nodes(state: State, _: str) -> None:
 
 
 def _home(state: State, user: str) -> Path:
-    """A home folder, seen from here."""
+    """A home folder, as this computer sees it."""
     return root_of(state.pid(SWITCH.name)) / state.profile.homes.lstrip("/") / user
 
 
@@ -241,8 +241,8 @@ _TRIES = 20
 
 
 def _fill_home(state: State, user: str) -> None:
-    """The file system shrinks to what is in it: full for everybody, and nothing need be written. Somebody who writes
-    between the look and the deed makes that impossible; the next try finds it larger."""
+    """Shrink the file system to what is in it: full for everybody, without writing anything. If somebody writes between
+    the measurement and the change, that fails; the next try finds more in it."""
     for tries_left in reversed(range(_TRIES)):
         used = os.statvfs(_home(state, user))
         try:
@@ -259,7 +259,7 @@ def _empty_home(state: State, user: str) -> None:
 
 
 def _use_up_quota(state: State, user: str) -> None:
-    """Nothing more is taken, and the site's ``quota`` says why."""
+    """The home folder accepts no more data, and the site's ``quota`` says why."""
     _fill_home(state, user)
     home = os.statvfs(_home(state, user))
     limit = _limit(state, user)
@@ -273,12 +273,12 @@ def _raise_quota(state: State, user: str) -> None:
 
 
 def _software(state: State) -> Path:
-    """The site's software, seen from here."""
+    """The site's software, as this computer sees it."""
     return root_of(state.pid(SWITCH.name)) / state.profile.software.lstrip("/")
 
 
 def _limit(state: State, user: str) -> Path:
-    """KiB; without it the site's usual limit holds."""
+    """The file with the user's limit in KiB; without it the site's usual limit holds."""
     return _software(state) / "quotas" / user
 
 
@@ -315,7 +315,7 @@ def _rename_modules(libraries: tuple[str, ...], hide: bool) -> Action:
 
 _TENSORFLOW = ("tensorflow",)
 _PYTHONS = ("", *_TENSORFLOW)
-# A folder of links to all programs but Python covers /usr/bin: "command not found", as where none is installed.
+# A folder of links to all programs but Python covers /usr/bin: "command not found", as if none were installed.
 _HIDE_PYTHON = """
 mkdir /run/programs /run/without-python
 mount --bind /usr/bin /run/programs
@@ -379,8 +379,8 @@ def _site(_: Profile) -> tuple[str, ...]:
 _CHACHA = "Ciphers chacha20-poly1305@openssh.com"
 
 FAULTS: Mapping[str, Fault] = {
-    "cut": Fault("a host's network goes silent", _any_host, _cable(network.cut), _mend_cable),
-    "unplug": Fault("a host's cables lose their carrier", _any_host, _cable(network.unplug), _mend_cable),
+    "cut": Fault("a host's network goes silent", _any_host, _cable(network.cut), _reconnect),
+    "unplug": Fault("a host's cables lose their carrier", _any_host, _cable(network.unplug), _reconnect),
     "freeze": Fault("all processes of a host are stopped, as in sleep", _any_host, _freeze, _thaw),
     "node-kill": Fault("power off", _nodes, life.kill_host, _switch_on),
     "sshd-restart": Fault("all sessions of the login node end, sshd starts again", _on_login, _restart_ssh, _nothing),
@@ -408,7 +408,9 @@ FAULTS: Mapping[str, Fault] = {
     "forward-ssh-only": Fault(
         "sshd on the login node forwards to port 22 only", _on_login, *_ssh_option("ssh-only", "PermitOpen *:22")
     ),
-    "chacha-only": Fault("sshd speaks a cipher that few know", _on_login, *_ssh_option("chacha-only", _CHACHA)),
+    "chacha-only": Fault(
+        "sshd accepts only a cipher that few programs know", _on_login, *_ssh_option("chacha-only", _CHACHA)
+    ),
     "nodes-closed": Fault("no login to nodes", _site, _node_account("account  required pam_deny.so"), _open_nodes),
     "nodes-need-job": Fault(
         "login to a node only with a job there (pam_slurm)",
@@ -416,15 +418,15 @@ FAULTS: Mapping[str, Fault] = {
         _node_account("account  required /usr/lib/security/pam_slurm.so"),
         _open_nodes,
     ),
-    "home-full": Fault("not a byte is left in the home folder", _any_user, _fill_home, _empty_home),
+    "home-full": Fault("the home folder is full to the last byte", _any_user, _fill_home, _empty_home),
     "quota-full": Fault("the quota is used up: no room, and quota says so", _with_quota, _use_up_quota, _raise_quota),
-    "noise": Fault("the user's .bashrc prints, also when no person is there", _with_bash, _add_noise, _remove_noise),
+    "noise": Fault("the user's .bashrc prints, even without a terminal", _with_bash, _add_noise, _remove_noise),
     "no-tensorflow": Fault(
         "the modules with TensorFlow are gone",
         _site,
         _rename_modules(_TENSORFLOW, True),
         _rename_modules(_TENSORFLOW, False),
     ),
-    "no-python": Fault("no Python on login node and nodes, no module with one", _site, _hide_python, _show_python),
+    "no-python": Fault("no Python on login node and nodes, not even as a module", _site, _hide_python, _show_python),
 }
 """The first target is the default."""

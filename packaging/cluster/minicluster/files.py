@@ -16,7 +16,7 @@ from minicluster.namespaces import run
 from minicluster.plan import HOME_SIZE, LAPTOP, NEIGHBOUR_UID, SOURCES, Host, Profile, Role
 
 KNOWN_SITES = "xdg/clew/sites"
-"""Where the laptop has Clew's sites for all its users, below its own folder; ``on laptop`` names ``xdg``."""
+"""The folder, below the laptop's own, with Clew's sites for all users of the laptop; ``on laptop`` names ``xdg``."""
 
 
 def write_all(folder: Path, profile: Profile) -> None:
@@ -87,7 +87,7 @@ def _write_cluster_etc(etc: Path, profile: Profile) -> None:
 
 
 def _replace(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file anew, also where a link or a read-only file stands."""
+    """Write a new file, even in place of a link or a read-only file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     path.write_text(text)
@@ -131,7 +131,7 @@ def make_host_keys(ssh: Path) -> None:
 
 
 def fingerprints(folder: Path, host: str) -> list[str]:
-    """Those of a host's keys, as a site publishes them; none when no cluster is there."""
+    """The fingerprints of a host's keys, as a site publishes them; none if there is no cluster."""
     public = sorted((folder / "hosts" / host / "ssh").glob("ssh_host_*.pub"))
     digests = [hashlib.sha256(base64.b64decode(path.read_text().split()[1])).digest() for path in public]
     return [f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}" for digest in digests]
@@ -144,7 +144,7 @@ def make_key(path: Path, kind: str = "ed25519", comment: str = "mini cluster") -
 
 
 def _share_known_hosts(folder: Path, profile: Profile) -> None:
-    """The cluster's hosts know each other; the laptop knows them as well, or nobody."""
+    """The cluster's hosts know each other's keys; the laptop knows all of them or none."""
     keys = {
         name: [path.read_text().rsplit(" ", 2)[0] for path in (folder / "hosts" / name / "ssh").glob("ssh_host_*.pub")]
         for name in (profile.login, *profile.nodes)
@@ -166,7 +166,7 @@ def _share_known_hosts(folder: Path, profile: Profile) -> None:
 
 
 def _write_homes(folder: Path, profile: Profile) -> None:
-    """What homes begin with; the storage's first process copies it into the shared file system."""
+    """The first content of the homes; the storage's first process copies it into the shared file system."""
     (folder / "laptop/home/.ssh").mkdir(parents=True, mode=0o700)
     laptop_key = folder / "laptop/home/.ssh/id_ed25519"
     make_key(laptop_key, comment="laptop")
@@ -185,7 +185,7 @@ def _write_homes(folder: Path, profile: Profile) -> None:
 
 
 def _write_laptop(laptop: Path, profile: Profile) -> None:
-    """Files that cover this computer's. Its root is the laptop's user, with another home: what is root's own stays
+    """Files that cover this computer's own. Its root is the laptop's user, with another home: root's own files stay
     untouched."""
     etc, home = laptop / "etc", laptop / "home"
     passwd = Path("/etc/passwd").read_text()

@@ -17,11 +17,11 @@ from minicluster.problem import ClusterError
 from minicluster.state import State
 
 _READY_LIMIT_S = 60.0
-"""From the daemons' start to idle nodes; 1 s on a quiet computer."""
+"""From the start of the daemons to idle nodes; 1 s on a quiet computer."""
 _READY_POLL_S = 0.1
 _COVERED = ("/home", "/run", "/usr", "/etc", "/proc", "/dev")
-"""Folders that hosts see otherwise than this computer does, beside those with homes and software: the run folder would
-not be found there."""
+"""Folders that look different on the hosts, besides those with homes and software: hosts would not find the run folder
+there."""
 
 
 def lacking() -> list[str]:
@@ -35,18 +35,18 @@ def lacking() -> list[str]:
 
 
 def up(state: State, profile: Profile | None = None) -> bool:
-    """Bring the cluster up; False when it already is. Installs missing packages. Where no profile is named, the one of
-    the cluster that is up is right, else it is the courses'.
+    """Bring the cluster up; False if it is up already. Installs missing packages. Without a profile it takes the one of
+    the cluster that is up, or the courses'.
 
     Raises:
-        ClusterError: this computer cannot, a cluster of another profile is up, or something did not start. Nothing is
-            left running then.
+        ClusterError: this computer cannot run it, a cluster of another profile is up, or something did not start. Then
+            nothing is left running.
     """
     if _is_up(state):
         if profile not in (None, state.profile):
             raise ClusterError(
                 f"the cluster that is up has the profile {state.profile.name}",
-                "cluster down ends it; CLEW_CLUSTER_DIR names another folder for a second one.",
+                "Stop it with `cluster down`, or set CLEW_CLUSTER_DIR to another folder for a second cluster.",
             )
         return False
     profile = profile or COURSES
@@ -54,7 +54,7 @@ def up(state: State, profile: Profile | None = None) -> bool:
     covered = [*_COVERED, *(folder for folder in own if folder != "/")]
     if any(state.folder.is_relative_to(folder) for folder in covered):
         raise ClusterError(
-            f"CLEW_CLUSTER_DIR={state.folder} cannot lie in {' or '.join(covered)}: hosts have their own"
+            f"CLEW_CLUSTER_DIR={state.folder} cannot be in {' or '.join(covered)}: the hosts have their own"
         )
     if lacks := lacking():
         raise ClusterError(
@@ -77,7 +77,7 @@ def up(state: State, profile: Profile | None = None) -> bool:
 
 
 def _is_up(state: State) -> bool:
-    """Whether every host is on that nobody switched off on purpose."""
+    """Whether every host is on, apart from those that were switched off on purpose."""
     off = {fault.split()[1] for fault in state.faults if fault.startswith("node-kill ")}
     return state.ready and set(state.running()) >= set(state.profile.hosts) - off
 
@@ -157,7 +157,7 @@ def await_nodes(state: State, names: tuple[str, ...]) -> None:
     """Wait until Slurm answers and takes jobs on these nodes.
 
     Raises:
-        ClusterError: it does not within a minute; with each node's state.
+        ClusterError: not all nodes are ready within a minute; it names each node's state.
     """
     asking = entering(state.pid(state.profile.controller))
     deadline = time.monotonic() + _READY_LIMIT_S

@@ -17,17 +17,17 @@ from minicluster.problem import ClusterError
 from minicluster.state import start_of
 
 _MOUNT, _UTS, _IPC, _PID, _NET = 0x00020000, 0x04000000, 0x08000000, 0x20000000, 0x40000000
-"""CLONE_NEWNS and its fellows, from linux/sched.h. Python has os.unshare from 3.12 on only."""
+"""CLONE_NEWNS and the others, from linux/sched.h. Python has os.unshare only since 3.12."""
 _KINDS = {"mounts": _MOUNT, "host names": _UTS, "IPC": _IPC, "processes": _PID, "networks": _NET}
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
-"""All that the cluster's own processes see of the environment of who calls."""
+"""The whole environment of the cluster's own processes; they see nothing of the caller's."""
 _COMMAND_LIMIT_S = 60.0
 """For a command that configures a host; on a busy computer munge or sshd may take seconds to start."""
 _END_LIMIT_S = 10.0
 """From the signal to the end. A host's first process ends after all its others; slurmctld writes its state first."""
 _STOP_LIMIT_S, _STOP_ATTEMPTS = 3.0, 5
-"""For a long write to the disk. A parent that waits in vfork for a child that was stopped cannot stop: so all go on,
-and it is tried again."""
+"""For a long write to the disk. A parent that waits in vfork for a stopped child cannot stop: so all processes
+continue, and we try again."""
 
 
 def _call(name: str, *arguments: int) -> None:
@@ -43,17 +43,17 @@ _TRIALS = {
     "network bridges (module bridge)": ["unshare", "--net", "ip", "link", "add", "trial", "type", "bridge"],
     "virtual cables (module veth)": ["unshare", "--net", "ip", "link", "add", "trial", "type", "veth"],
 }
-"""What must work in namespaces, tried in some that end with the command."""
+"""What must work in namespaces, tried in namespaces that end with the command."""
 
 
 def missing_features() -> list[str]:
-    """What the kernel, or the container around this process, does not have or forbids."""
+    """What the kernel, or the container around this process, lacks or forbids."""
     lacks = [f"a namespace for {name}" for name, flag in _KINDS.items() if not _child_succeeds(flag)]
     return lacks or [name for name, command in _TRIALS.items() if not _works(command)]
 
 
 def _works(command: list[str]) -> bool:
-    """Whether a command succeeds; one whose program is not installed is not to blame."""
+    """Whether a command succeeds; one whose program is not installed counts as a success."""
     if shutil.which(command[0]) is None or (command[2] == "ip" and shutil.which("ip") is None):
         return True
     return subprocess.run(command, env=_ENVIRONMENT, capture_output=True, check=False).returncode == 0
@@ -71,9 +71,9 @@ def _child_succeeds(flag: int) -> bool:
 
 
 def boot(command: list[str], log: Path, mounts_of: int | None) -> int:
-    """Start a host's first process in namespaces of its own; its id once it wrote "ready" to descriptor 3.
+    """Start a host's first process in its own namespaces; returns its id once it has written "ready" to descriptor 3.
 
-    ``mounts_of``: a process whose mounts the host is to begin with; None for this computer's.
+    ``mounts_of``: the process whose mounts the host starts with; None for this computer's.
 
     Raises:
         ClusterError: a namespace cannot be made, or the command ends before it is ready.
@@ -119,8 +119,8 @@ def _become_host(command: list[str], log: Path, mounts_of: int | None, writer: i
 
 @contextmanager
 def network_of(pid: int) -> Iterator[None]:
-    """The calling thread uses a host's network meanwhile; threads that it starts do so to their end. Sockets stay in
-    the network in which they were made. Names are still this computer's: use addresses."""
+    """The calling thread uses a host's network inside the block; threads that it starts there keep using it. Sockets
+    stay in the network in which they were made. Names are still this computer's: use addresses."""
     own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     try:
@@ -136,7 +136,7 @@ def run(prefix: list[str], *command: str, text: str | None = None) -> str:
     """Run a command and return what it printed.
 
     Raises:
-        ClusterError: it failed; with what it said.
+        ClusterError: it failed; the text has what it printed.
     """
     try:
         done = subprocess.run(
@@ -156,7 +156,7 @@ def run(prefix: list[str], *command: str, text: str | None = None) -> str:
 
 
 def root_of(pid: int) -> Path:
-    """A host's file system, seen from here."""
+    """A host's file system, as this computer sees it."""
     return Path(f"/proc/{pid}/root")
 
 
@@ -168,13 +168,13 @@ def processes_of(pid: int) -> list[int]:
         try:
             if entry.name.isdigit() and (entry / "ns/pid").readlink() == wanted:
                 found.append(int(entry.name))
-        except OSError:  # it ended meanwhile
+        except OSError:  # it has ended
             continue
     return found
 
 
 def name_of(pid: int) -> str:
-    """The name of a process' program, cut to 15 characters by the kernel; empty when it ended."""
+    """The name of a process's program, cut to 15 characters by the kernel; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
@@ -182,7 +182,7 @@ def name_of(pid: int) -> str:
 
 
 def end(pids: list[int], number: signal.Signals = signal.SIGKILL) -> None:
-    """End processes and wait for it (a zombie counts as ended: its parent may reap late)."""
+    """End processes and wait until they are gone (a zombie counts as gone: its parent may reap it late)."""
     starts = {pid: start_of(pid) for pid in pids}
     signal_all(pids, number)
     deadline = time.monotonic() + _END_LIMIT_S
@@ -193,11 +193,11 @@ def end(pids: list[int], number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def freeze(host: int) -> None:
-    """Stop all processes of a host but its first, and wait until every thread has stopped: the kernel lets one that
-    writes a file write first.
+    """Stop all processes of a host but its first, and wait until every thread has stopped: the kernel lets a thread
+    finish writing to a file first.
 
     Raises:
-        ClusterError: one does not stop in time. Then all go on.
+        ClusterError: one does not stop in time. Then all continue.
     """
     for _ in range(_STOP_ATTEMPTS):
         deadline = time.monotonic() + _STOP_LIMIT_S
@@ -209,11 +209,11 @@ def freeze(host: int) -> None:
         else:
             return
         thaw(host)
-    raise ClusterError(f"processes {left} did not stop within {_STOP_LIMIT_S:.0f} s", "They go on now. Try it again.")
+    raise ClusterError(f"processes {left} did not stop within {_STOP_LIMIT_S:.0f} s", "They run again. Try once more.")
 
 
 def thaw(host: int) -> None:
-    """Let all processes of a host go on."""
+    """Let all processes of a host continue."""
     signal_all([pid for pid in processes_of(host) if pid != host], signal.SIGCONT)
 
 
@@ -227,9 +227,9 @@ def signal_all(pids: list[int], number: signal.Signals) -> None:
 
 
 def _goes_on(pid: int) -> bool:
-    """Whether one of its threads has neither stopped nor ended; one that sleeps has not."""
+    """Whether one of its threads has neither stopped nor ended; a sleeping thread counts as running."""
     try:
         states = [task.read_text().rpartition(")")[2].split()[0] for task in Path(f"/proc/{pid}/task").glob("*/stat")]
-    except OSError:  # one ended meanwhile: look again
+    except OSError:  # a thread has ended: look again
         return start_of(pid) is not None
     return any(state not in "TtZX" for state in states)

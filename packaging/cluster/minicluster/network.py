@@ -1,7 +1,7 @@
 """Two networks: ``wan`` joins laptop and login node, ``lan`` login node, controller and nodes.
 
-Their bridges lie in a namespace of their own (the switch), so nothing shows up in this computer's network. No host
-forwards, none has a default route: what is not in one's own network is out of reach.
+Their bridges are in a separate namespace (the switch), so nothing shows up in this computer's network. No host
+forwards packets or has a default route, so each reaches only its own networks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from minicluster.plan import NETWORKS, PREFIX_BITS, Host
 
 
 def in_network(pid: int) -> list[str]:
-    """The beginning of a command line that runs the rest in a host's network, with this computer's files."""
+    """The start of a command line that runs the rest in a host's network, with this computer's files."""
     return ["nsenter", f"--target={pid}", "--net"]
 
 
@@ -22,24 +22,24 @@ def _batch(pid: int, lines: list[str]) -> None:
 
 
 def make_switch(switch: int) -> None:
-    """The bridges."""
+    """Make the bridges."""
     lines = [f"link add {network} type bridge" for network in NETWORKS]
     _batch(switch, lines + [f"link set {network} up" for network in NETWORKS])
 
 
 def port_of(host: int, network: str) -> str:
-    """The switch's end of a host's cable. The process id in it makes a restarted host's name a new one, as the kernel
-    removes the old cable some time after the host."""
+    """The name of the switch's end of a host's cable. It contains the process id, so a restarted host gets a new name:
+    the kernel removes the old cable some time after the host."""
     return f"{network}-{host}"
 
 
 def _mac(address: str) -> str:
-    """Fixed hardware addresses, so that neighbours can be told beforehand."""
+    """A fixed hardware address, so that neighbours can be entered beforehand."""
     return ":".join(["02", "00", *(f"{int(part):02x}" for part in address.split("."))])
 
 
 def plug_in(switch: int, pid: int, host: Host, hosts: Iterable[Host]) -> None:
-    """Lay the host's cables and give it its addresses; ``hosts`` are all of the cluster.
+    """Connect the host's cables and give it its addresses; ``hosts`` are all hosts of the cluster.
 
     Neighbours are permanent: a cut cable is then silence, as behind a router, and not "no route to host".
     """
@@ -66,15 +66,15 @@ def _own_lines(host: Host, hosts: Iterable[Host]) -> list[str]:
 
 
 def cut(switch: int, pid: int, host: Host) -> None:
-    """Nothing passes any more, and nobody is told: the cables keep their carrier."""
+    """Let nothing pass any more, without a sign of it: the cables keep their carrier."""
     _batch(switch, [f"link set {port_of(pid, network)} nomaster" for network in host.addresses])
 
 
 def unplug(switch: int, pid: int, host: Host) -> None:
-    """The cables are pulled: the host sees its links without a carrier."""
+    """Pull the cables: the host sees its links without a carrier."""
     _batch(switch, [f"link set {port_of(pid, network)} down" for network in host.addresses])
 
 
-def mend(switch: int, pid: int, host: Host) -> None:
+def reconnect(switch: int, pid: int, host: Host) -> None:
     """Undo ``cut`` and ``unplug``."""
     _batch(switch, [f"link set {port_of(pid, network)} master {network} up" for network in host.addresses])

@@ -11,12 +11,12 @@ from minicluster.state import State
 
 
 def entering(pid: int) -> list[str]:
-    """The beginning of a command line that runs the rest on the host whose first process this is."""
+    """The start of a command line that runs the rest on the host whose first process this is."""
     return ["nsenter", f"--target={pid}", "--mount", "--uts", "--ipc", "--net", "--pid"]
 
 
 def become(place: str, words: list[str]) -> NoReturn:
-    """Become a command on ``[USER@]HOST``: its exit status is this program's. When this program is killed it gets TERM.
+    """Become a command on ``[USER@]HOST``: its exit status is this program's. If this program is killed, it gets TERM.
 
     Raises:
         ClusterError: there is no such host, it is off, or nothing is up.
@@ -44,8 +44,8 @@ def laptop_command(profile: Profile, user: str, words: list[str]) -> list[str]:
 
 
 def machine_command(profile: Profile, host: str, user: str, words: list[str]) -> list[str]:
-    """In the user's home and a login shell, bash's for a command; as the profile's first user where nobody is named.
-    Root has a plain shell and is who commands on the controller."""
+    """In the user's home and a login shell (bash for a command); without a user as the profile's first user, or as root
+    on the controller. Root has a plain shell."""
     user = user or ("root" if host == profile.controller else profile.user.name)
     shell = "-c" if user == "root" else "-lc"
     line = words[0] if len(words) == 1 else '"$@"' if words else 'exec "$SHELL" -l'

@@ -27,7 +27,7 @@ _NEEDED: Mapping[str, str] = {
     "/usr/bin/ps": "procps",
     "/usr/bin/tcsh": "tcsh",
 }
-"""A file of each package; a file counts whoever installed it."""
+"""A file of each package; it does not matter who installed the file."""
 
 _SERVICES = {
     "openssh-server": ("ssh.service", "ssh.socket"),
@@ -37,11 +37,11 @@ _SERVICES = {
 }
 _POLICY = Path("/usr/sbin/policy-rc.d")
 _INSTALL_LIMIT_S = 900.0
-"""A slow mirror may take minutes; nothing else is bounded by it."""
+"""A slow mirror may take minutes; nothing else depends on this limit."""
 
 
 def missing_packages(root: Path = Path("/")) -> list[str]:
-    """The Debian packages of which a file is absent."""
+    """The Debian packages whose file is missing."""
     return [package for file, package in _NEEDED.items() if not any(root.glob(file.lstrip("/")))]
 
 
@@ -54,7 +54,7 @@ def install(packages: list[str]) -> None:
     """Install with apt; no service starts, neither now nor when this computer starts again.
 
     Raises:
-        ClusterError: apt is absent, not allowed or fails.
+        ClusterError: apt is missing, not allowed or fails.
     """
     advice = "apt-get install --no-install-recommends " + " ".join(packages)
     if not can_install():
@@ -98,7 +98,7 @@ def _no_services() -> Iterator[None]:
 
 
 def _keep_stopped(packages: list[str]) -> None:
-    """Services that came with these packages are not to start with this computer. They were not there before."""
+    """Keep the services of these packages from starting with this computer. They were not there before."""
     units = [unit for package in packages for unit in _SERVICES.get(package, ())]
     if units and shutil.which("systemctl"):
         subprocess.run(["systemctl", "disable", *units], capture_output=True, check=False)

@@ -24,7 +24,7 @@ class Role(enum.Enum):
 
 class Host(NamedTuple):
     """A host: its addresses by network (``wan`` joins laptop and login node, ``lan`` the cluster), its services, and
-    the further names under which others know it."""
+    its other names."""
 
     name: str
     role: Role
@@ -48,7 +48,7 @@ class Group(NamedTuple):
 
 
 class User(NamedTuple):
-    """An account. The password hash is that of the password; the one-time secret is what an authenticator app wants."""
+    """An account, with the hash of its password and the one-time secret for an authenticator app."""
 
     name: str
     uid: int
@@ -76,8 +76,8 @@ class Profile(NamedTuple):
     name: str
     text: str
     folder: Path
-    """Its own files: ``site`` is its software, ``sites`` are those that Clew on the laptop has from the beginning, and
-    what lies in ``templates`` goes before the templates that all profiles share."""
+    """Its own files: ``site`` is its software, ``sites`` are the sites that Clew on the laptop has from the start, and
+    files in ``templates`` override the templates that all profiles share."""
     hosts: dict[str, Host]
     login: str
     controller: str
@@ -85,25 +85,25 @@ class Profile(NamedTuple):
     ports: dict[str, int]
     """Of sshd on the login node: ``ssh``, and ``otp`` with one-time codes."""
     known_hosts: bool
-    """Whether the laptop knows the login node's key from the beginning."""
+    """Whether the laptop knows the login node's key from the start."""
     users: dict[str, User]
-    """The first one is meant where nobody is named."""
+    """The first one is the default."""
     homes: str
     home_mode: str
     software: str
-    """Where the hosts see the site's software; data lie beside it. Every Linux must have the folder above."""
+    """Where the hosts see the site's software; the data are beside it. Every Linux must have the parent folder."""
     modules: tuple[Module, ...]
     slurm: str
     """Lines of slurm.conf: the names of cluster and controller, the nodes, the partitions."""
 
     @property
     def user(self) -> User:
-        """Who is meant where nobody is named."""
+        """The default user."""
         return next(iter(self.users.values()))
 
 
 def _hosts(wan: str, lan: str, login: tuple[str, ...], controller: str, *nodes: tuple[str, ...]) -> dict[str, Host]:
-    """All hosts, from the beginnings of both networks' addresses and from names; those after the first are aliases."""
+    """All hosts, from the prefixes of both networks' addresses and from names; names after the first are aliases."""
     services = ("munged", "sshd-node", "slurmd")
     hosts = (
         SWITCH,
@@ -125,9 +125,9 @@ def _users(*users: User) -> dict[str, User]:
 NEIGHBOUR_UID = 20003
 """``neighbour``: somebody else with an account on the laptop."""
 HOME_SIZE = "4g"
-"""Largest size of a home folder. It lies in memory, and takes only what is in it."""
+"""Largest size of a home folder. It is in memory, and takes only as much as is in it."""
 
-# --- A cluster as the courses' --------------------------------------------------------------------------------------
+# --- A cluster like the courses' ------------------------------------------------------------------------------------
 
 STUDENT = User(
     "student",
@@ -149,7 +149,7 @@ _TENSORFLOW = ("tensorflow-cpu", "tensorflow", "keras")
 
 COURSES = Profile(
     name="courses",
-    text="as the courses' clusters",
+    text="like the courses' clusters",
     folder=SOURCES,
     hosts=_hosts(
         "10.77.0", "10.77.1", ("login",), "ctl", ("node1", "nid00001"), ("node2", "nid00002"), ("node3", "nid00003")
@@ -179,7 +179,7 @@ COURSES = Profile(
         ),
         Module(("modulefiles/tensorboard/{python}",), "tensorboard", "tensorboard", ("tensorboard",)),
     ),
-    # 16 cores, 64 GB and 4 GPUs are pretended, so that the courses' job scripts run as they are.
+    # Each node claims 16 cores, 64 GB and 4 GPUs, so that the courses' job scripts run unchanged.
     slurm="""\
 ClusterName=mini
 SlurmctldHost=ctl
@@ -191,12 +191,12 @@ PartitionName=training Nodes=node[1-3] MaxTime=01:00:00 DefaultTime=00:10:00 Sta
 """,
 )
 
-# --- A university's, with other habits ------------------------------------------------------------------------------
+# --- A university's cluster, with other habits ----------------------------------------------------------------------
 
 _STUDENTS = Group("students", 5000)
 UNI = Profile(
     name="uni",
-    text="a university's, with other habits",
+    text="a university's cluster, with other habits",
     folder=SOURCES / "uni",
     hosts=_hosts(
         "10.88.0",
@@ -254,5 +254,5 @@ PROFILES = {profile.name: profile for profile in (COURSES, UNI)}
 
 
 def run_folder() -> Path:
-    """Where the cluster keeps its state; ``CLEW_CLUSTER_DIR`` names another, so that several can stand side by side."""
+    """The folder with the cluster's state; set ``CLEW_CLUSTER_DIR`` to another one to run several side by side."""
     return Path(os.environ.get("CLEW_CLUSTER_DIR") or "/var/lib/clew-cluster")

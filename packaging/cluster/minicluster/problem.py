@@ -1,4 +1,4 @@
-"""What a person can meet as a refusal."""
+"""The error that a person sees."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 
 
 class ClusterError(Exception):
-    """Something that cannot be done, and what to do about it."""
+    """What cannot be done, and what to do about it."""
 
     def __init__(self, text: str, hint: str = "") -> None:
         super().__init__(text)
         self.hint = hint
 
-    def tell(self) -> int:
-        """Say it on standard error; the exit status to end with."""
+    def report(self) -> int:
+        """Print it on standard error; returns the exit status."""
         print(f"cluster: {self}", file=sys.stderr)
         if self.hint:
             print(f"    {self.hint}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The daemons of a host: start, stop, wait until they are there."""
+"""The daemons of a host: start them, stop them, wait until they are ready."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def start(host: int, name: str) -> None:
     """Start a service and wait until it can be used.
 
     Raises:
-        ClusterError: it ends at once, or does not get ready in time.
+        ClusterError: it ends at once, or is not ready in time.
     """
     service = SERVICES[name]
     run(entering(host), *service.command)
@@ -54,23 +54,25 @@ def _await_pid_file(host: int, name: str) -> None:
     deadline = time.monotonic() + _START_LIMIT_S
     while not file.exists():
         if time.monotonic() > deadline:
-            raise ClusterError(f"{name} was not ready within {_START_LIMIT_S:.0f} s", "cluster log HOST shows its log")
+            raise ClusterError(
+                f"{name} was not ready within {_START_LIMIT_S:.0f} s", "`cluster log HOST` shows its log."
+            )
         time.sleep(_POLL_S)
 
 
 def processes(host: int, name: str) -> list[int]:
-    """All processes of a service; with sshd that includes its sessions."""
+    """All processes of a service; for sshd that includes its sessions."""
     return [pid for pid in processes_of(host) if name_of(pid) == SERVICES[name].process]
 
 
 def stop(host: int, name: str, number: signal.Signals = signal.SIGKILL) -> None:
-    """End all processes of a service; SIGKILL is as a crash, SIGTERM lets it keep what it knows."""
+    """End all processes of a service; SIGKILL is like a crash, SIGTERM lets it save its state."""
     end(processes(host, name), number)
     (root_of(host) / SERVICES[name].pid_file).unlink(missing_ok=True)
 
 
 def reload(host: int, name: str) -> None:
-    """Let sshd read its configuration again; it writes its process id anew when it listens again."""
+    """Let sshd read its configuration again; it writes its process id again once it listens."""
     file = root_of(host) / SERVICES[name].pid_file
     number = file.read_text().strip()
     file.unlink()

@@ -1,7 +1,7 @@
 """The site's software: stand-ins, environment modules, a Python that students may run, and TensorFlow as a module.
 
 TensorFlow is this project's own from ``.venv``, shown under another path: nothing is copied or installed. Only what
-a module offers and what that needs is visible, so an agent must bring its own other packages, as on a real site.
+a module offers and what that needs is visible, so an agent must bring its other packages along, as on a real site.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from minicluster.plan import PROJECT, Profile
 
 
 def write(folder: Path, profile: Profile) -> None:
-    """Put the site's files into the run folder; the storage's first process shows them where the profile has them."""
+    """Put the site's files into the run folder; the storage's first process mounts them as the profile says."""
     site = folder / "site"
     shutil.copytree(profile.folder / "site", site)
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -37,12 +37,12 @@ def write(folder: Path, profile: Profile) -> None:
 
 
 def python_folder() -> Path:
-    """The prefix of the Python that runs this program, whoever may read it; it is shown among the site's software."""
+    """The prefix of the Python that runs this program, whatever its permissions; the site's software includes it."""
     return Path(sys.base_prefix).resolve()
 
 
 def packages_folder() -> Path | None:
-    """The project's ``site-packages``, when TensorFlow for this Python is installed there."""
+    """The project's ``site-packages``, if TensorFlow for this Python is installed there."""
     folder = PROJECT / f".venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
     return folder if (folder / "tensorflow").is_dir() else None
 

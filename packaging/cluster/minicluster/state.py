@@ -1,4 +1,4 @@
-"""What is up: one small file in the run folder, and one lock for those who change something."""
+"""The state of the cluster: one small file in the run folder, and one lock for whatever changes it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from minicluster.problem import ClusterError
 
 
 def start_of(pid: int) -> str | None:
-    """When a process started, in clock ticks since the computer did; None when there is no such process, or a zombie.
+    """When a process started, in clock ticks since the computer started; None if there is no such process, or a zombie.
 
-    Together with the boot this makes a process id unmistakable.
+    Together with the boot id this identifies a process.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -48,14 +48,14 @@ class State:
         return {"profile": COURSES.name, "hosts": {}, "faults": [], "codes": {}, "ready": False} | content
 
     def save(self) -> None:
-        """Write, whole or not at all."""
+        """Write the file as a whole or not at all."""
         fresh = self._file.with_suffix(".new")
         fresh.write_text(json.dumps(self._content, indent=1))
         fresh.replace(self._file)
 
     @property
     def profile(self) -> Profile:
-        """Of the cluster that is up, or was set to come up."""
+        """The profile of the cluster that is up or coming up."""
         return PROFILES[self._content["profile"]]
 
     @profile.setter
@@ -65,7 +65,7 @@ class State:
 
     @property
     def ready(self) -> bool:
-        """Whether ``up`` came to its end."""
+        """Whether ``up`` has finished."""
         return bool(self._content["ready"])
 
     @ready.setter
@@ -91,7 +91,7 @@ class State:
         self.save()
 
     def forget(self, host: str) -> None:
-        """The host is off."""
+        """Note that the host is off."""
         self._content["hosts"].pop(host, None)
         self.save()
 
@@ -112,14 +112,14 @@ class State:
         if host not in running:
             raise ClusterError(
                 f"{host} is switched off" if running else "the mini cluster is not up",
-                f"cluster heal node-kill {host}" if running else "make cluster-up",
+                f"Switch it on: cluster heal node-kill {host}" if running else "Start it: make cluster-up",
             )
         return running[host]
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[State]:
-    """The state, for one process that changes it; others wait. Makes the run folder when it is absent."""
+    """The state, for one process that changes it; others wait. Makes the run folder if it is missing."""
     while True:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY)

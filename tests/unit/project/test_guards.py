@@ -179,13 +179,13 @@ def test_what_is_there_is_used(tmp_path: Path) -> None:
 def test_a_demanding_run_fails_when_something_is_left_out(tmp_path: Path) -> None:
     inner = run_inner(tmp_path, CHOOSY, "-k", "data or plain", CLEW_DEMAND_ALL="1")
     assert inner.code == 1
-    assert "CLEW_DEMAND_ALL: the need 'real-mnist' is absent" in inner.output
+    assert "CLEW_DEMAND_ALL: the need 'real-mnist' is missing" in inner.output
 
 
 def test_a_demanding_run_fails_under_xdist_too(tmp_path: Path) -> None:
     inner = run_inner(tmp_path, CHOOSY, "-n", "1", "-k", "data or plain", CLEW_DEMAND_ALL="1")
     assert inner.code == 1
-    assert "CLEW_DEMAND_ALL: the need 'real-mnist' is absent" in inner.output
+    assert "CLEW_DEMAND_ALL: the need 'real-mnist' is missing" in inner.output
 
 
 @pytest.mark.parametrize(("reason", "code"), [("no such thing here", 1), ("no GPU here", 0)])
