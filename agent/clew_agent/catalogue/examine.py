@@ -24,7 +24,7 @@ from clew_agent.catalogue.exercise_files import (
     source_hash,
 )
 from clew_agent.node import operating_system
-from clew_agent.node.lean_import import spare_wrappers
+from clew_agent.node.lean_import import lean_import
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
 
@@ -70,8 +70,8 @@ def import_exercises(file: ExerciseFile) -> list[AnyExercise]:
 
     Raises whatever the file raises, and ``ProblemError`` when it declares none.
     """
-    spare_wrappers()
-    module = importlib.import_module(file.module) if file.module else _import_path(file.path)
+    with lean_import():
+        module = importlib.import_module(file.module) if file.module else _import_path(file.path)
     found = _declared(module)
     if not found:
         text = f"{file.path.name} declares no exercise."

@@ -1,8 +1,11 @@
-"""Keeps from an import what it would bring along and nobody uses."""
+"""Makes the import of TensorFlow shorter: without what nobody uses, and without work that is done for nothing."""
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 
 
@@ -16,11 +19,23 @@ class _NoWrappers(MetaPathFinder):
             raise ModuleNotFoundError("Keras is imported without it", name=fullname)
 
 
-def spare_wrappers() -> None:
-    """Have TensorFlow and Keras imported, whoever does it, without scikit-learn.
+@contextmanager
+def lean_import() -> Iterator[None]:
+    """While TensorFlow and Keras are imported: without scikit-learn, and without collections of garbage.
 
-    Keras imports it where it is installed, for wrappers that Clew does not have, and with it SciPy's statistics: a
-    quarter of the whole time. An exercise can still import scikit-learn.
+    Keras imports scikit-learn where it is installed, for wrappers that Clew does not have, and with it SciPy's
+    statistics: a quarter of the whole time. An exercise can still import it. Nearly everything that an import makes
+    stays for good, and to look through it again and again takes another quarter. So Python collects nothing
+    meanwhile, and no later collection goes through what is there in the end (``gc.freeze``).
     """
     if not any(isinstance(one, _NoWrappers) for one in sys.meta_path):
         sys.meta_path.insert(0, _NoWrappers())
+    if "tensorflow" in sys.modules or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

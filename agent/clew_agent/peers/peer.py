@@ -25,7 +25,7 @@ from clew_agent.node import operating_system
 from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import FAILED, FINISHED
 from clew_agent.node.host import processor
-from clew_agent.node.lean_import import spare_wrappers
+from clew_agent.node.lean_import import lean_import
 from clew_agent.peers.link import ChiefLink
 from clew_agent.peers.messages import (
     Block,
@@ -147,8 +147,8 @@ class _Work:
         return message
 
     def _run(self) -> None:
-        spare_wrappers()
-        from clew_agent.training.runtime import configure
+        with lean_import():
+            from clew_agent.training.runtime import configure
 
         spec = read_spec(self._folder.spec_of(self._attempt))
         if spec.strategy == PARAMETER_SERVER:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
-from clew_agent.node.lean_import import spare_wrappers
+from clew_agent.node.lean_import import lean_import
 from clew_agent.processes.guard import watch
 from clew_agent.processes.nursery_messages import (
     OWN_ENVIRONMENT,
@@ -96,12 +96,12 @@ class Warm:
 
     def __init__(self) -> None:
         # Imported here and not at the module's head, because that is the work that this process exists for.
-        spare_wrappers()
-        import numpy as np
+        with lean_import():
+            import numpy as np
 
-        from clew_agent.datasets.cache import DataCache
-        from clew_agent.trainer import first_frame, trainer
-        from clew_agent.training import runtime as rehearsal
+            from clew_agent.datasets.cache import DataCache
+            from clew_agent.trainer import first_frame, trainer
+            from clew_agent.training import runtime as rehearsal
 
         self._train, self._prepare = trainer.train, trainer.prepare_process
         self._rehearse = rehearsal.rehearse

@@ -31,7 +31,7 @@ from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.node.host import cores, processor
-from clew_agent.node.lean_import import spare_wrappers
+from clew_agent.node.lean_import import lean_import
 from clew_agent.peers.hosts import read_hosts
 from clew_agent.peers.messages import CHIEF, Cluster, Index
 from clew_agent.peers.peer import tf_config
@@ -354,9 +354,9 @@ class _Attempt:
         return result
 
     def _import(self, spec: RunSpec) -> tuple[AnyExercise, ExerciseCard]:
-        spare_wrappers()
         try:
-            from clew_agent.training.runtime import configure, share_gpus
+            with lean_import():
+                from clew_agent.training.runtime import configure, share_gpus
         except ImportError as error:
             traceback.print_exc()
             raise ProblemError(
