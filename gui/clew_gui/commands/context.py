@@ -50,7 +50,7 @@ class CommandContext(msgspec.Struct, frozen=True):
         """One line on standard error, for what is no result."""
         print(text, file=self.err, flush=True)
 
-    def tell(self, problem: Problem) -> None:
+    def report(self, problem: Problem) -> None:
         """A problem that is none of this command's, on one line of standard error."""
         self.note(str(problem))
 

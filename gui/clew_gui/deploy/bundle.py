@@ -122,7 +122,7 @@ def _read_part(part: bytes | Path, size: int, offset: int, limit: int) -> bytes:
     raise problem("staging.changed", text, "Wait until it is written, then start again.", str(part))
 
 
-def source_of(path: Path, tell: Callable[[str], None]) -> Upload:
+def source_of(path: Path, report: Callable[[str], None]) -> Upload:
     """A file or folder; hidden files of a folder are left out. Raises ``ProblemError`` when it cannot be read."""
     path = path.resolve()
     if not path.exists():
@@ -131,16 +131,16 @@ def source_of(path: Path, tell: Callable[[str], None]) -> Upload:
         raise problem("staging.absent", text, hint, str(path))
     try:
         if path.is_dir():
-            return _folder(path, list(_visible(path)), tell)
+            return _folder(path, list(_visible(path)), report)
         size = path.stat().st_size
-        digest = _digest(path, size, tell)
+        digest = _digest(path, size, report)
     except OSError as error:
         raise _unreadable(path, error) from None
     _check_names(path, [path.name])
     return Upload(path.name, [(path, size)], {path.name: digest}, digest)
 
 
-def exercises_of(folder: Path, tell: Callable[[str], None]) -> Upload:
+def exercises_of(folder: Path, report: Callable[[str], None]) -> Upload:
     """A folder's exercises: Python and small texts beside it, nothing hidden, no environment of Python.
 
     Raises ``ProblemError`` when it is no folder, holds no exercise, or too much.
@@ -155,7 +155,7 @@ def exercises_of(folder: Path, tell: Callable[[str], None]) -> Upload:
             text = f"The folder {folder} holds no .py file."
             raise problem("exercises.folder", text, "Check --exercises.", str(folder))
         raise_all(_too_much(folder, sizes))
-        return _folder(folder, paths, tell)
+        return _folder(folder, paths, report)
     except OSError as error:
         raise _unreadable(folder, error) from None
 
@@ -184,7 +184,7 @@ def _visible(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _folder(folder: Path, paths: list[Path], tell: Callable[[str], None]) -> Upload:
+def _folder(folder: Path, paths: list[Path], report: Callable[[str], None]) -> Upload:
     if not paths:
         raise problem("staging.empty", f"There is nothing in the folder {folder}.", "Check its name.", str(folder))
     names = [path.relative_to(folder).as_posix() for path in paths]
@@ -196,7 +196,7 @@ def _folder(folder: Path, paths: list[Path], tell: Callable[[str], None]) -> Upl
         size = path.stat().st_size
         header, filling = _header(name, size), bytes(-size % _BLOCK)
         whole.update(header)
-        files[name] = _digest(path, size, tell, whole)
+        files[name] = _digest(path, size, report, whole)
         whole.update(filling)
         parts += [(header, len(header)), (path, size), (filling, len(filling))]
     end = bytes(2 * _BLOCK)
@@ -210,10 +210,10 @@ def _header(name: str, size: int) -> bytes:
     return member.tobuf(tarfile.PAX_FORMAT)
 
 
-def _digest(path: Path, size: int, tell: Callable[[str], None], whole: hashlib._Hash | None = None) -> str:
+def _digest(path: Path, size: int, report: Callable[[str], None], whole: hashlib._Hash | None = None) -> str:
     """SHA-256 of a file; its bytes go into ``whole`` as well."""
     if size > 200 * _PIECE:
-        tell(f"Reading {path.name} ({in_bytes(size)})…")
+        report(f"Reading {path.name} ({in_bytes(size)})…")
     found, count = hashlib.sha256(), 0
     with path.open("rb") as file:
         while data := file.read(_PIECE):

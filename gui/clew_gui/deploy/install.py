@@ -21,7 +21,7 @@ _SLOWEST = 20_000
 """Bytes per second of the slowest line that is waited for."""
 _PIP_S = 300.0
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
     sent: int = 0
 
 
-def ensure_agent(line: SiteConnection, tell: Tell) -> Installed:
+def ensure_agent(line: SiteConnection, report: Report) -> Installed:
     """The agent of this very version on the site, brought there if need be: one round trip when nothing is missing.
 
     Raises ``ProblemError``: no Python or TensorFlow that will do, a module that is not there, no room, no connection.
@@ -50,14 +50,14 @@ def ensure_agent(line: SiteConnection, tell: Tell) -> Installed:
     raise_all(unfit(line, found))
     sent = 0
     if found.states.get(agent) != "intact":
-        sent += _send(line, found, agent, own, (), tell, "the agent")
+        sent += _send(line, found, agent, own, (), report, "the agent")
     if found.packages and found.states.get(found.packages) != "intact":
-        sent += _bring_packages(line, found, tell)
+        sent += _bring_packages(line, found, report)
     layout = line.layout()
     folders = [f"{layout.software}/{name}" for name in (agent, found.packages) if name]
     text = launcher_text(found.executable, folders, layout.home, line.site.data)
     if found.launcher != text:
-        put_launcher(line, text, tell)
+        put_launcher(line, text, report)
     return _installed(found, folders, sent)
 
 
@@ -73,12 +73,12 @@ def _installed(found: Probe, folders: Sequence[str], sent: int) -> Installed:
     )
 
 
-def try_packages(line: SiteConnection, found: Probe, tell: Tell) -> tuple[str, ...]:
+def try_packages(line: SiteConnection, found: Probe, report: Report) -> tuple[str, ...]:
     """Find out whether ``ensure_agent`` could bring the packages that the site lacks, without keeping anything there.
 
     Returns the names of those that the site's own pip fetches. Raises the ``ProblemError`` of ``ensure_agent``.
     """
-    _, left = _gather(line, found, tell)
+    _, left = _gather(line, found, report)
     if left:
         question = {"software": line.layout().software, "name": "", "files": {}, "replace": False, "kept": []}
         question["fetch"] = [need.requirement for need in left]
@@ -88,13 +88,13 @@ def try_packages(line: SiteConnection, found: Probe, tell: Tell) -> tuple[str, .
     return tuple(need.name for need in left)
 
 
-def _bring_packages(line: SiteConnection, found: Probe, tell: Tell) -> int:
-    files, left = _gather(line, found, tell)
+def _bring_packages(line: SiteConnection, found: Probe, report: Report) -> int:
+    files, left = _gather(line, found, report)
     missing = ", ".join(need.name for need in SMALL if need.name in found.missing)
-    return _send(line, found, found.packages, files, left, tell, missing)
+    return _send(line, found, found.packages, files, left, report, missing)
 
 
-def _gather(line: SiteConnection, found: Probe, tell: Tell) -> tuple[dict[str, bytes], list[Need]]:
+def _gather(line: SiteConnection, found: Probe, report: Report) -> tuple[dict[str, bytes], list[Need]]:
     """What the site lacks: files out of this computer's own packages, else of wheels, and what is left to the site's
     pip with its index. Raises ``ProblemError`` where it has no pip."""
     files: dict[str, bytes] = {}
@@ -103,7 +103,7 @@ def _gather(line: SiteConnection, found: Probe, tell: Tell) -> tuple[dict[str, b
         here = from_here(need, found)
         files |= here
         left += [] if here else [need]
-    if left and (wheels := from_wheels(left, found, tell)):
+    if left and (wheels := from_wheels(left, found, report)):
         files |= wheels
         left = []
     if left and not found.pip:
@@ -117,15 +117,15 @@ def _send(
     name: str,
     files: Mapping[str, bytes],
     fetch: Sequence[Need],
-    tell: Tell,
+    report: Report,
     what: str,
 ) -> int:
     """Install one folder of software; how many bytes that took."""
     archive = packed(files) if files else b""
     again = "again, since it was damaged" if found.states.get(name) == "damaged" else ""
-    tell(f"Bringing {what} to {line.title} ({in_bytes(len(archive))}){f' {again}' if again else ''}…")
+    report(f"Bringing {what} to {line.title} ({in_bytes(len(archive))}){f' {again}' if again else ''}…")
     if fetch:
-        tell(f"The Python of {line.title} fetches {', '.join(need.name for need in fetch)} by itself…")
+        report(f"The Python of {line.title} fetches {', '.join(need.name for need in fetch)} by itself…")
     question: dict[str, Any] = {
         "software": line.layout().software,
         "name": name,
@@ -192,10 +192,10 @@ def launcher_text(python: str, folders: Sequence[str], home: str, data: str) -> 
     return "\n".join([*lines, ""])
 
 
-def put_launcher(line: SiteConnection, text: str, tell: Callable[[str], None]) -> None:
+def put_launcher(line: SiteConnection, text: str, report: Callable[[str], None]) -> None:
     """Write it there, so that it appears whole. Where that cannot be done it is said: no run of Clew's needs it."""
     path = line.layout().launcher
     done = line.run(("sh", "-c", _PUT, "sh", path), stdin=text.encode())
     if done.late or done.code:
         said = done.err.strip().splitlines()[-1:] or ["it did not answer"]
-        tell(f"{path} could not be written on {line.title}, which only job scripts of your own need: {said[0]}.")
+        report(f"{path} could not be written on {line.title}, which only job scripts of your own need: {said[0]}.")

@@ -82,7 +82,7 @@ def _files_of(here: Distribution, module: str) -> Iterator[tuple[str, bytes]]:
     yield from found
 
 
-def from_wheels(needs: Sequence[Need], found: Probe, tell: Callable[[str], None]) -> dict[str, bytes]:
+def from_wheels(needs: Sequence[Need], found: Probe, report: Callable[[str], None]) -> dict[str, bytes]:
     """The files of packages out of wheels for the site's Python, fetched by this computer's pip into its cache.
 
     Empty when pip is not here, the index is out of reach or has no wheel that fits.
@@ -92,7 +92,7 @@ def from_wheels(needs: Sequence[Need], found: Probe, tell: Callable[[str], None]
     cache = find_places().home / "wheels"
     names = ", ".join(need.name for need in needs)
     if not _download(needs, found, cache, ["--no-index", "--find-links", str(cache)]):
-        tell(f"Fetching {names} for Python {found.python} on {found.machine}…")
+        report(f"Fetching {names} for Python {found.python} on {found.machine}…")
         if not _download(needs, found, cache, ["--retries", "1", "--timeout", "15"]):
             return {}
     files: dict[str, bytes] = {}

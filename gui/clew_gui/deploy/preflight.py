@@ -44,8 +44,8 @@ def check_time(line: SiteConnection, allocation: AllocationRequest) -> None:
     command = line.scheduler.ask_partitions()
     if command is None or not seconds_asked(allocation):
         return
-    told = line.run(command, timeout=_LIMITS_S)
-    found = time_problem(line.scheduler.partitions(told), allocation)
+    output = line.run(command, timeout=_LIMITS_S)
+    found = time_problem(line.scheduler.partitions(output), allocation)
     raise_all([found] if found is not None else [])
 
 

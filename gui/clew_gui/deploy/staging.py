@@ -29,7 +29,7 @@ _LIMIT_S = 120.0
 _CHECKED_PER_S = 10_000_000
 """Bytes per second that a busy file system reads at the least."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 _EXISTS = 'case $1 in "~/"*) set -- "$HOME/${1#"~/"}" ;; esac; test -r "$1" && printf "%s\\n" "$1"'
 _FREE = 'df -Pk -- "$1" | awk "NR > 1 { print \\$4 }"'
@@ -43,7 +43,7 @@ class _Found(msgspec.Struct):
     free: int = -1
 
 
-def stage(line: SiteConnection, path: str, tell: Tell) -> str:
+def stage(line: SiteConnection, path: str, report: Report) -> str:
     """The path on the site of a file or folder of this computer, brought there if need be.
 
     ``site:/path`` means the site's own file, which must be there. A transfer that was cut goes on where it ended, in
@@ -51,12 +51,12 @@ def stage(line: SiteConnection, path: str, tell: Tell) -> str:
     """
     if path.startswith(SITE_PATH):
         return _own_path(line, path.removeprefix(SITE_PATH))
-    return _bring(line, source_of(local_path(path), tell), tell, shared=True)
+    return _bring(line, source_of(local_path(path), report), report, shared=True)
 
 
-def stage_exercises(line: SiteConnection, folder: Path | str, tell: Tell) -> str:
+def stage_exercises(line: SiteConnection, folder: Path | str, report: Report) -> str:
     """The same for a folder of exercises: only what belongs to them. Raises ``ProblemError``."""
-    return _bring(line, exercises_of(local_path(str(folder)), tell), tell, shared=False)
+    return _bring(line, exercises_of(local_path(str(folder)), report), report, shared=False)
 
 
 def _own_path(line: SiteConnection, path: str) -> str:
@@ -70,7 +70,7 @@ def _own_path(line: SiteConnection, path: str) -> str:
     return done.out.strip("\n")
 
 
-def _bring(line: SiteConnection, source: Upload, tell: Tell, *, shared: bool) -> str:
+def _bring(line: SiteConnection, source: Upload, report: Report, *, shared: bool) -> str:
     folder = f"{line.layout().staged}/{source.digest}"
     target, part = f"{folder}/{source.name}", f"{folder}/.part-{_this_computer()}"
     for last in (False, True):
@@ -79,11 +79,11 @@ def _bring(line: SiteConnection, source: Upload, tell: Tell, *, shared: bool) ->
             return found.path
         _check_room(line, source, found)
         line.make_folder(folder)
-        _send(line, source, part, found, tell)
+        _send(line, source, part, found, report)
         if _finish(line, source, part, target):
             return target
         if not last:
-            tell(f"{source.name} arrived damaged and is sent again…")
+            report(f"{source.name} arrived damaged and is sent again…")
             part = f"{folder}/.part-{secrets.token_hex(8)}"
     text = f"{source.name} arrived damaged on {line.title} twice."
     raise problem("staging.damaged", text, "Is another program sending it there now? Try again.", line.name)
@@ -108,19 +108,19 @@ def _look(line: SiteConnection, source: Upload, folder: str, part: str, data: st
     )
     listed = "".join(f"{digest}  {name}\n" for name, digest in source.files.items())
     done = line.run(words, stdin=listed.encode(), timeout=_LIMIT_S + source.size / _CHECKED_PER_S)
-    told = {word: rest for word, _, rest in (one.partition(" ") for one in done.out.splitlines())}
+    answers = {word: rest for word, _, rest in (one.partition(" ") for one in done.out.splitlines())}
     if done.late or done.code:
         raise _no_answer(line, source, done)
-    return _Found(told.get("there", ""), _number(told.get("part"), 0), _kibibytes(told.get("free")))
+    return _Found(answers.get("there", ""), _number(answers.get("part"), 0), _kibibytes(answers.get("free")))
 
 
-def _send(line: SiteConnection, source: Upload, part: str, found: _Found, tell: Tell) -> None:
+def _send(line: SiteConnection, source: Upload, part: str, found: _Found, report: Report) -> None:
     """Send what is lacking. After a cut it goes on as long as each try brings something."""
     offset = found.part if 0 < found.part <= source.size else 0
     if offset:
-        tell(f"{source.name}: {in_bytes(offset)} of {in_bytes(source.size)} are on {line.title} already.")
-    size, failed_at, begun, told = FIRST_PIECE, -1, False, 0.0
-    while offset < source.size or not begun:
+        report(f"{source.name}: {in_bytes(offset)} of {in_bytes(source.size)} are on {line.title} already.")
+    size, failed_at, sent_any, shown_at = FIRST_PIECE, -1, False, 0.0
+    while offset < source.size or not sent_any:
         data = source.read(offset, size)
         since = time.monotonic()
         try:
@@ -131,12 +131,12 @@ def _send(line: SiteConnection, source: Upload, part: str, found: _Found, tell: 
             there = line.connection.stat(part)
             failed_at, offset = offset, min(there.size if there is not None else 0, source.size)
             continue
-        begun = True
+        sent_any = True
         offset += len(data)
         now = time.monotonic()
-        if now - told > _PIECE_S or offset == source.size:
-            told = now
-            tell(f"Bringing {source.name} to {line.title}: {in_bytes(offset)} of {in_bytes(source.size)}.")
+        if now - shown_at > _PIECE_S or offset == source.size:
+            shown_at = now
+            report(f"Bringing {source.name} to {line.title}: {in_bytes(offset)} of {in_bytes(source.size)}.")
         if now - since < _PIECE_S / 2:
             size = min(2 * size, LARGEST_PIECE)
 

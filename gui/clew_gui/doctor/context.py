@@ -46,11 +46,11 @@ class Questions:
         self.asked.append(prompt)
         if self.quiet:
             raise no_one_to_ask(prompt)
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             answer = self._prompter.ask(prompt)
         finally:
-            self.seconds += time.monotonic() - begun
+            self.seconds += time.monotonic() - started
         if prompt.kind is PromptKind.CONFIRM and answer == "yes":
             self.accepted.append(prompt)
         return answer
@@ -60,10 +60,10 @@ class Questions:
         if isinstance(self._prompter, Remembers):
             self._prompter.refused(prompt)
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """See ``TellingPrompter``."""
         if isinstance(self._prompter, TellingPrompter):
-            self._prompter.tell(text)
+            self._prompter.show_message(text)
 
 
 class _BoundedLine(SiteConnection):
@@ -97,12 +97,12 @@ class Diagnosis:
         self.probed: Probe | None = None
         self.node: NodeAnswer | None = None
         self._line: SiteConnection | None = None
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
     @property
     def left_s(self) -> float:
         """How much of the time for everything is left."""
-        return TOTAL_S + self.questions.seconds - (time.monotonic() - self._begun)
+        return TOTAL_S + self.questions.seconds - (time.monotonic() - self._started)
 
     @property
     def scheduler(self) -> Scheduler:
@@ -111,7 +111,7 @@ class Diagnosis:
 
     def more_time(self, seconds: float) -> None:
         """What is waited for on purpose does not count."""
-        self._begun += seconds
+        self._started += seconds
 
     def arrive(self, connection: Connection) -> None:
         """The site's login node was reached."""

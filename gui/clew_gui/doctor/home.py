@@ -25,9 +25,9 @@ _QUOTA = """quota -w 2>/dev/null; command -v lfs >/dev/null && lfs quota -q -u "
 
 def shell(diagnosis: Diagnosis) -> CheckResult:
     """Whether the login runs commands, and what it prints or waits for before it does."""
-    begun = time.monotonic()
+    started = time.monotonic()
     done = diagnosis.sh(_NOISE)
-    took = time.monotonic() - begun
+    took = time.monotonic() - started
     if done.late:
         return wrong(
             "The login works, but its shell does not get as far as running a command.",
@@ -118,13 +118,13 @@ def parse_quota(text: str) -> list[tuple[str, int, int]]:
 
 def clock(diagnosis: Diagnosis) -> CheckResult:
     """How far the login node's clock is from this computer's; the answer's way takes half of the time."""
-    begun = time.time()
+    started = time.time()
     done = diagnosis.sh("date +%s.%N")
     ended = time.time()
     match = re.fullmatch(r"\s*([0-9]{9,11}(?:\.[0-9]+)?)\D*", done.out)
     if match is None:
         return fine("The login node's clock cannot be read.")
-    return compared(float(match[1]) - (begun + ended) / 2, "login node", (ended - begun) / 2)
+    return compared(float(match[1]) - (started + ended) / 2, "login node", (ended - started) / 2)
 
 
 def compared(ahead: float, whose: str, doubt: float = 0.0) -> CheckResult:

@@ -41,17 +41,17 @@ def travel(diagnosis: Diagnosis) -> Iterator[Finding]:
         yield _finding(diagnosis, "way", "Way", None, _refused(error.problems[0]), 0.0)
         diagnosis.causes["login"] = "the way there is not known"
         return
-    if (told := _consent(diagnosis)) is not None:
-        yield _finding(diagnosis, "way", "Way", None, told, 0.0)
+    if (result := _consent(diagnosis)) is not None:
+        yield _finding(diagnosis, "way", "Way", None, result, 0.0)
         diagnosis.causes["login"] = "the way there needs your consent"
         return
     first = diagnosis.hops[0]
     before: list[Finding] = []
-    for step, look in (("name", check_name), ("port", check_port)):
-        begun = time.monotonic()
-        told = look(first)
-        before.append(_finding(diagnosis, step, _STEPS[step], first, told, time.monotonic() - begun))
-        if told.verdict is Verdict.BAD:
+    for step, check in (("name", check_name), ("port", check_port)):
+        started = time.monotonic()
+        result = check(first)
+        before.append(_finding(diagnosis, step, _STEPS[step], first, result, time.monotonic() - started))
+        if result.verdict is Verdict.BAD:
             yield from before
             yield from _unreached(diagnosis, 0, step)
             return
@@ -130,21 +130,21 @@ def check_port(hop: Hop) -> CheckResult:
 
 
 def _dial(diagnosis: Diagnosis) -> Iterator[Finding]:
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         connection = dial(diagnosis.hops, diagnosis.asker, diagnosis.files)
     except ProblemError as error:
-        yield from _failed(diagnosis, error.problems[0], time.monotonic() - begun)
+        yield from _failed(diagnosis, error.problems[0], time.monotonic() - started)
         return
-    took = time.monotonic() - begun
+    took = time.monotonic() - started
     diagnosis.arrive(connection)
     ways = connection.route.split(", then ")
     for number, hop in enumerate(diagnosis.hops):
         yield from _passed(diagnosis, number, "login")
         how = ways[number].partition(" (")[2].removesuffix(")") if number < len(ways) else ""
-        told = fine(f"{hop.title} let you in: {how}." if how else f"{hop.title} let you in.")
+        result = fine(f"{hop.title} let you in: {how}." if how else f"{hop.title} let you in.")
         yield _finding(
-            diagnosis, "login", _STEPS["login"], hop, told, took if number == len(diagnosis.hops) - 1 else 0.0
+            diagnosis, "login", _STEPS["login"], hop, result, took if number == len(diagnosis.hops) - 1 else 0.0
         )
     because = re.search(r"the system's ssh, because (.*?)\)(, then|$)", connection.route)
     text = (
@@ -186,12 +186,12 @@ def _failed(diagnosis: Diagnosis, found: Problem, took: float) -> Iterator[Findi
         step = "hostkey"
     for earlier in range(number):
         yield from _passed(diagnosis, earlier, "login")
-        told = fine(f"{diagnosis.hops[earlier].title} let you in.")
-        yield _finding(diagnosis, "login", _STEPS["login"], diagnosis.hops[earlier], told, 0.0)
+        result = fine(f"{diagnosis.hops[earlier].title} let you in.")
+        yield _finding(diagnosis, "login", _STEPS["login"], diagnosis.hops[earlier], result, 0.0)
     yield from _passed(diagnosis, number, step)
     hop = diagnosis.hops[number]
-    told = _unseen(diagnosis, hop, found) if step == "hostkey" else _refused(found)
-    yield _finding(diagnosis, step, _STEPS[step], hop, told, took)
+    result = _unseen(diagnosis, hop, found) if step == "hostkey" else _refused(found)
+    yield _finding(diagnosis, step, _STEPS[step], hop, result, took)
     yield from _unreached(diagnosis, number, step, cause)
 
 
@@ -241,17 +241,17 @@ def _refused(found: Problem) -> CheckResult:
 
 
 def _finding(
-    diagnosis: Diagnosis, check: str, title: str, hop: Hop | None, told: CheckResult, seconds: float
+    diagnosis: Diagnosis, check: str, title: str, hop: Hop | None, result: CheckResult, seconds: float
 ) -> Finding:
     shown = f"{title}, {hop.title}" if hop is not None and len(diagnosis.hops) > 1 else title
     where = hop.title if hop is not None else ""
     return Finding(
         check=check,
         title=shown,
-        verdict=told.verdict,
-        text=told.text,
-        hint=told.hint,
+        verdict=result.verdict,
+        text=result.text,
+        hint=result.hint,
         where=where,
-        code=told.code,
+        code=result.code,
         seconds=round(seconds, 3),
     )

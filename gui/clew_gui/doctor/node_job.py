@@ -53,7 +53,7 @@ class JobAnswer(NodeAnswer, frozen=True, kw_only=True):
 
 def node(diagnosis: Diagnosis) -> CheckResult:
     """Send the job, wait for it, call it, and keep what it says for the checks that follow."""
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         with _sent(diagnosis) as (spec, ref):
             if ref.id == "":
@@ -65,7 +65,7 @@ def node(diagnosis: Diagnosis) -> CheckResult:
                 return _waits(diagnosis, state)
             return _heard(diagnosis, spec, ref)
     finally:
-        diagnosis.more_time(time.monotonic() - begun)
+        diagnosis.more_time(time.monotonic() - started)
 
 
 @contextmanager
@@ -162,8 +162,8 @@ class _Ended:
 
 def _heard(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
     """Wait for the job's answer; call it when it says its port."""
-    begun, ended, said = time.monotonic(), _Ended(diagnosis, ref), False
-    deadline = begun + ANSWER_S
+    started, ended, said = time.monotonic(), _Ended(diagnosis, ref), False
+    deadline = started + ANSWER_S
     found: JobAnswer | None = None
     called = False
     while time.monotonic() < deadline and not diagnosis.stop.is_set():
@@ -178,9 +178,9 @@ def _heard(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
             return fine(f"The doctor's job ran on {found.host}, which sees the folder {diagnosis.line.layout().home}.")
         if found is None and (_over(diagnosis, spec) or ended.for_long()):
             break
-        if found is None and not said and time.monotonic() - begun >= SAID_S:
+        if found is None and not said and time.monotonic() - started >= SAID_S:
             said = True
-            diagnosis.questions.tell(_waited_for(spec, deadline - time.monotonic()))
+            diagnosis.questions.show_message(_waited_for(spec, deadline - time.monotonic()))
         diagnosis.stop.wait(_POLL_S)
     if found is not None:
         return note(f"The doctor's job ran on {found.host}; it did not finish in time.")
@@ -285,8 +285,8 @@ def login_there(diagnosis: Diagnosis) -> CheckResult:
     host, refusal = _known(diagnosis).host, _known(diagnosis).no_login
     if refusal is None:
         return fine(f"{host} lets you in by SSH while your job runs there.")
-    if (told := not_an_answer(host, refusal)) is not None:
-        return told
+    if (result := not_an_answer(host, refusal)) is not None:
+        return result
     text = f"{host} does not let you in by SSH, not even while your job runs there{what_it_asks(refusal)}."
     return note(text, "Nothing needs mending.")
 

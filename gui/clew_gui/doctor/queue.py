@@ -103,11 +103,11 @@ def gpus(diagnosis: Diagnosis) -> CheckResult:
         return untried("There is no scheduler.")
     asked = diagnosis.site.allocation.gpus or 0
     there = _chosen(diagnosis)
-    told = [one.gpus for one in there if one.gpus is not None]
+    counts = [one.gpus for one in there if one.gpus is not None]
     where = listed([one.name for one in there])
-    if not told:
+    if not counts:
         return untried("The scheduler's commands here do not tell how many GPUs a node has.")
-    most = max(told)
+    most = max(counts)
     if asked > most:
         have = f"a node in {where} has {most}" if most else f"no node in {where} has any"
         text = f"The site asks for {asked} GPU{'s' if asked > 1 else ''} of each node; {have}."

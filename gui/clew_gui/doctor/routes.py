@@ -83,8 +83,8 @@ def nodes(diagnosis: Diagnosis) -> CheckResult:
     refusal = refused_at(diagnosis, node)
     if refusal is None:
         return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node passes nothing else on.")
-    if (told := not_an_answer(node, refusal)) is not None:
-        return told
+    if (result := not_an_answer(node, refusal)) is not None:
+        return result
     text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all"
     return note(
         f"{text}{what_it_asks(refusal)}. {_RELAY}", "Nothing needs mending. --job finds out whether it does with a job."

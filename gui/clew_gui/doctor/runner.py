@@ -17,7 +17,7 @@ class Check(NamedTuple):
 
     name: str
     title: str
-    look: Callable[[Diagnosis], CheckResult]
+    run: Callable[[Diagnosis], CheckResult]
     cause: str = ""
     needs: Sequence[str] = ("login", "shell")
     job: bool = False
@@ -28,18 +28,18 @@ def follow(diagnosis: Diagnosis, checks: Sequence[Check], want_job: bool) -> Ite
     for check in checks:
         if diagnosis.stop.is_set():
             return
-        begun = time.monotonic()
-        told = _hindered(diagnosis, check, want_job) or _look(diagnosis, check)
-        if told.verdict in (Verdict.BAD, Verdict.SKIPPED):
+        started = time.monotonic()
+        result = _hindered(diagnosis, check, want_job) or _run(diagnosis, check)
+        if result.verdict in (Verdict.BAD, Verdict.SKIPPED):
             diagnosis.causes[check.name] = _cause(diagnosis, check) or check.cause or f"{check.title} is not in order"
         finding = Finding(
             check=check.name,
             title=check.title,
-            verdict=told.verdict,
-            text=told.text,
-            hint=told.hint,
-            code=told.code,
-            seconds=round(time.monotonic() - begun, 3),
+            verdict=result.verdict,
+            text=result.text,
+            hint=result.hint,
+            code=result.code,
+            seconds=round(time.monotonic() - started, 3),
         )
         diagnosis.findings[check.name] = finding
         yield finding
@@ -60,9 +60,9 @@ def _hindered(diagnosis: Diagnosis, check: Check, want_job: bool) -> CheckResult
     return None
 
 
-def _look(diagnosis: Diagnosis, check: Check) -> CheckResult:
+def _run(diagnosis: Diagnosis, check: Check) -> CheckResult:
     try:
-        return check.look(diagnosis)
+        return check.run(diagnosis)
     except ProblemError as error:
         found = error.problems[0]
         if found.code == "ssh.lost":

@@ -33,7 +33,7 @@ from clew_shared.spec import RunSpec
 
 _log = logging.getLogger(__name__)
 
-Tell = Callable[[JobNews], None]
+Report = Callable[[JobNews], None]
 
 _CLOSE_S = 3.0
 _END = "end "
@@ -41,7 +41,7 @@ _END = "end "
 
 class SiteJobManager:
     """One per site and program. ``open_site`` makes the line when it is first needed, in a thread of the manager; what
-    it raises becomes news. ``tell`` is called from threads of the manager with all that is new of a job; it must not
+    it raises becomes news. ``report`` is called from threads of the manager with all that is new of a job; it must not
     wait. A job that the scheduler does not know is asked for once more after ``sure`` seconds. With a ``policy`` nobody
     is asked anything before a person wants something of this site.
 
@@ -53,7 +53,7 @@ class SiteJobManager:
         name: str,
         open_site: Callable[[], SiteConnection],
         book: JobBook,
-        tell: Tell,
+        report: Report,
         deployer: Deployer | None = None,
         sure: float = SURE_S,
         policy: LoginPromptPolicy | None = None,
@@ -69,7 +69,7 @@ class SiteJobManager:
         self._installed: Installed | None = None
         self._confirmed: set[str] = set()
         self._targets: dict[str, JobTarget] = {}
-        self._board = JobStatusStore(book, tell, self._kick)
+        self._board = JobStatusStore(book, report, self._kick)
         self._tasks = BackgroundTasks(self._failed)
         self._sending = JobSender(
             self.line, self.installed, lambda: self.title, book, self._board, self._tasks, self._deployer, sure

@@ -16,12 +16,12 @@ Change = Callable[[JobNews], JobNews]
 
 
 class JobStatusStore:
-    """``tell`` gets all that is new of a job, from the thread that learned it; it must not wait. ``turned`` is called
+    """``report`` gets all that is new of a job, from the thread that learned it; it must not wait. ``turned`` is called
     behind it when the job came to another stage, or a trouble came or went."""
 
-    def __init__(self, book: JobBook, tell: Callable[[JobNews], None], turned: Callable[[str], None]) -> None:
+    def __init__(self, book: JobBook, report: Callable[[JobNews], None], turned: Callable[[str], None]) -> None:
         self._book = book
-        self._tell = tell
+        self._report = report
         self._turned = turned
         self._news: dict[str, JobNews] = {}
         self._reading = threading.Lock()
@@ -47,7 +47,7 @@ class JobStatusStore:
             if after == before and not first:
                 return
             self._note(after)
-            self._tell(after)
+            self._report(after)
         if after.stage is not before.stage or after.problem != before.problem:
             self._turned(job)
 

@@ -193,11 +193,11 @@ class RouteFinder:
 
         Who was reached and said no is not asked by another name: a person would have to answer twice.
         """
-        login, begun = self._line.hops[-1], time.monotonic()
+        login, started = self._line.hops[-1], time.monotonic()
         try:
             return self._line.connection.hop(node_hop(login, address.host), _HOP_S)
         except ProblemError as error:
-            left = _HOP_S - (time.monotonic() - begun)
+            left = _HOP_S - (time.monotonic() - started)
             if error.problems[0].code not in _UNREACHED or address.address == address.host or left < 1.0:
                 raise
         return self._line.connection.hop(node_hop(login, address.address), left)

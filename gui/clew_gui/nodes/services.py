@@ -68,14 +68,16 @@ class ServiceNews(msgspec.Struct, frozen=True):
 
 
 class OpenedService:
-    """One service of one job, held open by a thread until ``close``. ``tell`` is called from that thread with all that
-    is new; ``is_over`` says whether the job has ended."""
+    """One service of one job, held open by a thread until ``close``. ``report`` is called from that thread with each
+    piece of news; ``is_over`` says whether the job has ended."""
 
-    def __init__(self, node: Node, kind: str, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]) -> None:
+    def __init__(
+        self, node: Node, kind: str, is_over: Callable[[], bool], report: Callable[[ServiceNews], None]
+    ) -> None:
         self._node = node
         self._kind = kind
         self._is_over = is_over
-        self._tell = tell
+        self._report = report
         self._news = ServiceNews("")
         self._service: Service | None = None
         self._tunnel: Tunnel | None = None
@@ -180,7 +182,7 @@ class OpenedService:
     def _publish(self, news: ServiceNews) -> None:
         if news != self._news and not self._closed.is_set():
             self._news = news
-            self._tell(news)
+            self._report(news)
 
 
 class _Refusal(ProblemError):

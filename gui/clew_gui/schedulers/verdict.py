@@ -133,19 +133,19 @@ def conclude(
     """
     if queue.phase is Phase.SILENT or queue.phase in WAITING or queue.phase in ON_NODE:
         return queue
-    told = _best(queue, accounts)
+    reported = _best(queue, accounts)
     kept = state_of_record(record, queue.id) if record is not None else None
-    if kept is not None and told.phase not in _CERTAIN:
-        return _joined(kept, told)
-    if told.phase is Phase.FAILED and out_of_memory:
-        return msgspec.structs.replace(told, phase=Phase.OUT_OF_MEMORY)
-    if told.phase in ENDED:
-        return told
+    if kept is not None and reported.phase not in _CERTAIN:
+        return _joined(kept, reported)
+    if reported.phase is Phase.FAILED and out_of_memory:
+        return msgspec.structs.replace(reported, phase=Phase.OUT_OF_MEMORY)
+    if reported.phase in ENDED:
+        return reported
     if not looked:
         return msgspec.structs.replace(queue, phase=Phase.SILENT, reason="only one source was asked")
     if done and record is not None:
-        return msgspec.structs.replace(told, phase=Phase.COMPLETED, nodes=record.host, start=float(record.began))
-    return msgspec.structs.replace(told, phase=Phase.GONE, reason=NEVER_BEGAN if record is None else NO_TRACE)
+        return msgspec.structs.replace(reported, phase=Phase.COMPLETED, nodes=record.host, start=float(record.began))
+    return msgspec.structs.replace(reported, phase=Phase.GONE, reason=NEVER_BEGAN if record is None else NO_TRACE)
 
 
 def _best(queue: JobState, accounts: JobState | None) -> JobState:
@@ -155,18 +155,18 @@ def _best(queue: JobState, accounts: JobState | None) -> JobState:
     return queue
 
 
-def _joined(kept: JobState, told: JobState) -> JobState:
+def _joined(kept: JobState, reported: JobState) -> JobState:
     """The keeper's word, with what only the scheduler knows."""
     phase = kept.phase
-    if told.phase in (Phase.FAILED, Phase.CANCELLED) and phase is Phase.COMPLETED:
-        phase = told.phase  # an agent that was asked to end did so in good order
+    if reported.phase in (Phase.FAILED, Phase.CANCELLED) and phase is Phase.COMPLETED:
+        phase = reported.phase  # an agent that was asked to end did so in good order
     return msgspec.structs.replace(
         kept,
         phase=phase,
-        name=told.name,
-        nodes=told.nodes or kept.nodes,
-        limit=told.limit,
-        by=told.by,
-        exit_code=kept.exit_code if kept.exit_code is not None or phase is not Phase.FAILED else told.exit_code,
-        signal=told.signal,
+        name=reported.name,
+        nodes=reported.nodes or kept.nodes,
+        limit=reported.limit,
+        by=reported.by,
+        exit_code=kept.exit_code if kept.exit_code is not None or phase is not Phase.FAILED else reported.exit_code,
+        signal=reported.signal,
     )

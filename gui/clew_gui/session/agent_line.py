@@ -35,15 +35,15 @@ _LOOK_S = 0.05
 
 class AgentLine:
     """Connected while it is open; a key of its own lets it in and goes with it. ``start``: an agent is started when
-    none serves; else that is refused; ``tell`` hears of one that is of another version. ``__enter__`` raises
+    none serves; else that is refused; ``report`` gets a problem if its version differs. ``__enter__`` raises
     ``ProblemError`` when there is nobody to talk to."""
 
     def __init__(
-        self, target: Target, start: bool = False, tell: Callable[[Problem], None] = lambda _problem: None
+        self, target: Target, start: bool = False, report: Callable[[Problem], None] = lambda _problem: None
     ) -> None:
         self._target = target
         self._start = start
-        self._tell = tell
+        self._report = report
         self._key: Path | None = None
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._channel: Channel | None = None
@@ -57,7 +57,7 @@ class AgentLine:
             raise
         other = other_version(welcome, job=False) if isinstance(welcome, Welcome) else None
         if other is not None:
-            self._tell(other)
+            self._report(other)
         return self
 
     def __exit__(self, *_: object) -> None:

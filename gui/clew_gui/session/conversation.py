@@ -113,14 +113,14 @@ _STATUS_LOST_S = 13.0
 
 class Parts(NamedTuple):
     """What a link lends to its conversations. ``is_mine``: whether a run that the agent lists is this link's;
-    ``tell``: how a person hears of a problem, once."""
+    ``report`` shows a problem to a person, once."""
 
     fetcher: Fetcher
     commands: OutgoingCommands
     inbox: Inbox
     target: Target
     is_mine: Callable[[str], bool]
-    tell: Callable[[Problem], None]
+    report: Callable[[Problem], None]
 
 
 class Conversation:
@@ -198,7 +198,7 @@ class Conversation:
                 self._take_status(reply)
             elif isinstance(reply, Refused):  # one that cannot be read, of an agent of another version
                 self._status = (b"", time.monotonic() + _STATUS_WAIT_S)
-                self._parts.tell(reply.problem)
+                self._parts.report(reply.problem)
         elif request_id == self._cards:
             self._take_cards(reply)
         elif not self._parts.fetcher.answered(request_id, reply):
@@ -209,7 +209,7 @@ class Conversation:
     def _take_cards(self, reply: AnyReply) -> None:
         self._cards = b""
         if isinstance(reply, Refused):
-            self._parts.tell(reply.problem)
+            self._parts.report(reply.problem)
         elif isinstance(reply, CatalogueReply):
             self._generation = reply.generation
             if reply.catalogue != self.catalogue:
@@ -230,9 +230,9 @@ class Conversation:
                 self._cards = self._channel.send(GetCatalogue())
             other = other_version(reply, bool(self._job))
             if other is not None:
-                self._parts.tell(other)
+                self._parts.report(other)
         elif isinstance(reply, Refused):
-            self._parts.tell(reply.problem)
+            self._parts.report(reply.problem)
 
     def _take_status(self, status: Status) -> None:
         self._version = status.version

@@ -176,7 +176,7 @@ class Link:
             self.turn()
         except Exception as error:  # noqa: BLE001  # the thread's border: a link that fails is made anew, the window lives on
             _log.exception("The connection failed; Clew makes a new one.")
-            self.tell(Problem("link.internal", f"The connection failed: {error}.", "Clew makes a new one by itself."))
+            self.report(Problem("link.internal", f"The connection failed: {error}.", "Clew makes a new one by itself."))
             self._disconnect()
             self._fail(LinkState.OFFLINE, "failed")
 
@@ -252,7 +252,7 @@ class Link:
             if _as_problem(error).code == "link.key_pending":
                 self._enter(LinkState.CONNECTING, "bringing this window's key to the agent")
                 return
-            self.tell(_as_problem(error))
+            self.report(_as_problem(error))
             self._starting_until = 0.0
             self._fail(LinkState.OFFLINE, _as_problem(error).text.splitlines()[0])
             return
@@ -278,7 +278,7 @@ class Link:
             return self._files.turn(files)
         except ProblemError as error:
             self._files_not_before = time.monotonic() + _PAUSES_S[-1]
-            self.tell(error.problems[0])
+            self.report(error.problems[0])
             return False
 
     def _start(self, now: float) -> None:
@@ -300,7 +300,7 @@ class Link:
         if self._state is not LinkState.REFUSED:
             self._enter(LinkState.CONNECTING, "connecting")
         self._files.pause()
-        parts = Parts(self._fetcher, self.commands, self._inbox, self._target, self._is_mine, self.tell)
+        parts = Parts(self._fetcher, self.commands, self._inbox, self._target, self._is_mine, self.report)
         channel = Channel(self._context, address.address, address.port, address.public_key, self._keys)
         self._talk = Conversation(channel, address, parts, self._catalogue, self.job)
 
@@ -367,7 +367,7 @@ class Link:
             self._state, self._state_text = state, text
             self._inbox.put(LinkStatus(state, since or time.time(), text, self._datasets, self.job))
 
-    def tell(self, problem: Problem) -> None:
+    def report(self, problem: Problem) -> None:
         """A trouble that lasts is told once, until the agent has been heard again; another version once for all."""
         if problem.code in _ONCE:
             if problem.text not in self._told_once:

@@ -136,9 +136,9 @@ def shown_state(known: Evidence) -> tuple[RunState, str]:
         return RunState.FAILED, known.refused
     job, fold = known.job, known.fold
     if job is not None and (job.over or known.status is None or not_begun(job)):  # or it waits once more
-        told = state_with_job(fold, job, known.follows_on, known.settled)
-        if told is not None:
-            return told
+        found = state_with_job(fold, job, known.follows_on, known.settled)
+        if found is not None:
+            return found
     state = _with_journal(known) if fold.attempt else _without_journal(known)
     return state, _reason(known, state)
 

@@ -97,11 +97,11 @@ class RunModel:
     @property
     def _is_ahead(self) -> bool:
         """Whether more of the journal is here than there was when the agent spoke last: the rest came as files."""
-        told = self.status
-        if told is None or not self.link_stale:
+        status = self.status
+        if status is None or not self.link_stale:
             return False
-        have, _ = self._have.get(told.attempt, (0, 0))
-        return told.attempt < self.history.fold.attempt or told.size < have
+        have, _ = self._have.get(status.attempt, (0, 0))
+        return status.attempt < self.history.fold.attempt or status.size < have
 
     @property
     def queue(self) -> int:

@@ -22,22 +22,22 @@ _TRIES = 20
 """A sampler may propose a point that was there before, which would give the same result."""
 
 
-def next_point(sweep: Sweep, card: ExerciseCard, better: Better, told: Sequence[tuple[Point, float | None]]) -> Point:
-    """A point that is not among those of ``told``, which have their results (None: no finite one).
+def next_point(sweep: Sweep, card: ExerciseCard, better: Better, tried: Sequence[tuple[Point, float | None]]) -> Point:
+    """A point that is not among those of ``tried``, which have their results (None: no finite one).
 
     Raises ``ProblemError`` when Optuna is not installed, and when no other point is to be found.
     """
-    known = [point for point, _ in told]
+    known = [point for point, _ in tried]
     for again in range(_TRIES):
-        found = _proposed(sweep, card, better, told, sweep.draw + len(told) + 100_003 * again)
+        found = _proposed(sweep, card, better, tried, sweep.draw + len(tried) + 100_003 * again)
         if found not in known:
             return found
-    text = f"After {len(told)} points the sampler proposes only points that were tried."
+    text = f"After {len(tried)} points the sampler proposes only points that were tried."
     raise problem("sweep.exhausted", text, "Take a smaller count, or a grid.", "count")
 
 
 def _proposed(
-    sweep: Sweep, card: ExerciseCard, better: Better, told: Sequence[tuple[Point, float | None]], seed: int
+    sweep: Sweep, card: ExerciseCard, better: Better, tried: Sequence[tuple[Point, float | None]], seed: int
 ) -> Point:
     try:
         import optuna
@@ -51,7 +51,7 @@ def _proposed(
     study = optuna.create_study(sampler=sampler, direction="minimize" if better == "lower" else "maximize")
     kinds = {param.name: param.kind for param in card.params}
     space = {name: _distribution(values, kinds.get(name) == "int") for name, values in sweep.over.items()}
-    for point, value in told:
+    for point, value in tried:
         state = optuna.trial.TrialState.COMPLETE if value is not None else optuna.trial.TrialState.FAIL
         study.add_trial(optuna.create_trial(params=point, distributions=space, value=value, state=state))
     chosen: dict[str, Any] = study.ask(space).params

@@ -48,7 +48,7 @@ class LastWords:
         if not self._mark:
             return ""
         self._thread.join(_END_S)
-        behind = after_mark(self._kept, self._mark)
-        words = plain((self._kept if behind is None else behind).decode(errors="replace"), _KEPT_BYTES)
+        after = after_mark(self._kept, self._mark)
+        words = plain((self._kept if after is None else after).decode(errors="replace"), _KEPT_BYTES)
         lines = [line.strip() for line in words.splitlines() if line.strip()]
         return " ".join(lines[-_KEPT_LINES:])[-_KEPT_CHARACTERS:]

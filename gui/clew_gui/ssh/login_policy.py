@@ -51,6 +51,6 @@ class LoginPromptPolicy:
         """See ``Remembers.refused``."""
         self._asker.refused(prompt)
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """See ``TellingPrompter``."""
-        self._asker.tell(text)
+        self._asker.show_message(text)

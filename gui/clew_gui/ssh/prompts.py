@@ -79,7 +79,7 @@ class Remembers(Protocol):
 class TellingPrompter(Protocol):
     """A ``Prompter`` that can also say something that needs no answer."""
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Say it. From any thread; never waits for a person."""
 
 
@@ -123,10 +123,10 @@ class AskOnce:
         if isinstance(self._prompter, Remembers):
             self._prompter.refused(prompt)
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """See ``TellingPrompter``."""
         if isinstance(self._prompter, TellingPrompter):
-            self._prompter.tell(text)
+            self._prompter.show_message(text)
 
 
 class Unattended(AskOnce):
@@ -180,7 +180,7 @@ def plain(text: str, limit: int = 2000) -> str:
 class _Headless:
     """What those have in common who ask without a window."""
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """See ``TellingPrompter``."""
         print(text, file=sys.stderr, flush=True)
 

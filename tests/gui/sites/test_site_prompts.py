@@ -191,7 +191,7 @@ def test_what_needs_no_answer_is_told_from_any_thread_until_the_window_closes(
     asker.told.connect(heard.append)
 
     def tell() -> None:
-        thread = threading.Thread(target=AskOnce(asker).tell, args=("You stay logged in.",))
+        thread = threading.Thread(target=AskOnce(asker).show_message, args=("You stay logged in.",))
         thread.start()
         thread.join()
 

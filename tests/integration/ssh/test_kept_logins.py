@@ -58,7 +58,7 @@ class Hears(Person):
         super().__init__(well_informed().answers)
         self.heard: list[str] = []
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         self.heard.append(text)
 
 
@@ -290,7 +290,7 @@ def test_of_two_commands_at_once_one_asks(known: SshServer, files: SshFiles, mon
         thread.join()
     asked, waited = sorted(people, key=lambda person: len(person.asked), reverse=True)
     assert (asked.kinds, waited.kinds) == ([PromptKind.PASSWORD], [])
-    assert waited.heard == ["Another one of your commands is logging in to student@login. This one waits for that."]
+    assert waited.heard == ["Another of your commands is logging in to student@login. This one waits for it."]
     assert len(living(files)) == 1
 
 

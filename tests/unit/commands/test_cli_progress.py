@@ -263,11 +263,11 @@ def resumed(tmp_path: Path) -> Follower:
 def test_a_run_that_may_be_refused_to_go_on_shows_nothing_yet(tmp_path: Path) -> None:
     lines: list[str] = []
     with resumed(tmp_path) as follower:
-        display = PlainDisplay(lines.append, CARD, "a title", behind=1)
+        display = PlainDisplay(lines.append, CARD, "a title", after_attempt=1)
         display.show(follower.history, last=True)
         assert lines == []
         console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
-        live = LiveDisplay(console, CARD, "a title", behind=1)
+        live = LiveDisplay(console, CARD, "a title", after_attempt=1)
         live.show(follower.history, last=True)
         live.close(discard=True)
         assert "a title" not in console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
@@ -285,7 +285,7 @@ def test_what_an_earlier_attempt_said_is_not_repeated_when_both_are_here_at_once
         second = describe(begin_run(tmp_path / "run"), 2, resumes=1, start_step=1)
         for event in (second, Schema(id=1, metrics=METRICS), Log(text="a new word"), points(1, [2])):
             follower.history.feed(2, event)
-        PlainDisplay(lines.append, CARD, "a title", behind=1).show(follower.history, last=True)
+        PlainDisplay(lines.append, CARD, "a title", after_attempt=1).show(follower.history, last=True)
     assert lines[:2] == ["a title", "  a new word"]
     assert "an old word" not in "\n".join(lines)
 

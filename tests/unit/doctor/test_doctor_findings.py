@@ -510,7 +510,7 @@ def test_a_node_that_does_not_share_the_home_is_waited_for_with_a_word_and_not_f
     clinic: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Listener(NobodyToAsk):
-        def tell(self, text: str) -> None:
+        def show_message(self, text: str) -> None:
             said.append(text)
 
     said: list[str] = []

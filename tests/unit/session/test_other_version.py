@@ -83,7 +83,7 @@ def parts(tmp_path: Path, inbox: Inbox) -> Iterator[Parts]:
     places = Places(home=tmp_path / "home", private=tmp_path / "private")
     target, fetcher = LocalTarget(places, ["/bin/false"]), Fetcher(places.mirrors, inbox)
     link = Link(target, fetcher, inbox)
-    yield Parts(fetcher, OutgoingCommands(), inbox, target, lambda _run: True, link.tell)
+    yield Parts(fetcher, OutgoingCommands(), inbox, target, lambda _run: True, link.report)
     link.close()
 
 

@@ -110,8 +110,8 @@ def test_what_is_only_told_reaches_the_terminal_through_all_who_hand_questions_o
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lock = TerminalLock(NobodyToAsk())
-    AskOnce(LoginPromptPolicy(AskOnce(Questions(lock)))).tell("You stay logged in.")
-    AskOnce(Counting()).tell("Who only asks is not disturbed.")
+    AskOnce(LoginPromptPolicy(AskOnce(Questions(lock)))).show_message("You stay logged in.")
+    AskOnce(Counting()).show_message("Who only asks is not disturbed.")
     assert (capsys.readouterr().err, lock.asked) == ("You stay logged in.\n", 1)
 
 

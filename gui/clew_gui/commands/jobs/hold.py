@@ -95,10 +95,10 @@ class HeldNode:
 
     def keep(self, context: CommandContext) -> None:
         """Stay until it is over or someone wants to stop, and tell each minute what it costs."""
-        told = 0.0
+        shown_at = 0.0
         while not self._stops() and not self.news.over:
-            if time.monotonic() - told >= _LINE_EVERY_S:
-                told = time.monotonic()
+            if time.monotonic() - shown_at >= _LINE_EVERY_S:
+                shown_at = time.monotonic()
                 context.note(held_line(self.news, self.nodes))
             self.hear(context)
 

@@ -210,8 +210,8 @@ def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
     if book.news(job).over and record.settled.get(chosen[0]) == job:
         return _tell_kept(context, context.places.mirrors / chosen[0], known, book.news(job), as_json)
     with open_session(terminal, known, (job,)) as session, stop_requests() as stops:
-        behind = attempts_before(context.places.mirrors / chosen[0], job)
-        following = FollowedSiteRun(terminal, session, chosen[0], as_json, stops, behind)
+        after_attempt = attempts_before(context.places.mirrors / chosen[0], job)
+        following = FollowedSiteRun(terminal, session, chosen[0], as_json, stops, after_attempt)
         spec = following.model.spec
         card = next((card for card in known.exercises if card.id == spec.exercise), None)
         following.to_the_end(card, f"{title(spec, card)}, on {following.job.title}")

@@ -82,15 +82,15 @@ def split_words(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
     return argv[:at], tuple(command)
 
 
-def first_node(told: str) -> list[str]:
+def first_node(nodes: str) -> list[str]:
     """The first node of a scheduler's list, in a list; empty when none is named.
 
     ``node[03-07,9]`` begins with ``node03``; ``exec_host`` of PBS names cores behind a slash.
     """
-    name, bracket, rest = told.partition("[")
+    name, bracket, rest = nodes.partition("[")
     if bracket and "," not in name:
         return [name + rest.partition("]")[0].partition(",")[0].partition("-")[0]]
-    first = told.replace("+", ",").partition(",")[0].partition("/")[0].strip()
+    first = nodes.replace("+", ",").partition(",")[0].partition("/")[0].strip()
     return [first] if first else []
 
 

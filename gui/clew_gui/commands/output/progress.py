@@ -46,9 +46,9 @@ class Display(Protocol):
 class LiveDisplay:
     """A picture that is redrawn in place: progress, values, and the curves in braille."""
 
-    def __init__(self, console: Console, card: ExerciseCard | None, title: str, behind: int = 0) -> None:
+    def __init__(self, console: Console, card: ExerciseCard | None, title: str, after_attempt: int = 0) -> None:
         self._card = card
-        self._behind = behind
+        self._after_attempt = after_attempt
         self._title = title
         self._console = console
         self._live = Live(
@@ -60,7 +60,7 @@ class LiveDisplay:
     def show(self, history: History, note: str = "", last: bool = False, still: Standstill | None = None) -> None:
         """Redraw at most four times a second, less often when drawing is slow."""
         begin = time.monotonic()
-        if (begin < self._next and not last) or history.fold.attempt <= self._behind:
+        if (begin < self._next and not last) or history.fold.attempt <= self._after_attempt:
             return
         shown = picture(history, self._card, self._title, self._console.width, note, still)
         self._live.update(shown, refresh=True)
@@ -86,12 +86,12 @@ class PlainDisplay:
         say: Callable[[str], None],
         card: ExerciseCard | None,
         title: str,
-        behind: int = 0,
+        after_attempt: int = 0,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self._say = say
         self._ready = ready
-        self._behind = behind
+        self._after_attempt = after_attempt
         self._card = card
         self._title: str | None = title
         self._told: dict[int, Log] = {}
@@ -104,9 +104,9 @@ class PlainDisplay:
 
     def show(self, history: History, note: str = "", last: bool = False, still: Standstill | None = None) -> None:
         """Print what is new."""
-        if history.fold.attempt <= self._behind or not (last or self._ready()):
+        if history.fold.attempt <= self._after_attempt or not (last or self._ready()):
             return
-        logs = history.logs_since(self._behind + 1)  # a run that goes on: what it said before is known
+        logs = history.logs_since(self._after_attempt + 1)  # a run that goes on: what it said before is known
         if self._title is not None and (logs or history.fold.step):  # nothing of a run that may be refused
             self._say(self._title)
             self._title = None
@@ -147,16 +147,16 @@ class PlainDisplay:
         """Nothing is left open, and lines stay."""
 
 
-def choose_display(console: Console, card: ExerciseCard | None, title: str, behind: int = 0) -> Display:
-    """A live picture on a terminal, else plain lines. Nothing is shown before an attempt later than ``behind`` begins,
-    because a run that goes on may be refused."""
+def choose_display(console: Console, card: ExerciseCard | None, title: str, after_attempt: int = 0) -> Display:
+    """A live picture on a terminal, else plain lines. It shows only attempts later than ``after_attempt``, because
+    the agent may refuse to continue a run."""
     if console.is_terminal:
-        return LiveDisplay(console, card, title, behind)
+        return LiveDisplay(console, card, title, after_attempt)
 
     def say(text: str) -> None:
         print(text, file=console.file, flush=True)
 
-    return PlainDisplay(say, card, title, behind, partial(takes_more, console.file))
+    return PlainDisplay(say, card, title, after_attempt, partial(takes_more, console.file))
 
 
 def takes_more(file: IO[str]) -> bool:

@@ -23,12 +23,12 @@ class TerminalLock:
             self.asked += 1
             return self._prompter.ask(prompt)
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """See ``TellingPrompter``; waits as ``ask``."""
         if isinstance(self._prompter, TellingPrompter):
             with self._stage:
                 self.asked += 1
-                self._prompter.tell(text)
+                self._prompter.show_message(text)
 
     @contextmanager
     def drawing(self) -> Iterator[bool]:

@@ -50,11 +50,11 @@ def replay(context: CommandContext, argv: Sequence[str]) -> int:
 def _show(context: CommandContext, shown: Replay, speed: float) -> int:
     card = next((card for card in cards(context.places).exercises if card.id == shown.spec.exercise), None)
     display = choose_display(context.console(), card, f"{shown.spec.name}, {title(shown.spec, card)}", 0)
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         with stop_requests() as stops, Follower(shown.folder.path) as follower:
             while not shown.done:
-                shown.advance((time.monotonic() - begun) * speed, time.time())
+                shown.advance((time.monotonic() - started) * speed, time.time())
                 if stops():
                     shown.stop(time.time())
                 follower.poll()

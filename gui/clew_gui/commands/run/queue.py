@@ -71,7 +71,7 @@ def _lines(places: Places, agent: AgentLine) -> list[QueueRow]:
 
 def _list(context: CommandContext, as_json: bool) -> int:
     try:
-        with AgentLine(LocalTarget(context.places), tell=context.tell) as agent:
+        with AgentLine(LocalTarget(context.places), report=context.report) as agent:
             lines = _lines(context.places, agent)
     except ProblemError as error:
         if error.problems[0].code != "agent.absent":
@@ -143,14 +143,14 @@ def read_place(word: str) -> int:
 
 def _move(context: CommandContext, word: str, place_word: str, as_json: bool) -> int:
     place = read_place(place_word)
-    with AgentLine(LocalTarget(context.places), tell=context.tell) as agent:
+    with AgentLine(LocalTarget(context.places), report=context.report) as agent:
         line = find_waiting(word, _lines(context.places, agent))
         agent.ask(MoveRun(run=line.status.run, place=place))
         return _tell(context, line, agent, as_json)
 
 
 def _cancel(context: CommandContext, word: str, as_json: bool) -> int:
-    with AgentLine(LocalTarget(context.places), tell=context.tell) as agent:
+    with AgentLine(LocalTarget(context.places), report=context.report) as agent:
         line = find_waiting(word, _lines(context.places, agent))
         agent.ask(Stop(run=line.status.run))
         return _tell(context, line, agent, as_json)

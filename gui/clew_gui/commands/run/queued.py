@@ -45,7 +45,7 @@ def run_queued(
     """
     folder = context.places.runs / spec.run
     with (
-        AgentLine(target, start=True, tell=context.tell) as agent,
+        AgentLine(target, start=True, report=context.report) as agent,
         stop_requests() as stops,
         Follower(folder) as follower,
     ):
@@ -74,7 +74,7 @@ class _Queued:
 
         There is no bound: it depends on the runs before it.
         """
-        told = -1
+        shown = -1
         while not follower.poll():
             self._pass_on()
             status = self._agent.status(self._run)
@@ -82,10 +82,10 @@ class _Queued:
                 raise problem("run.unknown", f"The agent does not know the run {self._run} any more.")
             if status.state in TERMINAL and not status.attempt:
                 return status
-            if status.queue != told:
-                way_out = " Ctrl+C takes the run out of it." if told < 0 else ""
-                told = status.queue
-                self._say(f"Waiting: {queue_place(told)}.{way_out}" if told else "Its turn has come.")
+            if status.queue != shown:
+                way_out = " Ctrl+C takes the run out of it." if shown < 0 else ""
+                shown = status.queue
+                self._say(f"Waiting: {queue_place(shown)}.{way_out}" if shown else "Its turn has come.")
             time.sleep(_LOOK_S)
         return None
 

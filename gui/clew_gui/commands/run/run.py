@@ -176,8 +176,8 @@ def follow(
     as_json: bool,
 ) -> RunOutcome:
     """Start the agent with ``begin``, show the run in ``folder`` while it lasts, pass on Ctrl+C."""
-    behind = max(RunFolder(folder).attempts(), default=0)
-    display = choose_display(context.console(err=as_json), card, heading, behind)
+    after_attempt = max(RunFolder(folder).attempts(), default=0)
+    display = choose_display(context.console(err=as_json), card, heading, after_attempt)
     refused = False
     try:
         with stop_requests() as stops, begin() as agent, Follower(folder) as follower:

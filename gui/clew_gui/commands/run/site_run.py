@@ -228,9 +228,11 @@ def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Names
 
 
 class FollowedSiteRun:
-    """A run of ``session`` whose job is not over, or was not when this began. Sentences of the job are said once.
-    Attempts up to ``behind`` are an earlier job's: they are not shown. ``others`` wait in the same job for this run's
-    devices: who stops this one stops them as well."""
+    """A run of ``session`` whose job is not over, or was not when this began. Each message of the job is printed once.
+
+    Attempts up to ``after_attempt`` belong to an earlier job and are not shown. ``others`` wait in the same job for
+    this run's devices: stopping this one stops them as well.
+    """
 
     def __init__(
         self,
@@ -239,7 +241,7 @@ class FollowedSiteRun:
         run: str,
         as_json: bool,
         stops: Callable[[], int] = lambda: 0,
-        behind: int = 0,
+        after_attempt: int = 0,
         others: Sequence[str] = (),
     ) -> None:
         self._terminal, self._session, self._stops = terminal, session, stops
@@ -247,7 +249,7 @@ class FollowedSiteRun:
         self._as_json = as_json
         self._say = terminal.context.note if as_json else terminal.context.say
         self.model: RunModel = session.runs[run]
-        self._behind = behind
+        self._after_attempt = after_attempt
         self._watched = Watched(time.time())
         self._asked = 0
         self._told = ""
@@ -301,7 +303,8 @@ class FollowedSiteRun:
         """Until the run has ended and all of its journal is here."""
         display: Display | None = None
         kept = max(attempts(self.model.folder), default=0)
-        behind, asked = max(self._behind, self._earlier(), kept - 1), 0  # of those that are here the latest is shown
+        # Of the attempts that are here the latest is shown.
+        after_attempt, asked = max(self._after_attempt, self._earlier(), kept - 1), 0
         try:
             while not self._complete():
                 self._turn()
@@ -309,13 +312,13 @@ class FollowedSiteRun:
                     display.close()
                     display = None  # what is said or asked is below the picture: begin a new one below that
                 self._tell_versions()
-                if self.model.history.fold.attempt <= behind:
+                if self.model.history.fold.attempt <= after_attempt:
                     self._tell_wait()
                     continue
                 with self._terminal.lock.drawing() as free:
                     if free:
                         asked = self._terminal.lock.asked
-                        display = display or self._display(card, heading, behind)
+                        display = display or self._display(card, heading, after_attempt)
                         last = self._complete()
                         still = None if last else self._watched.look(self.model, self.job, time.time())
                         display.show(self.model.history, self._note(), last, still)
@@ -323,8 +326,8 @@ class FollowedSiteRun:
             if display is not None:
                 display.close()
 
-    def _display(self, card: ExerciseCard | None, heading: str, behind: int) -> Display:
-        return choose_display(self._terminal.context.console(err=self._as_json), card, heading, behind)
+    def _display(self, card: ExerciseCard | None, heading: str, after_attempt: int) -> Display:
+        return choose_display(self._terminal.context.console(err=self._as_json), card, heading, after_attempt)
 
     def _earlier(self) -> int:
         """Attempts of earlier jobs are not shown while the next one is waited for."""
@@ -358,11 +361,11 @@ class FollowedSiteRun:
         model, job = self.model, self.job
         if model.settled or model.withdrawn or (job.news.over and job.news.phase is None and not job.news.id):
             return True
-        return model.complete and model.history.fold.attempt > self._behind
+        return model.complete and model.history.fold.attempt > self._after_attempt
 
     def wait_for_the_job(self) -> None:
         """See the job end, so that nobody has to log in once more only to learn that; say what keeps that long."""
-        begun, asked, told = time.monotonic(), self._asked, False
+        begun, asked, said = time.monotonic(), self._asked, False
         while not self.job.order.hold and self._asked == asked:
             news, waited = self.job.news, time.monotonic() - begun
             if news.over and (self.model.settled or not news.id or waited >= _END_S):
@@ -376,12 +379,12 @@ class FollowedSiteRun:
             if waited >= _END_S:
                 self._say("The job has not ended yet; `clew jobs` asks again.")
                 break
-            if waited >= _END_SAID_S and not told:
+            if waited >= _END_SAID_S and not said:
                 self._say(f"Waiting until the job has ended, for at most {_END_S:.0f} s.")
-                told = True
+                said = True
             self._turn()
 
-    # --- Telling ------------------------------------------------------------------------------------------------------
+    # --- Output -------------------------------------------------------------------------------------------------------
 
     def _note(self) -> str:
         return _STOP_NOTES[min(self._asked, 2)]
@@ -407,7 +410,7 @@ class FollowedSiteRun:
             with self._terminal.lock.drawing() as free:
                 if free:
                     for found in self._versions:
-                        self._terminal.context.tell(found)
+                        self._terminal.context.report(found)
                     self._versions.clear()
 
     def refused(self) -> list[Problem] | None:
@@ -447,7 +450,7 @@ class FollowedSiteRun:
 
     def _added_nothing(self) -> bool:
         """Whether the job ended before it went on with the run."""
-        return 0 < self.model.history.fold.attempt <= self._behind
+        return 0 < self.model.history.fold.attempt <= self._after_attempt
 
     def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
         model = self.model

@@ -256,13 +256,13 @@ def _in_turn(study: StudySpec, card: ExerciseCard, finished: Sequence[FinishedRu
         return
     metric = next((one for one in card.metrics if one.name == study.metric), None)
     better: Better = "higher" if metric is not None and metric.better == "higher" else "lower"
-    told: list[tuple[Point, float | None]] = []
+    tried: list[tuple[Point, float | None]] = []
     for _ in range(sweep.count):
-        point, begun = next_point(sweep, card, better, told), len(finished)
+        point, begun = next_point(sweep, card, better, tried), len(finished)
         yield from (sweep_run(study, point, seed) for seed in sweep.seeds or (None,))
         bests = [stand("", one.result.history, study.metric, better, None).best for one in finished[begun:]]
         good = [best for best in bests if best is not None]
-        told.append((point, sum(good) / len(good) if good and len(good) == len(bests) else None))
+        tried.append((point, sum(good) / len(good) if good and len(good) == len(bests) else None))
 
 
 def _run_one(

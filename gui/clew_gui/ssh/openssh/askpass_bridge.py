@@ -141,12 +141,12 @@ class AskpassBridge:
             _log.debug("a question of ssh went wrong: %s", error)
 
     def _timed(self, ask: Callable[[], str | None]) -> str | None:
-        self._busy_since = begun = time.monotonic()
+        self._busy_since = started = time.monotonic()
         try:
             return ask()
         finally:
             self._busy_since = None
-            self.asking_s += time.monotonic() - begun
+            self.asking_s += time.monotonic() - started
 
     def _answer(self, asked: _Question) -> str | None:
         if asked.hint == "none":  # only to be shown: "Confirm user presence for key"

@@ -114,7 +114,7 @@ class KeptLogins:
             raise ValueError("there is no hop to dial")
         if found is None:
             minutes = f"{self._files.keep_login_s / 60:g} min"
-            asker.tell(
+            asker.show_message(
                 f"You stay logged in to {hops[-1].title} until {minutes} after the last use. `clew logout` ends it."
             )
         return connection
@@ -123,7 +123,7 @@ class KeptLogins:
         """As ``find``, with more patience for one that is silent."""
         found, title = self.find(way, asker), way[-1].title
         if found is None and self._known(login_id(way)) is not None:
-            asker.tell(f"The login to {title} does not answer. In {_ANSWERS_AT_LAST_S:g} s a new one is made.")
+            asker.show_message(f"The login to {title} does not answer. In {_ANSWERS_AT_LAST_S:g} s a new one is made.")
             found = self.find(way, asker, _ANSWERS_AT_LAST_S)
         return found
 
@@ -156,15 +156,15 @@ class KeptLogins:
     def _alone(self, name: str, title: str, asker: AskOnce) -> Iterator[None]:
         """No other program logs in there within. Raises ``ProblemError`` when one does so for very long."""
         with self._lock_file(name) as file:
-            begun, told = time.monotonic(), False
+            started, explained = time.monotonic(), False
             while not lock_now(file.fileno()):
-                waited = time.monotonic() - begun
+                waited = time.monotonic() - started
                 if waited > _OTHER_S:
-                    text = f"Another one of your commands has been logging in to {title} for {waited / 60:.0f} minutes."
+                    text = f"Another of your commands has been logging in to {title} for {waited / 60:.0f} minutes."
                     raise problem("ssh.busy", text, "Answer its question or end it, then try again.", title)
-                if waited > _EXPLAIN_S and not told:
-                    asker.tell(f"Another one of your commands is logging in to {title}. This one waits for that.")
-                    told = True
+                if waited > _EXPLAIN_S and not explained:
+                    asker.show_message(f"Another of your commands is logging in to {title}. This one waits for it.")
+                    explained = True
                 time.sleep(_TURN_S)
             yield
 

@@ -131,11 +131,11 @@ class Master:
                 start_new_session=True,  # no terminal: every question goes to the bridge
             )
         try:
-            begun = time.monotonic()
+            started = time.monotonic()
             while process.poll() is None:  # with the login it goes on in another process
                 if bridge.over.is_set():
                     return False
-                if time.monotonic() - begun - bridge.waited() > timeout:
+                if time.monotonic() - started - bridge.waited() > timeout:
                     raise timed_out(self.hop.title, "the login", timeout)
                 time.sleep(_POLL_S)
         finally:

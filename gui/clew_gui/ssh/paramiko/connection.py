@@ -63,9 +63,9 @@ def dial_paramiko(
 
 
 def _dial(hop: Hop, timeout: float) -> socket.socket:
-    begun = time.monotonic()
+    started = time.monotonic()
     while True:
-        left = timeout - (time.monotonic() - begun)
+        left = timeout - (time.monotonic() - started)
         try:
             # The system itself would pause ever longer between its attempts, and miss a network that is back.
             sock = socket.create_connection((hop.host, hop.port), max(min(left, _KNOCK_S), 0.1))
@@ -313,10 +313,10 @@ class ParamikoConnection:
     @contextmanager
     def _session(self, what: str, timeout: float, keep: bool = False) -> Iterator[paramiko.Channel]:
         """A session channel whose whole use is bounded. Its errors come out as ``ProblemError``."""
-        begun = time.monotonic()
+        started = time.monotonic()
         channel = self._open_session(what, timeout)
         good = False
-        bound = Bound(self._link, channel, timeout - (time.monotonic() - begun))
+        bound = Bound(self._link, channel, timeout - (time.monotonic() - started))
         try:
             with bound:
                 yield channel

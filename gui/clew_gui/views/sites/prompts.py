@@ -64,7 +64,7 @@ class WindowPrompter(QObject):
             self._news.emit()
         return question.answer
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """See ``TellingPrompter``."""
         with self._lock:
             if not self._closed:
