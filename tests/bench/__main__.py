@@ -34,7 +34,7 @@ _TITLES = {
     "plot": "Drawing and panning curves",
     "compare": "A thousand runs in the table and in Compare",
     "99": "99 % on MNIST",
-    "networks": "Networks to look into, on MNIST",
+    "networks": "Accuracies of the networks on MNIST",
 }
 _HEAD = "# Benchmarks\n"
 
