@@ -37,13 +37,13 @@ _WAIT_S = 120
 
 
 def call(home: Path, *words: str) -> None:
-    """A Python program with its own home folder and no display; raises ``CalledProcessError`` when it fails."""
+    """Run a Python program with its own home folder and no display; raises ``CalledProcessError`` if it fails."""
     environ = os.environ | {"CLEW_HOME": str(home), "QT_QPA_PLATFORM": "offscreen"}
     subprocess.run([sys.executable, *words], env=environ, timeout=_LIMIT_S, check=True)
 
 
 def paint(theme: str, tab: str, file: str) -> None:
-    """One picture, in a process of its own: the window with all runs, their pictures, a race, or a guide."""
+    """Paint one picture in a separate process: the window with all runs, their pictures, a race, or a guide."""
     from clew_gui.app import build_app
     from clew_gui.session.run_record import run_record
     from clew_gui.views.runs.recorded import RecordedSession, read_heads
@@ -61,7 +61,7 @@ def paint(theme: str, tab: str, file: str) -> None:
 
 
 def keep(program: Program, session: RecordedSession, file: str, size: tuple[int, int] = SIZE, select: str = "") -> None:
-    """Show the window with all runs of ``session``, one of them selected, and write what is seen."""
+    """Show the window with all runs of ``session``, one of them selected, and write the picture of it."""
     from PySide6.QtCore import QTimer
 
     program.window.resize(*size)
@@ -72,7 +72,7 @@ def keep(program: Program, session: RecordedSession, file: str, size: tuple[int,
             program.controller.show_curve(run, True)
         if select:
             program.controller.select(select)
-        QTimer.singleShot(1500, program.app.quit)  # the status line is told each second
+        QTimer.singleShot(1500, program.app.quit)  # the status line is set every second
 
     program.ready.connect(show_all)
     program.app.exec()
@@ -82,7 +82,7 @@ def keep(program: Program, session: RecordedSession, file: str, size: tuple[int,
 
 
 def paint_sites(theme: str, file: str) -> None:
-    """The sites, with a preset that somebody fills in, in a process of its own."""
+    """Paint the sites, with a preset that somebody fills in, in a separate process."""
     import msgspec
     from PySide6.QtWidgets import QApplication, QWidget
 
@@ -109,7 +109,7 @@ def paint_sites(theme: str, file: str) -> None:
 
 
 def paint_waiting(theme: str, file: str) -> None:
-    """A run that waits in a site's queue beside those that were recorded, in a process of its own."""
+    """Paint a run that waits in a site's queue beside recorded runs, in a separate process."""
     from dataclasses import dataclass
 
     import msgspec
@@ -130,11 +130,11 @@ def paint_waiting(theme: str, file: str) -> None:
 
     @dataclass(frozen=True)
     class Waiting(RecordedRun):
-        """Nothing of it has begun."""
+        """A run that has not started."""
 
         @property
         def state(self) -> RunState:
-            """In the queue."""
+            """Queued."""
             return RunState.QUEUED
 
     places = find_places()
@@ -158,7 +158,7 @@ def paint_waiting(theme: str, file: str) -> None:
 
 
 def paint_node(theme: str, file: str) -> None:
-    """A held node with what is open on it, its run, and a site that wants a login, in a process of its own."""
+    """Paint a held node with the programs open on it, its run, and a site that needs a login, in a separate process."""
     import time
 
     import msgspec
@@ -186,7 +186,7 @@ def paint_node(theme: str, file: str) -> None:
             return frozenset({"node"})
 
         def told(self, job: str) -> tuple[ServiceStatus, ...]:
-            """Both."""
+            """The states of both services."""
             both = (
                 ServiceStatus("jupyter", "Jupyter is open.", "http://"),
                 ServiceStatus("tensorboard", "TensorBoard starts."),
@@ -218,7 +218,7 @@ def paint_node(theme: str, file: str) -> None:
     program = build_app(places, session=session, memory=NoMemory(state), theme=theme, exercise="softmax")
 
     def open_there() -> None:
-        if program.sites is None:  # they come behind the first picture
+        if program.sites is None:  # they are loaded after the first picture
             QTimer.singleShot(50, open_there)
         else:
             program.sites.nodes.services = Open(program.window, places.private)
@@ -229,7 +229,7 @@ def paint_node(theme: str, file: str) -> None:
 
 
 def paint_cluster(theme: str, file: str) -> None:
-    """A run with parameter servers on this computer, one worker slowed and one killed, in a process of its own."""
+    """Paint a run with parameter servers on this computer, one worker slowed and one killed, in a separate process."""
     import psutil
 
     from clew_gui.app import build_app
@@ -274,12 +274,12 @@ def paint_cluster(theme: str, file: str) -> None:
         psutil.Process(agent.pid).terminate()
 
 
-def wait(program: Program, there: Callable[[], bool]) -> None:
-    """Let the window live until something is so; raises ``TimeoutError`` when that takes minutes."""
+def wait(program: Program, done: Callable[[], bool]) -> None:
+    """Let the window run until a condition holds; raises ``TimeoutError`` if that takes minutes."""
     end = time.monotonic() + _WAIT_S
-    while not there():
+    while not done():
         if time.monotonic() > end:
-            raise TimeoutError("the run of the picture does not go on")
+            raise TimeoutError("the run for the picture makes no progress")
         program.app.processEvents()
         time.sleep(0.02)
 
