@@ -275,7 +275,7 @@ def newest(found: list[Event], first: Peer) -> Peer:
 @pytest.mark.parametrize("late", ["wait", "drop"])
 def test_a_bound_holds_though_a_worker_is_slowed(late: str, tmp_path: Path) -> None:
     """One that waits hands out nothing that could become too old; one that drops has gradients to drop."""
-    options: dict[str, Any] = {"mode": "bounded", "staleness": 1, "late": late, "workers": 3}
+    options: dict[str, Any] = {"mode": "bounded", "staleness": 1, "late": late, "workers": 2}
     spec, folder = servers_spec(tmp_path / "spec", "bound", 400, **options), tmp_path / "run"
     with running("run", spec, "--out", folder) as process:
         client = Remote("bound")
