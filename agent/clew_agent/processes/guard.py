@@ -132,6 +132,8 @@ def _watch(
 ) -> RunFold:
     kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
     exit_code, asked = _train(start, on_wait, deadline)
+    if asked and exit_code == FAILED and not folder.journal(attempt).exists():
+        exit_code = STOPPED  # Python itself, interrupted while it starts, says that it failed
     if exit_code == TAKEN:
         raise _taken(folder, attempt)
     timed_out = exit_code in (STOPPED, KILLED) and (deadline.overdue() or (asked and deadline.asks()))

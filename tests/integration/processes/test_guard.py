@@ -191,10 +191,16 @@ def test_a_disk_that_refuses_the_end_is_told_without_a_traceback(
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
 
 
+STARTING = (
+    "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(1));"
+    "print('as Python does while it starts', flush=True); time.sleep(600)"
+)
+
+
 @pytest.mark.parametrize(
     ("script", "requests"),
-    [("import time; print('still importing', flush=True); time.sleep(600)", 1), (DEAF, 3)],
-    ids=["cannot listen yet", "does not listen"],
+    [("import time; print('still importing', flush=True); time.sleep(600)", 1), (STARTING, 1), (DEAF, 3)],
+    ids=["cannot listen yet", "its interpreter starts", "does not listen"],
 )
 def test_a_trainer_that_dies_of_a_request_to_stop_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, requests: int
