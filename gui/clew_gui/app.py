@@ -77,7 +77,8 @@ class Program(QObject):
         self.sites: SiteActions | None = None
         self.checker: DataChecker | None = None
         self._answers: AskOnce | None = None
-        """For all in this window that logs in: what the doctor was told, the manager of a site need not ask again."""
+        """Asks for everything in this window that logs in: a site's manager does not ask again what the doctor has
+        asked."""
         self._managers: JobManagers | None = None
         self._make_session: SessionMaker | None = None
         self._loader = Loader(self, ASIDE, HERE)
@@ -113,7 +114,7 @@ class Program(QObject):
         window.actions_["log_scale"].setChecked(state.log_axes)
 
     def begin(self, make_session: SessionMaker) -> None:
-        """Load what takes long, once the first frame stands."""
+        """Load what takes long, once the first frame is painted."""
         self._make_session = make_session
         self.window.painted.connect(self._load)
         self._unpainted.start(_UNPAINTED_MS)
@@ -133,7 +134,7 @@ class Program(QObject):
             from clew_gui.views.sites.prompts import WindowPrompter
 
             self.asker = WindowPrompter(self.window.appearance, self.window)
-            self.asker.told.connect(self.window.messages.show_note)
+            self.asker.announced.connect(self.window.messages.show_note)
             self._answers = AskOnce(self.asker)
             self.session, self._managers = self._make_session(self._answers)
             QTimer.singleShot(0, self, self._attach)
@@ -232,7 +233,7 @@ class Program(QObject):
             self.session.close()
 
     def _keep_what_rests(self) -> None:
-        """Once a second: what changed, and rests now, is kept. A window that is killed loses nothing of the sitting."""
+        """Once a second: what changed, and rests now, is kept. Nothing is lost when the window is killed."""
         if self._closed:
             return
         now, before = self._left(), self._seen
@@ -266,7 +267,7 @@ class Program(QObject):
             sort=self.window.bottom.model.sorting(),
             log_shown=self.window.bottom.tabs.currentIndex() == 1,
             unit=controls.units.current(),
-            page=controls.wish(),
+            page=controls.chosen_page(),
             compare=self.actions.compare.left(),
         )
 
@@ -295,8 +296,8 @@ def build_app(
         program.window.messages.show_problems((kept.problem,))
     cards = program.controller.scope.catalogue.exercises
     known = {card.id for card in cards}
-    wishes = (exercise, program.state.exercise, FIRST_EXERCISE)
-    wanted = next((name for name in wishes if name in known), cards[0].id if cards else "")
+    candidates = (exercise, program.state.exercise, FIRST_EXERCISE)
+    wanted = next((name for name in candidates if name in known), cards[0].id if cards else "")
     program.controller.open_exercise(wanted)
     apply(app, program.window.appearance.theme)  # once, when every widget is in its place
     given = session

@@ -1,4 +1,4 @@
-"""What may stand in a site's fields: the forms of names, hosts and paths, each with the sentence that says so.
+"""What a site's fields may contain: the forms of names, hosts and paths, each with a sentence that describes it.
 
 Whatever passes here goes into job scripts and command lines; nothing that passes can end a line or begin a command.
 """
@@ -63,7 +63,7 @@ def is_jump(text: str) -> bool:
 
 
 def split_jump(text: str) -> tuple[str, str, int] | None:
-    """User (may be empty), host and port (0: not said) of a hop, None when it is none."""
+    """User (may be empty), host and port (0: not given) of a hop, None when it is none."""
     user, at, rest = text.rpartition("@")
     host, port = rest, ""
     bracketed = re.fullmatch(r"\[([^\]]+)\](?::([0-9]+))?", rest)
@@ -97,22 +97,23 @@ def is_local_path(text: str) -> bool:
 
 
 FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
-    "name": (is_name, "letters, digits and . _ - + @ can stand in it, no blanks"),
-    "names": (are_names, "letters, digits and . _ - + @ can stand in it, commas between several, no blanks"),
-    "features": (are_features, "letters, digits and . _ - , : & | * ( ) [ ] can stand in it, no blanks"),
+    "name": (is_name, "only letters, digits and . _ - + @ are allowed, no blanks"),
+    "names": (are_names, "only letters, digits and . _ - + @ are allowed, with commas between several, no blanks"),
+    "features": (are_features, "only letters, digits and . _ - , : & | * ( ) [ ] are allowed, no blanks"),
     "module": (is_module, "a module's name looks like cuda/11.8: letters, digits and . _ - + / @ ="),
     "host": (is_host, "a host looks like login.example.org, 10.0.0.7 or the name of an entry in ~/.ssh/config"),
     "user": (is_user, "a user's name has letters, digits and . _ - +, no blanks"),
     "jump": (is_jump, "a hop looks like gate.example.org, user@gate.example.org or gate:2222"),
     "fingerprint": (is_fingerprint, "a fingerprint looks like SHA256: and 43 more characters, as ssh prints it"),
-    "remote path": (is_remote_path, "a path on the site begins with / or ~/, stands on one line and has no .. in it"),
-    "local path": (is_local_path, "a path stands on one line"),
+    "remote path": (is_remote_path, "a path on the site begins with / or ~/, is on one line and has no .. in it"),
+    "local path": (is_local_path, "a path is on one line"),
 }
 """What each form accepts, and in words."""
 
 
 def check_form(form: str, value: str, where: str, label: str) -> list[Problem]:
-    """The problem with a text that has not the form; none for an empty text, which means that nothing was said."""
+    """The problem with a text that does not have the form; none for an empty text, which means that the field is not
+    set."""
     accepts, words = FORMS[form]
     if not value or accepts(value):
         return []

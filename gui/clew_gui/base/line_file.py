@@ -11,8 +11,8 @@ from clew_shared.base.problem import ProblemError
 
 
 class LineFile:
-    """``path`` need not be there yet. A line that is still being written, or was torn, is left for later or passed over
-    by whoever reads; what is appended behind a torn line begins on a line of its own."""
+    """``path`` need not be there yet. A line that is still being written, or was torn, is left for later or skipped by
+    readers; what is appended after a torn line begins on a new line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -20,7 +20,7 @@ class LineFile:
         self._torn = False
 
     def new_lines(self) -> list[bytes]:
-        """The whole lines since the last call, without their ends; all of them when the file was made anew."""
+        """The whole lines since the last call, without their ends; all of them when the file was replaced."""
         try:
             with self.path.open("rb") as file:
                 if file.seek(0, os.SEEK_END) < self._read:  # somebody removed it
@@ -35,7 +35,7 @@ class LineFile:
         return data[:whole].splitlines()
 
     def mark(self) -> tuple[int, int]:
-        """Another one after every line that anybody appended; zeros while there is no file."""
+        """A value that changes with every line that anybody appends; zeros while there is no file."""
         try:
             found = self.path.stat()
         except OSError:
@@ -45,7 +45,7 @@ class LineFile:
     def append(self, line: bytes, lasting: bool = True) -> None:
         """Add ``line``, which has no end of line in it. Raises ``OSError`` if the disk refuses, also a part of it.
 
-        Not ``lasting``: the disk is not waited for; ``settle`` does that later.
+        Not ``lasting``: it returns before the disk has it; ``settle`` waits for that later.
         """
         try:
             make_private(self.path.parent)

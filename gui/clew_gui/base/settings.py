@@ -1,4 +1,5 @@
-"""Settings as TOML files that a person can read and mend: typed, replaced in one go, never a reason not to start."""
+"""Settings as TOML files that a person can read and edit: typed, replaced in one go, and never what keeps Clew from
+starting."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What concerns this computer. ``interpreter`` is the Python that runs its agent; empty: found by itself.
-    ``exercises`` is a folder with exercise files beside the built-in ones; empty: none. ``keep_login``: so many minutes
-    after its last use a login to a site stays that asked a person something; 0: it ends with its command. ``advice``:
-    the window and the commands give advice on runs (``clew_shared.advice``)."""
+    """The settings of this computer. ``interpreter`` is the Python that runs its agent; empty: found by itself.
+    ``exercises`` is a folder with exercise files beside the built-in ones; empty: none. ``keep_login``: for how many
+    minutes after its last use a login that asked a person something stays open; 0: it ends with its command.
+    ``advice``: the window and the commands give advice on runs (``clew_shared.advice``)."""
 
     interpreter: str = ""
     exercises: str = ""
@@ -43,7 +44,7 @@ class SettingsFile(Generic[T]):
         self._kind = kind
 
     def load(self) -> T:
-        """The settings; the defaults when there is no file or it cannot be read. Unknown fields are passed over."""
+        """The settings; the defaults when there is no file or it cannot be read. Unknown fields are ignored."""
         self.problem = None
         try:
             return msgspec.convert(tomllib.loads(self.path.read_text(encoding="utf-8")), self._kind, strict=True)
@@ -68,8 +69,8 @@ class SettingsFile(Generic[T]):
             write_private(self.path, tomli_w.dumps(table).encode())
             self.problem = None
         except Exception as error:  # noqa: BLE001  # whatever the disk or a value says: closing a window must not fail
-            text = f"The settings cannot be kept in {self.path}: {error}."
-            self.problem = Problem("settings.write", text, "They hold until Clew ends.", str(self.path))
+            text = f"The settings cannot be saved in {self.path}: {error}."
+            self.problem = Problem("settings.write", text, "They apply until Clew ends.", str(self.path))
             _log.info("%s", text)
 
 

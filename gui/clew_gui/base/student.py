@@ -36,7 +36,7 @@ def keep_student(places: Places, name: str) -> str:
         places.config.mkdir(parents=True, exist_ok=True)
         write_private(_file(places), f"{tidy}\n".encode())
     except OSError as error:
-        text = f"The name cannot be kept in {places.config}: {error.strerror or error}."
+        text = f"The name cannot be saved in {places.config}: {error.strerror or error}."
         raise problem("student.write", text, "Free some space, or check the folder.", str(places.config)) from None
     return tidy
 

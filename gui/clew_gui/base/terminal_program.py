@@ -1,4 +1,4 @@
-"""The user's own terminal program, and how it is told to run one of Clew's commands in a window of its own."""
+"""The user's own terminal program, and how to make it run one of Clew's commands in a window of its own."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def cmd_line(command: Sequence[str], environ: Mapping[str, str]) -> str:
 def cmd_word(text: str) -> str:
     """``text`` as a word of a line for cmd, which hands it on to a program that takes its words apart as C does.
 
-    In quotes nothing but ``%`` has a meaning for cmd; that, and a quote, stand outside of them behind a caret. C wants
-    backslashes doubled that stand before a quote. Line breaks cannot be told.
+    In quotes nothing but ``%`` has a meaning for cmd; that, and a quote, are outside of them after a caret. C needs
+    backslashes before a quote to be doubled. Line breaks are not possible.
     """
     found = ""
     for part in re.split(r'([%"])', text):

@@ -29,7 +29,7 @@ _USUAL: dict[str, Value] = {"mode": "async", "late": "wait", **_NUMBERS}
 _LATEST = 500
 """The staleness of so many of the latest gradients is drawn over that of all."""
 _FOLLOWED = 20_000
-"""A timeline that follows a run looks at so many of the latest gradients."""
+"""A timeline that follows a run reads so many of the latest gradients."""
 _IN_SIGHT = 24
 """A timeline that follows a run shows about so many updates of each worker."""
 _SINGLE = 160
@@ -37,7 +37,7 @@ _SINGLE = 160
 _FINE = 1 / 1500
 """Part of the timeline below which a pause is not drawn then."""
 _PAUSE = 0.12
-"""A pause that takes this part of the timeline or more is said in words."""
+"""A pause that takes this part of the timeline or more gets a label."""
 _BINS = 80
 """Stretches of time in which images/s are measured."""
 _RATED = 100_000
@@ -47,7 +47,7 @@ _BARS = 26
 
 
 class ClusterSetup(NamedTuple):
-    """What a run was asked to be."""
+    """How a run with parameter servers is set up: the settings of its strategy."""
 
     mode: str
     staleness: int
@@ -118,7 +118,7 @@ class WorkerLane(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """What the workers did, in seconds of the training clock. ``whole`` is all there is to see."""
+    """What the workers did, in seconds of the training clock. ``whole`` is all of the training time."""
 
     x: Span
     whole: Span
@@ -266,12 +266,12 @@ def _roles(
     speeds = {line.worker: line.now for line in rates.lines} if rates is not None else {}
     shares = counts.shares()
     for index in workers:
-        said = []
+        sentences = []
         if index in speeds and rates is not None and not over:
-            said.append(f"{figures(speeds[index])} {rates.unit}")
+            sentences.append(f"{figures(speeds[index])} {rates.unit}")
         if index in shares:
-            said += [f"{100 * shares[index]:.0f} %", f"{int(counts.workers[:, index].sum()):,} updates"]
-        role = _role("worker", index, history, state, ", ".join(said), slow.get(index, 1.0))
+            sentences += [f"{100 * shares[index]:.0f} %", f"{int(counts.workers[:, index].sum()):,} updates"]
+        role = _role("worker", index, history, state, ", ".join(sentences), slow.get(index, 1.0))
         yield role._replace(host=history.fold.host) if setup.mode == THREADS else role
 
 
@@ -305,7 +305,7 @@ def _role(
 
 
 def _events(history: History) -> Iterable[ClusterEvent]:
-    """What happened to processes, the end with the run left out."""
+    """What happened to processes; that they ended with their run is left out."""
     for peer in history.peer_news:
         text, tone = _event_words(peer)
         if text:
@@ -364,8 +364,8 @@ def _lane(found: UpdateColumns, worker: int, x: Span, end: float) -> WorkerLane:
     nothing = np.empty(0)
     reached = np.maximum.accumulate(ends)
     if single:  # a worker may have the next batch before its update is taken: bars that overlap are drawn once
-        begun = np.minimum(np.maximum(starts, np.concatenate(([-np.inf], reached[:-1]))), ends)
-        return WorkerLane(worker, begun, ends, ends[accepted], ends[~accepted], pauses)
+        clipped = np.minimum(np.maximum(starts, np.concatenate(([-np.inf], reached[:-1]))), ends)
+        return WorkerLane(worker, clipped, ends, ends[accepted], ends[~accepted], pauses)
     new = np.flatnonzero(starts[1:] > reached[:-1] + _FINE * x.size) + 1
     edges = np.concatenate(([0], new, [len(ends)]))
     return WorkerLane(worker, starts[edges[:-1]], reached[edges[1:] - 1], nothing, nothing, pauses)
@@ -374,7 +374,7 @@ def _lane(found: UpdateColumns, worker: int, x: Span, end: float) -> WorkerLane:
 def _pauses(
     starts: NDArray[np.float64], ends: NDArray[np.float64], x: Span, end: float
 ) -> Iterable[tuple[float, float, str]]:
-    """Stretches without updates that are long enough to be said."""
+    """Stretches without updates that are long enough for a label."""
     reached = np.maximum.accumulate(np.concatenate(([x.low], ends))) if len(ends) else np.array([x.low])
     following = np.concatenate((starts, [min(end, x.high)]))
     for begin, until in zip(reached.tolist(), following.tolist(), strict=True):
@@ -409,7 +409,7 @@ def staleness_of(counts: UpdateCounts, columns: UpdateColumns, setup: ClusterSet
 
 
 def _quantile(counts: NDArray[np.int64]) -> float:
-    """The staleness that all but one in two hundred have at most."""
+    """The staleness that all but one in two hundred gradients do not exceed."""
     return float(np.searchsorted(np.cumsum(counts), 0.995 * counts.sum()))
 
 
@@ -418,16 +418,16 @@ def sentence_of(counts: UpdateCounts, setup: ClusterSetup) -> str:
     if not counts.workers.any():
         return "No update has arrived yet."
     shares = counts.shares()
-    said = [_stale_words(counts, setup)]
+    sentences = [_stale_words(counts, setup)]
     if counts.dropped:
         part = counts.dropped / (counts.dropped + counts.applied)
-        said.append(f"{100 * part:.1f} % of the gradients came too late and were dropped.")
+        sentences.append(f"{100 * part:.1f} % of the gradients came too late and were dropped.")
     least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     if setup.mode != "sync" and shares[least] < 0.6 * shares[most]:
-        said.append(
+        sentences.append(
             f"Worker {least} made {100 * shares[least]:.0f} % of the updates, worker {most} {100 * shares[most]:.0f} %."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _stale_words(counts: UpdateCounts, setup: ClusterSetup) -> str:

@@ -24,7 +24,7 @@ from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
 from clew_shared.run_settings import SEED, differences, label_of, repeats_of, short_words
 
 POINTS = 240
-"""Points of a curve; a plot is hardly wider in what the eye can tell apart."""
+"""Points of a curve; hardly any plot could show more."""
 RESULT, STEPS_TO, SECONDS_TO = "best", "steps_to_target", "seconds_to_target"
 """What a scatter can show beside settings: the metric's best value, and steps and seconds to the target."""
 
@@ -42,9 +42,9 @@ class ComparedRun(NamedTuple):
     style: int = -1
 
 
-class CompareWish(NamedTuple):
-    """What is to be seen: the metric, the setting that colours (empty: each group its own), whether repeats are one
-    group, the target of the time to it, the scatter's x, logarithmic values."""
+class CompareOptions(NamedTuple):
+    """What the comparison shows: the metric, the setting that colours (empty: each group its own), whether repeats are
+    one group, the target of the time to it, the scatter's x, logarithmic values."""
 
     metric: str
     colour: str = ""
@@ -63,7 +63,7 @@ class Ink(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CompareGroup:
-    """Runs that repeat each other, with what they came to and their curve; ``band`` where there are several."""
+    """Runs that repeat each other, with their outcome and their curve; ``band`` where there are several."""
 
     runs: tuple[ComparedRun, ...]
     title: str
@@ -137,35 +137,36 @@ class CurveCache:
 
 
 def compare_scene(
-    runs: Sequence[ComparedRun], card: ExerciseCard, wish: CompareWish, baseline: str, cache: CurveCache
+    runs: Sequence[ComparedRun], card: ExerciseCard, options: CompareOptions, baseline: str, cache: CurveCache
 ) -> CompareScene:
     """The picture of these runs, of which ``baseline`` is the id of one or empty."""
     metric = next(
-        (one for one in card.metrics if one.name == wish.metric), MetricSpec(name=wish.metric, label=wish.metric)
+        (one for one in card.metrics if one.name == options.metric),
+        MetricSpec(name=options.metric, label=options.metric),
     )
     by_id = {run.id: run for run in runs}
     settings = {run.id: run.settings for run in runs}
-    found = repeats_of(settings) if wish.group else [(run,) for run in by_id]
+    found = repeats_of(settings) if options.group else [(run,) for run in by_id]
     found = sorted(found, key=lambda group: baseline not in group)
     members = [tuple(by_id[run] for run in group) for group in found]
     differ = [
         one.name
         for one in differences([group[0].settings for group in members])
-        if wish.group is False or one.name != SEED
+        if options.group is False or one.name != SEED
     ]
-    if wish.colour:
-        inks, legend = _inks([group[0].settings.get(wish.colour) for group in members], wish.colour, card)
+    if options.colour:
+        inks, legend = _inks([group[0].settings.get(options.colour) for group in members], options.colour, card)
     else:
         inks, legend = _own_inks([group[0].style for group in members]), ()
     groups = tuple(
-        _group(group, differ, metric, wish, ink, baseline in [run.id for run in group], cache, card)
+        _group(group, differ, metric, options, ink, baseline in [run.id for run in group], cache, card)
         for group, ink in zip(members, inks, strict=True)
     )
-    x_axis, y_axis = _curve_axes(groups, metric, wish.log)
-    scatter, places = _scatter(groups, differ, metric, wish, card)
+    x_axis, y_axis = _curve_axes(groups, metric, options.log)
+    scatter, places = _scatter(groups, differ, metric, options, card)
     parallel, paths = _parallel(groups, differ, metric, card)
-    table = _table(groups, differ, metric, wish.target, card)
-    title = label_of(wish.colour, card) if wish.colour else ""
+    table = _table(groups, differ, metric, options.target, card)
+    title = label_of(options.colour, card) if options.colour else ""
     return CompareScene(metric, groups, x_axis, y_axis, scatter, places, parallel, paths, table, legend, title)
 
 
@@ -173,7 +174,7 @@ def _group(
     runs: tuple[ComparedRun, ...],
     differ: Sequence[str],
     metric: MetricSpec,
-    wish: CompareWish,
+    options: CompareOptions,
     ink: Ink,
     baseline: bool,
     cache: CurveCache,
@@ -181,7 +182,7 @@ def _group(
 ) -> CompareGroup:
     bests = {run.id: cache.best(run, metric) for run in runs}
     histories = [(run.id, run.history) for run in runs]
-    outcome = outcome_of(histories, metric.name, metric.better, wish.target, bests.get)
+    outcome = outcome_of(histories, metric.name, metric.better, options.target, bests.get)
     x, y = cache.curve(runs[0], metric.name)
     band = None
     if len(runs) > 1:
@@ -191,7 +192,8 @@ def _group(
 
 
 def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseCard) -> str:
-    """``7  Warm start``, ``3  Adam 0.003``, ``3, 4, 9  Adam``: numbers, and the name or what tells them apart."""
+    """``7 Warm start``, ``3 Adam 0.003``, ``3, 4, 9 Adam``: numbers, and the name or the settings in which they
+    differ."""
     numbers = ", ".join(str(run.number) for run in runs[:3]) + (", …" if len(runs) > 3 else "")
     settings = runs[0].settings
     shown = {name: value_words(name, settings[name], card) for name in differ if settings.get(name) is not None}
@@ -223,7 +225,7 @@ def _inks(values: Sequence[Value], name: str, card: ExerciseCard) -> tuple[list[
 
 
 def _own_inks(styles: Sequence[int]) -> list[Ink]:
-    """Each group's colour is that of its first run in the other plots; those that have none take what is free."""
+    """Each group's colour is that of its first run in the other plots; the others get free ones."""
     free = (place for place in itertools.count() if place not in styles)
     return [Ink(None, style if style >= 0 else next(free)) for style in styles]
 
@@ -341,9 +343,13 @@ def _value(group: CompareGroup, run: ComparedRun, name: str) -> Value:
 
 
 def _scatter(
-    groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, wish: CompareWish, card: ExerciseCard
+    groups: Sequence[CompareGroup],
+    differ: Sequence[str],
+    metric: MetricSpec,
+    options: CompareOptions,
+    card: ExerciseCard,
 ) -> tuple[tuple[CompareAxis, CompareAxis], tuple[ScatterPoint, ...]]:
-    name = wish.x or next((one for one in differ if one == LEARNING_RATE), next(iter(differ), LEARNING_RATE))
+    name = options.x or next((one for one in differ if one == LEARNING_RATE), next(iter(differ), LEARNING_RATE))
     title = {STEPS_TO: "Steps to the target", SECONDS_TO: "Seconds to the target"}.get(name) or label_of(name, card)
     values = [_value(group, group.runs[0], name) for group in groups]
     bests = [group.outcome.best for group in groups]
@@ -385,8 +391,8 @@ def _parallel(
 def _table(
     groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, target: float | None, card: ExerciseCard
 ) -> tuple[tuple[str, ...], ...]:
-    """Heads, then a row for each group, the baseline first: number and name, what differs, the best, the difference to
-    the baseline, steps and seconds to the target."""
+    """The headings, then a row for each group, the baseline first: number and name, what differs, the best, the
+    difference to the baseline, steps and seconds to the target."""
     reached = (f"Steps to {quantity(target, metric.format)}", "Seconds") if target is not None else ()
     heads = ("Run", *(label_of(name, card) for name in differ), "Best", "To baseline", *reached)
     base = groups[0].outcome.best if groups and groups[0].baseline else None

@@ -138,7 +138,7 @@ def axis_ticks(span: Span, at_most: int, log: bool, unit: str, form: Format = "n
 
 
 def quantity_text(value: float, unit: str, form: Format = "number", short: bool = False) -> str:
-    """``12.3 µs``, ``17.7 MB``, ``94.27 %``, ``1,000``; ``short`` leaves zeros behind the point out."""
+    """``12.3 µs``, ``17.7 MB``, ``94.27 %``, ``1,000``; ``short`` drops zeros after the point."""
     if unit in _PREFIXES and math.isfinite(value):
         power, prefix = _prefix(abs(value), unit)
         number = value_text(float(f"{value:.3g}") / 10.0**power)
@@ -153,7 +153,7 @@ def _plain(number: str) -> str:
 
 
 def _prefix(size: float, unit: str) -> tuple[int, str]:
-    """The power of ten and the letter for a number of this size, as it is with three digits."""
+    """The power of ten and the prefix for a number of this size, rounded to three digits."""
     letters, first = _PREFIXES[unit], _LEAST[unit]
     power = math.floor(math.log10(float(f"{size:.3g}"))) if size > 0 else 0
     place = min(max((power - first) // 3, 0), len(letters) - 1)

@@ -38,7 +38,8 @@ class TakenPicture:
 def taken_at(
     specs: Sequence[PictureSpec], figures: Mapping[str, Sequence[Figure]], step: int | None
 ) -> tuple[TakenPicture, ...]:
-    """Each picture as it was latest at ``step``; None: at the end. One of another form than the card's is none."""
+    """Each picture as it was last taken up to ``step`` (None: the last one). One of another form than the card's counts
+    as not taken."""
     found = []
     for spec in specs:
         known = figures.get(spec.id, ())

@@ -83,7 +83,7 @@ class ScalingPlot(NamedTuple):
 
 
 class SpeedupScene(NamedTuple):
-    """Everything that the tab shows of one study. The table's first row are its heads."""
+    """Everything that the tab shows of one study. The first row of the table has its headings."""
 
     conclusion: Conclusion
     title: str
@@ -305,7 +305,7 @@ def _forecast_line(predicted: Sequence[Forecast], base: int, efficiency: bool) -
 def table(
     scaling: Scaling, steps: int, things: str, unit: str, reference: Reference | None = None
 ) -> tuple[tuple[str, ...], ...]:
-    """Heads, then a row for each number of devices."""
+    """The headings, then a row for each number of devices."""
     heads = (things, f"{steps:,} steps", f"{unit.capitalize()}/s", "95 % interval", "Speed-up", "Efficiency")
     slides = ("Slides",) if reference is not None else ()
     return (heads + slides, *(_cells(row, steps, reference) for row in scaling.rows))

@@ -65,7 +65,7 @@ def extract(
 def write_csv(path: Path, extracts: Iterable[Extract]) -> int:
     """Write the curves to ``path`` and return the number of rows. Raises OSError where that cannot be written.
 
-    The file appears whole: it is written beside its place and moved there.
+    It is written under another name first, so there is never half a file.
     """
     return write_rows(path, HEADER, (block for item in extracts for block in _rows(item)))
 

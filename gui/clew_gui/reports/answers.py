@@ -56,7 +56,7 @@ def answers_path(places: Places, exercise: str) -> Path:
 
 
 def read_answers(places: Places, exercise: str) -> dict[str, str]:
-    """What was answered so far, by question. Raises ``ProblemError`` when the file is damaged."""
+    """The answers so far, by question. Raises ``ProblemError`` when the file is damaged."""
     path = answers_path(places, exercise)
     if not path.exists():
         return {}

@@ -43,7 +43,7 @@ class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> HandinVerdict:
-    """Everything that can be found without training anything."""
+    """Check everything that can be checked without training."""
     claimed = handin.manifest.facts
     problems, notes, sources = [*handin.faults], list[str](), list[RunSource]()
     by_id = handin.run_folders()
@@ -82,12 +82,14 @@ def _check_run(
     short = run[:8]
     for fault in verify_run(folder, journals_only=True).findings:
         yield Problem("handin.journal", f"Run {short}: {fault}.", where=f"{run}/{fault.file}")
-    begun = [start for _, start in starts(folder)]
-    if any(start.run != run for start in begun):
-        yield Problem("handin.run", f"The journals that are named {short} belong to run {begun[0].run[:8]}.", where=run)
-    yield from _check_specs(run, folder, begun)
-    if any(start.replay_of for start in begun):
-        text = f"Run {short} is a replay of run {begun[0].replay_of[:8]}, not a run."
+    attempts = [start for _, start in starts(folder)]
+    if any(start.run != run for start in attempts):
+        yield Problem(
+            "handin.run", f"The journals that are named {short} belong to run {attempts[0].run[:8]}.", where=run
+        )
+    yield from _check_specs(run, folder, attempts)
+    if any(start.replay_of for start in attempts):
+        text = f"Run {short} is a replay of run {attempts[0].replay_of[:8]}, not a run."
         yield Problem("handin.replay", text, "Hand in the run itself.", run)
     try:
         spec = read_source(folder).spec
@@ -101,16 +103,16 @@ def _check_run(
         notes.append(f"Run {short} names no student: no name was set when it was started.")
     card = cards.get(spec.exercise)
     known = {card.source_hash, *card.earlier_hashes} if card is not None else set()
-    if card is not None and any(start.source_sha256 not in {*known, ""} for start in begun):
+    if card is not None and any(start.source_sha256 not in {*known, ""} for start in attempts):
         text = f"Run {short} trained with another file of the exercise {spec.exercise} than the one here."
         yield Problem("handin.exercise", text, "Compare the versions of Clew, or name the file with --exercises.", run)
 
 
-def _check_specs(run: str, folder: Path, begun: Sequence[Attempt]) -> Iterator[Problem]:
+def _check_specs(run: str, folder: Path, attempts: Sequence[Attempt]) -> Iterator[Problem]:
     """The spec in the first journal, or the file of an earlier version, against the hash in every journal."""
-    path, texts = RunFolder(folder).spec, [start.spec for start in begun if start.spec]
+    path, texts = RunFolder(folder).spec, [start.spec for start in attempts if start.spec]
     content = texts[0].encode() if texts else path.read_bytes() if path.exists() else b""
-    if {start.spec_sha256 for start in begun} - {"", hashlib.sha256(content).hexdigest()}:
+    if {start.spec_sha256 for start in attempts} - {"", hashlib.sha256(content).hexdigest()}:
         text = f"Run {run[:8]}: its spec is not the one that it was started with."
         yield Problem("handin.spec", text, where=f"{run}/spec.toml")
     records = recorded_files(folder)

@@ -1,7 +1,7 @@
 """What a report states: goals, settings, values, environment and evidence, all computed from the journals.
 
-A hand-in carries these facts, and whoever checks it computes them again from the journals in it. So nothing here may
-depend on the machine, the time or the language: two computers make the same facts of the same journals.
+A hand-in carries these facts, and anyone who checks it computes them again from the journals in it. So nothing here may
+depend on the machine, the time or the language: two computers make the same facts from the same journals.
 """
 
 from __future__ import annotations
@@ -191,8 +191,8 @@ def make_facts(
 
 
 def labels(specs: Sequence[RunSpec]) -> tuple[str, ...]:
-    """A name for each run that tells it from the others of its exercise: the one it was given, else the settings in
-    which they differ, else optimizer and rate; numbered where that leaves two alike."""
+    """A name for each run that no other run of its exercise has: the one it was given, else the settings in which they
+    differ, else optimizer and rate; numbered where that leaves two alike."""
     found = [_label(spec, [one for one in specs if one.exercise == spec.exercise]) for spec in specs]
     return tuple(
         f"{label} ({found[:place].count(label) + 1})" if found.count(label) > 1 else label
@@ -253,7 +253,7 @@ def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFac
 
 
 def goals_for(card: ExerciseCard, specs: Sequence[RunSpec]) -> Sequence[Goal]:
-    """The goals of the data of these runs; all where there are none for them."""
+    """The goals for the data of these runs; all goals if none is for that data."""
     data = {_data_asked(spec, card) for spec in specs}
     return [goal for goal in card.goals if any(is_for(goal, one) for one in data)] or card.goals
 
@@ -309,7 +309,7 @@ def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
 
 
 def prediction_of(spec: RunSpec) -> PredictionFact | None:
-    """What the spec says that its student expected; None where it says nothing of the kind."""
+    """The curve that the student expected, from the spec; None without one."""
     drawn = msgspec.to_builtins(spec).get("prediction")
     return msgspec.convert(drawn, PredictionFact) if drawn else None
 
@@ -391,7 +391,7 @@ _FREE = ("format", "version", "created", "student", "jobs")
 
 
 def differences(claimed: ReportFacts, found: ReportFacts) -> list[FactDifference]:
-    """Where ``claimed`` states something else than ``found``, which was computed from the journals."""
+    """Where ``claimed`` differs from ``found``, which was computed from the journals."""
     ours, theirs = msgspec.to_builtins(found), msgspec.to_builtins(claimed)
     return [
         one

@@ -47,7 +47,7 @@ from clew_shared.journal.history import History
 from clew_shared.spec import RunSpec
 
 _COLUMNS: Final = 340
-"""So many pieces of x a curve is drawn in: about one for two pixels."""
+"""A curve is drawn in so many pieces of x: about one for two pixels."""
 
 
 class LabelledRun(NamedTuple):
@@ -217,8 +217,8 @@ def _pictures(specs: Sequence[PictureSpec], run: LabelledRun, alone: str) -> Ite
         elif isinstance(last, Matrix) and spec.form not in ("scatter", "bars") and last.columns <= _CELLS:
             tiles.append(_Tile(spec.title, last.step, *_matrix(last, spec, _TILE)))
         else:
-            said = f"As it was after {last.step:,} steps."
-            plots.append(ReportFigure(f"{spec.title}{alone}", said, *_picture(last, spec)))
+            caption = f"As it was after {last.step:,} steps."
+            plots.append(ReportFigure(f"{spec.title}{alone}", caption, *_picture(last, spec)))
     if tiles:
         yield _in_columns(tiles, alone)
     yield from plots
@@ -259,12 +259,12 @@ def _image(image: Image, spec: PictureSpec) -> tuple[str, int]:
     return _pixels(grid, 10, 10, scale), round(rows * scale) + 20
 
 
-def _gallery(image: Image, said: Sequence[str]) -> tuple[str, int]:
+def _gallery(image: Image, texts: Sequence[str]) -> tuple[str, int]:
     """Each image above its class and the model's answer."""
-    across = max(1, int((_TILE - 20) // max(44.0, LETTER * max(map(len, said), default=1))))
+    across = max(1, int((_TILE - 20) // max(44.0, LETTER * max(map(len, texts), default=1))))
     wide, scale = (_TILE - 20) / across, 38 / max(image.width, image.height)
     parts = []
-    for number, (one, words) in enumerate(zip(pixels(image), said, strict=True)):
+    for number, (one, words) in enumerate(zip(pixels(image), texts, strict=True)):
         left, top = 10 + number % across * wide, 8 + number // across * 60
         parts.append(_pixels(one, left + (wide - image.width * scale) / 2, top, scale))
         parts.append(draw_text(left + wide / 2, top + 51, words, "middle"))

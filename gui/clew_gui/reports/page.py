@@ -28,7 +28,7 @@ TOLERANCE_WORDS = (
     "On the processor and with the versions that are named here, the same bits come out. Elsewhere rounding differs: "
     "values may then differ by a thousandth of the largest value of their curve, and shares of a batch by two samples."
 )
-"""What ``rerun`` in the hand-in commands holds a repeated run to."""
+"""The tolerance of ``--rerun`` for a repeated run, in words."""
 
 
 class LabReport(NamedTuple):

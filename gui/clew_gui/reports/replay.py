@@ -1,7 +1,7 @@
 """Shows a finished run again as if it were training: its journal is written once more, event by event, at its own pace.
 
-What comes of it is a run folder like any other, which the agent serves and the window follows live. It says in its
-first frame of which run it is a replay, so nobody can take it for a run.
+The result is a run folder like any other, which the agent serves and the window follows live. Its first frame names the
+run that it replays, so nobody can mistake it for a real run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from clew_shared.spec import MAX_NAME, RunSpec, to_toml
 LONGEST_WAIT = 5.0
 """Seconds of the recording without an event that are shown; the rest of a longer silence is left out."""
 _LEFT_OUT = (Checkpoint, Files, Digest, Seal)
-"""What speaks of files that a replay does not have, or of the bytes of the old journal."""
+"""Events about files that a replay does not have, or about the bytes of the old journal."""
 DEMONSTRATION = "demo:"
 
 
@@ -41,8 +41,8 @@ class Due(NamedTuple):
 
 
 def schedule(folder: Path) -> list[Due]:
-    """The events of a run in the order and at the pace in which they were written; what a later attempt left aside is
-    not shown."""
+    """The events of a run in the order and at the pace in which they were written; steps that a later attempt repeated
+    are shown once."""
     numbers = RunFolder(folder).attempts()
     cuts: dict[int, int] = {}
     for number in numbers:

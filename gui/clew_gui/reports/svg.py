@@ -39,7 +39,7 @@ class ReportFigure(NamedTuple):
 
 
 class SvgAxes:
-    """A plot's frame, ticks and clip, and the way from values to pixels."""
+    """A plot's frame, ticks and clip, and the mapping from values to pixels."""
 
     def __init__(self, x: Span, y: Span, height: int = HEIGHT, *, log_x: bool = False, log_y: bool = False) -> None:
         self._x, self._y, self._log = x, y, (log_x, log_y)
@@ -167,7 +167,7 @@ class SvgAxes:
 
 
 def whole_svg(body: str, height: int, title: str) -> str:
-    """A picture of its own."""
+    """A complete SVG document."""
     names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     head = f'<svg {names} width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
     fonts = 'font-family="Inter, Helvetica, Arial, sans-serif" font-size="12"'
@@ -183,12 +183,12 @@ def draw_line(x1: float, y1: float, x2: float, y2: float, colour: str, dash: str
 
 
 def draw_text(x: float, y: float, words: str, anchor: str, colour: str = FAINT) -> str:
-    """Words at a place in pixels."""
+    """A text at a place in pixels."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
 
 
 def fitted(words: str, width: float) -> str:
-    """As much of the words as has room in so many pixels."""
+    """The words, cut to ``width`` pixels."""
     most = max(1, int(width / LETTER))
     return words if len(words) <= most else f"{words[: most - 1]}…"
 

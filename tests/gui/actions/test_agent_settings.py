@@ -77,10 +77,10 @@ def test_what_will_not_do_is_said_and_nothing_is_changed(
     part.interpreter.setText(python)
     part.exercises.setText(folder)
     part.use.click()
-    qtbot.waitUntil(lambda: words in part.said.text(), timeout=60_000)
+    qtbot.waitUntil(lambda: words in part.message.text(), timeout=60_000)
     assert not local_settings(places).path.exists()
     assert part.use.isEnabled()
-    assert part.said.height() >= part.said.heightForWidth(part.said.width()), "all of it can be read"
+    assert part.message.height() >= part.message.heightForWidth(part.message.width()), "all of it can be read"
 
 
 def test_a_python_that_does_not_answer_is_given_up_and_ended(softmax: Program, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_python_that_does_not_answer_is_given_up_and_ended(softmax: Program, t
     limit = part.findChild(QTimer, "interpreter check")
     assert isinstance(limit, QTimer)
     limit.timeout.emit()
-    assert "did not answer" in part.said.text()
+    assert "did not answer" in part.message.text()
 
 
 def test_a_folder_of_the_settings_must_exist(places: Places) -> None:

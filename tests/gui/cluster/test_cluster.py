@@ -56,7 +56,7 @@ def program(open_window: Opener, session: FakeSession, run: FakeRun) -> Program:
 def tell(program: Program, run: FakeRun, *events: Event) -> ClusterView:
     """The tab after the run wrote these."""
     run.feed(*events)
-    program.actions.cluster.tell()
+    program.actions.cluster.refresh()
     return program.actions.cluster.view
 
 

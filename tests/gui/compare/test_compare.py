@@ -136,14 +136,14 @@ def test_details_stand_beside_the_baseline_or_another_run(program: Program, sess
     program.controller.select(runs[2])
     program.window.actions_["details"].trigger()
     panel = program.window.bottom.details
-    assert panel.said.text() == "2 settings differ"
+    assert panel.difference.text() == "2 settings differ"
     model = panel.table.model()
     texts = [[model.index(row, place).data() for place in range(3)] for row in range(model.rowCount())]
     assert ["Learning rate", "0.1", "0.5"] in texts
     assert ["Run", runs[2], runs[0]] in texts
     panel.others.setCurrentIndex(panel.others.findData(runs[1]))
     panel.others.activated.emit(panel.others.currentIndex())
-    assert panel.said.text() == "3 settings differ", "the seed as well"
+    assert panel.difference.text() == "3 settings differ", "the seed as well"
 
 
 def shown(program: Program, qtbot: QtBot) -> CompareScene:

@@ -168,7 +168,7 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     train(runs[5], card.metrics, 23.0, 0.0005)
     session.tell(states=frozenset(run.id for run in runs), points=frozenset((runs[0].id, runs[2].id, runs[5].id)))
     qtbot.waitUntil(lambda: bar.entries[0].place == 1, timeout=5000)
-    program.actions.races.tell()
+    program.actions.races.refresh()
     assert [entry.words for entry in bar.entries[:4]] == [
         "1 Adam 0.2, step 1",
         "2 Nesterov 0.01, step 2",

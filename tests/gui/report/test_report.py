@@ -48,7 +48,7 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     assert check_handin(open_handin(tmp_path / "anna.clew.zip", tmp_path / "in"), CARDS).problems == ()
 
     view.runs.item(0).setCheckState(view.runs.item(0).checkState().Unchecked)
-    assert view.sentence.whole() == "Tick the runs that belong into it."
+    assert view.sentence.whole() == "Tick the runs that belong in it."
     assert not view.hand_in.isEnabled()
 
 

@@ -41,8 +41,8 @@ def test_the_chip_says_when_no_single_run_has_reached_what_is_reached(
         return goals.index(goal.id) in reached.get(place, ())
 
     monkeypatch.setattr(scope.board, "reached", has_reached)
-    busy.controller.tell.goals()
-    busy.controller.tell.table()
+    busy.controller.panels.goals()
+    busy.controller.panels.table()
     found = {row.id: row.detail for row in busy.window.bottom.model.rows()}
     assert busy.window.head.goal.accessibleName() == chip
     for place, said in rows.items():

@@ -189,7 +189,7 @@ def test_a_run_that_will_not_end_in_time_says_so_early(open_window: Opener, qtbo
     assert card.limit.text().startswith("Ends in")
     session.jobs.clear()
     run.job = None
-    program.controller.tell.card()
+    program.controller.panels.card()
     assert card.forecast.text().startswith("Will finish in")
 
 

@@ -70,7 +70,9 @@ class NodePanel:
         return Opened.all[-1]
 
     def says(self, text: str) -> None:
-        self._qtbot.waitUntil(lambda: [told.text for told in self.services.told(self.job.id)] == [text], timeout=10_000)
+        self._qtbot.waitUntil(
+            lambda: [told.text for told in self.services.status(self.job.id)] == [text], timeout=10_000
+        )
 
     def shown(self, number: int) -> Path:
         """The page that the browser was led through the last time."""
@@ -119,7 +121,7 @@ def test_it_ends_with_the_allocation_and_can_be_started_anew(panel: NodePanel) -
     page = panel.shown(1)
     first.tell(ServiceNews("The allocation has ended.", over=True))
     panel.says("Jupyter ended with the allocation.")
-    assert panel.services.told(panel.job.id)[0].url == ""
+    assert panel.services.status(panel.job.id)[0].url == ""
     assert not page.exists()
     assert panel.open() is not first
 
@@ -135,7 +137,7 @@ def test_without_a_browser_the_address_is_there_to_be_copied(panel: NodePanel) -
     panel.has_browser = False
     panel.open().tell(ServiceNews("jupyter is open.", URL))
     panel.says("Jupyter is open; no browser was found.")
-    assert panel.services.told(panel.job.id)[0].url == URL
+    assert panel.services.status(panel.job.id)[0].url == URL
 
 
 def test_what_is_closed_tells_nothing_more_and_is_closed_elsewhere(panel: NodePanel, qtbot: QtBot) -> None:
@@ -144,7 +146,7 @@ def test_what_is_closed_tells_nothing_more_and_is_closed_elsewhere(panel: NodePa
     qtbot.waitUntil(opened.closed.is_set, timeout=10_000)
     opened.tell(ServiceNews("jupyter is open.", URL))
     qtbot.wait(50)
-    assert panel.services.told(panel.job.id) == ()
+    assert panel.services.status(panel.job.id) == ()
     assert panel.pages == []
 
 
@@ -152,7 +154,7 @@ def test_both_are_open_beside_each_other_and_one_is_closed_alone(panel: NodePane
     jupyter, tensorboard = panel.open("jupyter"), panel.open("tensorboard")
     tensorboard.tell(ServiceNews("tensorboard is open.", URL))
     panel.shown(1)
-    assert [told.text for told in panel.services.told(panel.job.id)] == ["Jupyter starts.", "TensorBoard is open."]
+    assert [told.text for told in panel.services.status(panel.job.id)] == ["Jupyter starts.", "TensorBoard is open."]
     panel.services.close(panel.job.id, "jupyter")
     qtbot.waitUntil(jupyter.closed.is_set, timeout=10_000)
     panel.says("TensorBoard is open.")
@@ -164,13 +166,13 @@ def test_the_line_of_a_node_shows_only_what_can_be_done(panel: NodePanel, qtbot:
     row = NodeRow(Appearance(), panel.job.id)
     qtbot.addWidget(row)
     opened = panel.open(kind)
-    row.show_job(panel.job, panel.services.told(panel.job.id), 0.0)
+    row.show_job(panel.job, panel.services.status(panel.job.id), 0.0)
     line = row.service(kind)
     assert line.text.text() == f"{title} starts."
     assert not line.copy.isVisibleTo(row)
     opened.tell(ServiceNews(f"{kind} is open.", URL))
     panel.says(f"{title} is open.")
-    row.show_job(panel.job, panel.services.told(panel.job.id), 0.0)
+    row.show_job(panel.job, panel.services.status(panel.job.id), 0.0)
     assert line.text.text() == f"{title} is open."
     assert line.copy.isVisibleTo(row)
     assert line.show_again.isVisibleTo(row)

@@ -188,7 +188,7 @@ def test_what_needs_no_answer_is_told_from_any_thread_until_the_window_closes(
     asker: WindowPrompter, qtbot: QtBot
 ) -> None:
     heard: list[str] = []
-    asker.told.connect(heard.append)
+    asker.announced.connect(heard.append)
 
     def tell() -> None:
         thread = threading.Thread(target=AskOnce(asker).show_message, args=("You stay logged in.",))
@@ -237,7 +237,7 @@ def test_the_fingerprint_stands_in_full_and_the_default_is_no(host: HostKeyDialo
 def test_a_pasted_fingerprint_is_compared(host: HostKeyDialog, pasted: str, same: bool) -> None:
     host.other.setText(pasted)
     assert host.trust.isEnabled() is same
-    assert host.said.text().startswith("The same" if same else "Not the same")
+    assert host.message.text().startswith("The same" if same else "Not the same")
 
 
 def test_trusting_answers_yes(asker: WindowPrompter, qtbot: QtBot) -> None:

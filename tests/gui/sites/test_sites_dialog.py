@@ -163,13 +163,13 @@ def test_a_scheduler_that_nobody_has_named_is_looked_for_or_chosen_before_the_si
     with qtbot.waitSignal(dialog.find_asked) as asked:
         find.click()
     assert asked.args == ["hpc", Site(host="hpc")]
-    assert (find.isEnabled(), dialog.said.whole()) == (False, "Looking for the scheduler on hpc …")
+    assert (find.isEnabled(), dialog.message.whole()) == (False, "Looking for the scheduler on hpc …")
     dialog.not_found((Problem("scheduler.absent", "hpc has no scheduler."),))
     assert (field.error.text(), dialog.save.isEnabled()) == ("hpc has no scheduler.", False)
     find.click()
     line(dialog, "user").setText("ariadne")
     dialog.found("Found Slurm.", Site(host="hpc", scheduler="slurm", allocation=AllocationRequest(time="01:00:00")))
-    assert (dialog.said.whole(), field.error.text()) == ("Found Slurm.", "")
+    assert (dialog.message.whole(), field.error.text()) == ("Found Slurm.", "")
     dialog.save.click()
     found = Site(host="hpc", user="ariadne", scheduler="slurm", allocation=AllocationRequest(time="01:00:00"))
     assert store.load("hpc") == found, "with what was typed meanwhile"
@@ -260,7 +260,7 @@ def test_a_site_is_handed_on_as_a_file(dialog: SitesDialog, tmp_path: Path) -> N
     assert dialog.draft().site == msgspec.structs.replace(FULL, title="The cave (handed)"), "the cave is still there"
     (tmp_path / "bad.toml").write_text('password = "1234"\n')
     dialog.import_file(tmp_path / "bad.toml")
-    assert "must not contain secrets" in dialog.said.whole()
+    assert "must not contain secrets" in dialog.message.whole()
 
 
 def test_testing_keeps_the_site_first(dialog: SitesDialog, store: SiteStore, qtbot: QtBot) -> None:
@@ -351,7 +351,7 @@ def test_checks_that_were_not_made_for_one_reason_are_one_line(parent: QWidget, 
 def test_each_finding_stands_there_as_it_comes_with_what_mends_it(
     doctor: DoctorDialog, patient: Patient, qtbot: QtBot
 ) -> None:
-    assert doctor.count.text() == "Looking …"
+    assert doctor.count.text() == "Checking …"
     patient.go.release()
     qtbot.waitUntil(lambda: doctor.steps == [RIGHT], timeout=10_000)
     assert doctor.count.text() == "1 passed, still checking …"

@@ -306,7 +306,7 @@ def test_hosts_of_the_ssh_configuration_are_offered(
     monkeypatch.setattr("clew_gui.sites.site_connection.open_line", lambda *_: there)
     dialog.form.find_button.click()
     qtbot.waitUntil(dialog.save.isEnabled, timeout=20_000)
-    assert dialog.said.whole() == "Found mnsubmit (MinoTauro): jobs will go to its queue."
+    assert dialog.message.whole() == "Found mnsubmit (MinoTauro): jobs will go to its queue."
     dialog.save.click()
     dialog.close_button.click()
     kept = site_store(cave).load("hpc")

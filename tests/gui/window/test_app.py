@@ -253,7 +253,7 @@ def test_a_picture_reads_the_runs_of_its_exercise_only(
     heads = read_heads((home / "runs").iterdir())
     session = RecordedSession(heads, RunRecord(home / "runs.jsonl"), "softmax")
     assert set(heads) == {recorded.name, other.name}
-    assert [head.begun for head in heads.values()] == [1000.0, 1000.0]
+    assert [head.began for head in heads.values()] == [1000.0, 1000.0]
     assert list(session.runs) == [recorded.name]
     assert read == [recorded]
 

@@ -276,7 +276,7 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
         return float(table.columns.staleness[table.columns.workers == 1][-10:].mean())
 
     student.until(lambda: latest() > 3, "stale gradients")
-    actions.tell()
+    actions.refresh()
     after = view.staleness.plot
     assert after is not None
     assert sum(bar.lately for bar in after.bars[3:]) > sum(bar.lately for bar in before.bars[3:])

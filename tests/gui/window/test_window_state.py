@@ -122,7 +122,11 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
 
     again = open_window(fakes.example_session(), memory=FileMemory(file), exercise="")
     second = again.actions.compare.view
-    assert (second.page(), second.sets.current(), second.wish()) == (view.page(), view.sets.current(), view.wish())
+    assert (second.page(), second.sets.current(), second.options()) == (
+        view.page(),
+        view.sets.current(),
+        view.options(),
+    )
 
 
 def test_a_run_that_is_still_being_read_is_not_taken_for_one_at_work(open_window: Opener) -> None:
@@ -287,7 +291,7 @@ def test_a_file_that_is_no_data_set_is_found_out_before_a_run(softmax: Program, 
     assert not form.run.isEnabled(), "it is being looked into"
     qtbot.waitUntil(lambda: "is not a data set that Clew can read" in form.run.toolTip(), timeout=30_000)
     assert form.data_choice.choose.isVisible()
-    assert "mnist.pkl.gz" in form.data_choice.said.text()
+    assert "mnist.pkl.gz" in form.data_choice.message.text()
     form.use_data("digits")
     assert form.run.isEnabled()
     assert not form.data_choice.choose.isVisible()

@@ -49,7 +49,7 @@ def within(span: Span, full: Span) -> Span | None:
 
 
 # --- Ticks ------------------------------------------------------------------------------------------------------------
-# Ranges of axes and where their ticks stand. A logarithmic axis works in log10 of its values throughout.
+# Ranges of axes and their ticks. A logarithmic axis works in log10 of its values throughout.
 
 
 @dataclass(frozen=True)

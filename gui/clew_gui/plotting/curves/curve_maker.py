@@ -108,24 +108,24 @@ class CurveRequest:
 
 
 class CurveMaker:
-    """Makes curves from a store and keeps each until its data, the grid or the wish change."""
+    """Makes curves from a store and keeps each until its data, the grid or the request changes."""
 
     def __init__(self, store: SeriesStore) -> None:
         self._store = store
         self._edges: dict[str, tuple[Grid, int, FloatArray]] = {}
         self._kept: dict[tuple[str, str], tuple[CurveRequest, FloatArray, int, Curve]] = {}
 
-    def make(self, wish: CurveRequest, grid: Grid) -> Curve | None:
+    def make(self, request: CurveRequest, grid: Grid) -> Curve | None:
         """The curve, or None when there is nothing recorded or the run has no such unit."""
-        series = self._store.get(wish.run, wish.metric)
-        if series is None or not len(series) or not self._store.knows(wish.run, grid.unit):
+        series = self._store.get(request.run, request.metric)
+        if series is None or not len(series) or not self._store.knows(request.run, grid.unit):
             return None
-        edges = self._step_edges(wish.run, grid)
-        kept = self._kept.get((wish.run, wish.metric))
-        if kept is not None and kept[0] == wish and kept[1] is edges and kept[2] == series.revision:
+        edges = self._step_edges(request.run, grid)
+        kept = self._kept.get((request.run, request.metric))
+        if kept is not None and kept[0] == request and kept[1] is edges and kept[2] == series.revision:
             return kept[3]
-        curve = self._make(wish, grid, series, edges)
-        self._kept[wish.run, wish.metric] = (wish, edges, series.revision, curve)
+        curve = self._make(request, grid, series, edges)
+        self._kept[request.run, request.metric] = (request, edges, series.revision, curve)
         return curve
 
     def forget(self, run: str) -> None:
@@ -145,31 +145,31 @@ class CurveMaker:
             self._edges[run] = kept
         return kept[2]
 
-    def _make(self, wish: CurveRequest, grid: Grid, series: PlottedSeries, edges: FloatArray) -> Curve:
+    def _make(self, request: CurveRequest, grid: Grid, series: PlottedSeries, edges: FloatArray) -> Curve:
         columns = series.columns(edges)
-        if not wish.log_y:
+        if not request.log_y:
             columns = _bounded(columns)
-        window = wish.window if series.noisy else 1.0
-        mean = columns.mean if window <= 1 else np.clip(series.smoothed(edges, window, wish.log_y), -_HUGE, _HUGE)
+        window = request.window if series.noisy else 1.0
+        mean = columns.mean if window <= 1 else np.clip(series.smoothed(edges, window, request.log_y), -_HUGE, _HUGE)
         dense = bool(np.any(columns.samples > 1))
         exact = window <= 1
-        x = self._axis_x(wish.run, columns.x, grid)
-        line_x, line_y = self._with_neighbours(wish.run, series, edges, grid, exact, x, mean)
+        x = self._axis_x(request.run, columns.x, grid)
+        line_x, line_y = self._with_neighbours(request.run, series, edges, grid, exact, x, mean)
         raw_x, raw_y = _NOTHING, _NOTHING
-        if wish.raw and (dense or not exact):
+        if request.raw and (dense or not exact):
             raw_x, raw_y = _raw_line(x, columns)
         skipped = False
-        if wish.log_y:
+        if request.log_y:
             line_x, line_y, skipped = _logarithm(line_x, line_y)
             raw_x, raw_y, raw_skipped = _logarithm(raw_x, raw_y)
             skipped = skipped or raw_skipped
         return Curve(
-            run=wish.run, metric=wish.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y,
-            gaps=self._gaps(wish.run, series, grid), exact=exact,
+            run=request.run, metric=request.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y,
+            gaps=self._gaps(request.run, series, grid), exact=exact,
             sparse=series.sparse, noisy=series.noisy, ends=series.pyramid.x.at(len(series) - 1) <= float(edges[-1]),
-            skipped=skipped, bad_x=self._bad_x(wish.run, series, grid),
+            skipped=skipped, bad_x=self._bad_x(request.run, series, grid),
             last=None if series.last is None else series.last.value,
-            best=self._best(wish, series, grid) if exact else None,
+            best=self._best(request, series, grid) if exact else None,
         )  # fmt: skip
 
     def _axis_x(self, run: str, steps: FloatArray, grid: Grid) -> FloatArray:
@@ -200,12 +200,12 @@ class CurveMaker:
             return None
         return float(self._axis_x(run, np.array([series.first_bad]), grid)[0])
 
-    def _best(self, wish: CurveRequest, series: PlottedSeries, grid: Grid) -> tuple[float, float] | None:
-        sample = {"higher": series.highest, "lower": series.lowest}.get(wish.better)
-        if sample is None or (wish.log_y and sample.value <= 0) or (grid.log and sample.step <= 0):
+    def _best(self, request: CurveRequest, series: PlottedSeries, grid: Grid) -> tuple[float, float] | None:
+        sample = {"higher": series.highest, "lower": series.lowest}.get(request.better)
+        if sample is None or (request.log_y and sample.value <= 0) or (grid.log and sample.step <= 0):
             return None
-        x = float(self._axis_x(wish.run, np.array([sample.step]), grid)[0])
-        return x, float(np.log10(sample.value)) if wish.log_y else sample.value
+        x = float(self._axis_x(request.run, np.array([sample.step]), grid)[0])
+        return x, float(np.log10(sample.value)) if request.log_y else sample.value
 
 
 def _interrupted(x: FloatArray, y: FloatArray, gaps: FloatArray) -> tuple[FloatArray, FloatArray]:

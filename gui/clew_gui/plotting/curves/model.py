@@ -1,4 +1,4 @@
-"""What is to be drawn, as plain data: the runs with their looks, the events, the view, and the plots of the stack."""
+"""What to draw, as plain data: the runs with their styles, the events, the view, and the plots of the stack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Better = Literal["lower", "higher", "none"]
 
 @dataclass(frozen=True)
 class RunStyle:
-    """A run that is shown. ``index`` fixes its colour and dash; ``steps`` is what it is planned to have, 0 unknown.
+    """A run that is shown. ``index`` fixes its colour and dash; ``steps`` is how many it is planned to do (0: unknown).
 
     A ``pinned`` run (the baseline) keeps its place in the gutter and the read-out however many runs are shown.
     """
@@ -51,9 +51,9 @@ class Ghost:
 
 @dataclass(frozen=True)
 class View:
-    """How the curves are looked at. ``zoom`` is the visible part of x in axis coordinates, None for all of it;
-    ``y_zoom`` the visible part of the values by plot, where a person chose one; ``whole`` shows all values of the
-    others instead of the part worth seeing."""
+    """How the curves are shown. ``zoom`` is the visible part of x in axis coordinates, None for all of it; ``y_zoom``
+    the visible part of the values by plot, where a person chose one; ``whole`` shows all values of the others instead
+    of the part worth seeing."""
 
     unit: XUnit = XUnit.STEP
     log_x: bool = False

@@ -184,7 +184,7 @@ class Pyramid:
         """The columns between neighbouring ``edges`` (increasing, any spacing) that hold a finite sample.
 
         The extremes over all columns are exact. A single column may take up to one block from its neighbour, at most
-        half of its width. A column with one sample stands exactly at that sample, others at their middle.
+        half of its width. A column with one sample is placed at that sample, any other at its middle.
         """
         index = self.x.search(edges)
         filled = np.flatnonzero(np.diff(index) > 0)
@@ -205,7 +205,7 @@ class Pyramid:
         return Columns(x[keep], low[keep], high[keep], mean, finite[keep])
 
     def _stretches(self, count: IntArray) -> list[tuple[slice, int]]:
-        """Ranges of columns, whose samples are told, with the level from which all of a range are read."""
+        """Ranges of columns that have ``count`` samples each, with the level from which a whole range is read."""
         found: list[tuple[slice, int]] = []
         for first, last in _chunks(count.size):
             level = self._level_for(int(count[first:last].min()))
@@ -284,7 +284,8 @@ class Pyramid:
 
 
 def _chunks(columns: int) -> list[tuple[int, int]]:
-    """Ranges of columns that have one level each. The outermost columns stand alone: they may be nearly empty."""
+    """Ranges of columns that have one level each. The outermost columns are ranges of their own, because they may be
+    nearly empty."""
     if columns == 0:
         return []
     inner = list(range(1, columns - 1, _CHUNK))

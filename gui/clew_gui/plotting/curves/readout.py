@@ -1,4 +1,4 @@
-"""What the crosshair says: the values of every run at one x."""
+"""What the crosshair shows: the values of every run at one x."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS: Final = 8
 
 @dataclass(frozen=True)
 class Row:
-    """One run: the value in each plot as text, and where its dots stand (axis coordinates, None outside the curve)."""
+    """One run: the value in each plot as text, and where its dots are (axis coordinates, None outside the curve)."""
 
     run: RunStyle
     values: tuple[str, ...]

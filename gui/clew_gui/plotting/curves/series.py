@@ -183,14 +183,15 @@ class PlottedSeries:
 
     @property
     def gaps(self) -> FloatArray:
-        """Stretches of steps that are missing, [n, 2]: the last sample before and the first behind. None if sparse."""
+        """Stretches of steps that are missing, [n, 2]: the last sample before and the first one after. None if
+        sparse."""
         if self._gaps is None or self._gaps[0] != self.revision:
             self._gaps = (self.revision, _NO_GAPS if self.sparse else self.pyramid.x.gaps())
         return self._gaps[1]
 
     @property
     def sparse(self) -> bool:
-        """Whether the values stand apart, as evaluations do, instead of at every step."""
+        """Whether there are values at some steps only, as evaluations have them, not at every step."""
         n = len(self)
         return n < 2 or self.pyramid.x.at(n - 1) - self.pyramid.x.at(0) > 1.5 * (n - 1)
 

@@ -21,8 +21,8 @@ class AgentSettings(QWidget):
         super().__init__()
         self.interpreter = _field(interpreter, "Python of the agent", "found automatically")
         self.exercises = _field(exercises, "Folder with your own exercises", "none")
-        self.said = label("", "caption", "2", wrap=True)
-        self.said.hide()
+        self.message = label("", "caption", "2", wrap=True)
+        self.message.hide()
         self.use = Button(
             appearance, "Check and use", "", "check", "Check what that Python has, then start the agent with it"
         )
@@ -39,7 +39,7 @@ class AgentSettings(QWidget):
             name.setBuddy(field)
         python, folder = row(self.interpreter, choose_python, gap=6), row(self.exercises, choose_folder, gap=6)
         use = row(self.use, None)
-        column(names[0], python, 4, names[1], folder, 4, use, self.said, gap=6, parent=self)
+        column(names[0], python, 4, names[1], folder, 4, use, self.message, gap=6, parent=self)
 
     def _chooser(self, appearance: Appearance, field: QLineEdit, name: str, ask: Callable[[QLineEdit], None]) -> Button:
         button = Button(appearance, "Choose…", "", "", name)
@@ -62,7 +62,7 @@ class AgentSettings(QWidget):
     # --- Checking -----------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Look at what can be seen at once, then ask the Python; the answer comes later."""
+        """Check what can be checked at once, then ask the Python; the answer comes later."""
         from clew_gui.targets.interpreter import ANSWER_WITHIN_S, no_folder, not_there, question
 
         python = self.interpreter.text().strip()
@@ -108,7 +108,7 @@ class AgentSettings(QWidget):
         self.accepted.emit(self.interpreter.text().strip(), self.exercises.text().strip())
 
     def stop(self) -> None:
-        """Ask no longer."""
+        """Stop the check."""
         self._late.stop()
         process, self._process = self._process, None
         if process is not None:
@@ -118,9 +118,9 @@ class AgentSettings(QWidget):
             process.deleteLater()
 
     def _say(self, text: str, bad: bool = False) -> None:
-        set_role(self.said, "bad" if bad else "2", "tone")
-        self.said.setText(text)
-        self.said.show()
+        set_role(self.message, "bad" if bad else "2", "tone")
+        self.message.setText(text)
+        self.message.show()
         lay_out_now(self, self.window())
         window = self.window()
         window.resize(window.width(), max(window.height(), window.heightForWidth(window.width())))

@@ -46,12 +46,12 @@ class Bridge(QObject):
         self._timer.start()
 
     def stop(self) -> None:
-        """Tick no more."""
+        """Stop ticking."""
         self._session.call_on_news(lambda: None)
         self._timer.stop()
 
     def tick(self) -> None:
-        """One round. New runs are told before their points."""
+        """One round. New runs are reported before their points."""
         changes = self._session.tick(BUDGET_S)
         if changes.catalogue is not None:
             self.catalogue.emit(changes.catalogue)
@@ -80,5 +80,5 @@ class Bridge(QObject):
 
 
 def _has_news(changes: ChangesLike) -> bool:
-    told = changes.new or changes.states or changes.points or changes.link or changes.jobs
-    return bool(told or changes.problems)
+    changed = changes.new or changes.states or changes.points or changes.link or changes.jobs
+    return bool(changed or changes.problems)

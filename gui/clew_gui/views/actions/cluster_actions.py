@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from PySide6.QtCore import QObject
 
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.files import ask_and_write, write_told
+from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import CLUSTER_TAB, MainWindow
@@ -35,9 +35,9 @@ class ClusterActions(QObject):
         self._seen: tuple[str, Span | None] = ("", None)
         self._shown: object = None
         self.scene: ClusterScene | None = None
-        window.head.tab_chosen.connect(lambda _tab: self.tell())
-        controller.curves_changed.connect(self.tell)
-        controller.ticked_slowly.connect(self.tell)
+        window.head.tab_chosen.connect(lambda _tab: self.refresh())
+        controller.curves_changed.connect(self.refresh)
+        controller.ticked_slowly.connect(self.refresh)
         window.offer_cluster(False)
 
     @property
@@ -65,7 +65,7 @@ class ClusterActions(QObject):
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
-    def tell(self) -> None:
+    def refresh(self) -> None:
         """Offer the tab where there is such a run, and show it; cheap where nothing changed or it is out of sight."""
         run = self.run()
         self._window.offer_cluster(run is not None)
@@ -86,7 +86,7 @@ class ClusterActions(QObject):
     def _see(self, seen: Span | None) -> None:
         run = self.run()
         self._seen = (run.id if run is not None else "", seen)
-        self.tell()
+        self.refresh()
 
     # --- Asking -------------------------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class ClusterActions(QObject):
     def export(self, kind: str, path: Path | None = None) -> None:
         """Write the plots as "png" or "svg", or all updates as "csv"; asks for the place when ``path`` is None."""
         if path is not None:
-            write_told(self._window, path, partial(self.write, kind))
+            write_and_report(self._window, path, partial(self.write, kind))
             return
         ask_and_write(self._window, "Export the cluster", f"cluster.{kind}", _FILES[kind], partial(self.write, kind))
 

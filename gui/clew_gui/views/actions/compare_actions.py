@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.files import ask_and_write, write_told
+from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
@@ -40,11 +40,11 @@ class CompareActions(QObject):
         self._due = QTimer(self)
         self._due.setSingleShot(True)
         self._due.setObjectName("compare")
-        self._due.timeout.connect(self.tell)
-        window.head.tab_chosen.connect(lambda _tab: self.tell())
+        self._due.timeout.connect(self.refresh)
+        window.head.tab_chosen.connect(lambda _tab: self.refresh())
         for changed in (controller.curves_changed, controller.filtered):
             changed.connect(self._tell_soon)
-        controller.ticked_slowly.connect(self.tell)
+        controller.ticked_slowly.connect(self.refresh)
 
     def _tell_soon(self) -> None:
         """In an event of its own: a click answers before a thousand runs are compared."""
@@ -62,7 +62,7 @@ class CompareActions(QObject):
             self._view = CompareView(self._window.appearance)
             kept = self._before
             self._view.recall(kept.page, kept.runs, kept.value, kept.colour, kept.x, kept.target, kept.group, kept.log)
-            self._view.changed.connect(self.tell)
+            self._view.changed.connect(self.refresh)
             self._view.run_chosen.connect(self._controller.select)
             self._view.export_asked.connect(self.export)
             self._window.put_view(COMPARE_TAB, self._view)
@@ -91,7 +91,7 @@ class CompareActions(QObject):
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
-    def tell(self) -> None:
+    def refresh(self) -> None:
         """Show the comparison; cheap where nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
         if self._window.pages.currentIndex() != COMPARE_TAB or scope.session is None or scope.card is None:
@@ -102,16 +102,16 @@ class CompareActions(QObject):
         known = (card, states, scope.pinned())
         if self._shown is None or not isinstance(self._shown, tuple) or self._shown[:3] != known:
             self._offer(card, runs)
-        wish, page = view.wish(), view.page()
-        if (*known, wish, page) == self._shown:
+        options, page = view.options(), view.page()
+        if (*known, options, page) == self._shown:
             return
-        self._shown = (*known, wish, page)
+        self._shown = (*known, options, page)
         from clew_gui.plotting.compare import compare_scene
 
         styles = scope.styles()
         compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
         if self._cache is not None:
-            self.scene = compare_scene(compared, card, wish, scope.pinned(), self._cache)
+            self.scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
             view.show_scene(self.scene, _said(len(runs), len(self.scene.groups)))
 
     def _runs(self) -> list[RunLike]:
@@ -141,7 +141,7 @@ class CompareActions(QObject):
     def export(self, kind: str, path: Path | None = None) -> None:
         """Write the picture as "png" or "svg", or the table as "csv"; asks for the place when ``path`` is None."""
         if path is not None:
-            write_told(self._window, path, partial(self.write, kind))
+            write_and_report(self._window, path, partial(self.write, kind))
             return
         ask_and_write(
             self._window, "Export the comparison", f"comparison.{kind}", _FILES[kind], partial(self.write, kind)

@@ -34,7 +34,7 @@ _NOTHING_YET = "Clew is still starting; this takes a second or two"
 
 
 class WindowController(QObject):
-    """Keeps every panel true to the session. Works without one while it is still being made."""
+    """Keeps every panel up to date with the session. Works without one while it is still being made."""
 
     elsewhere_asked = Signal(object, object)
     """These runs (a tuple of specs) are to go to a site, which may need a consent first; then the callable is to be
@@ -46,7 +46,7 @@ class WindowController(QObject):
     filtered = Signal()
     """Other runs are listed."""
     ticked = Signal()
-    """The session was asked; about 30 times a second."""
+    """The session was polled; about 30 times a second."""
     ticked_slowly = Signal()
     """About four times a second, for what a person reads."""
     second = Signal()
@@ -56,7 +56,7 @@ class WindowController(QObject):
         super().__init__(window)
         self.window = window
         self.scope = Scope(catalogue)
-        self.tell = PanelUpdater(window, self.scope, places)
+        self.panels = PanelUpdater(window, self.scope, places)
         self.bridge: Bridge | None = None
         self._dirty: set[str] = set()
         self._ticks = 0
@@ -69,13 +69,13 @@ class WindowController(QObject):
         window.next_run.edited.connect(self._form_edited)
         window.bottom.chosen.connect(self.select)
         window.bottom.model.toggled.connect(self.show_curve)
-        window.bottom.log_shown.connect(self.tell.log)
-        window.bottom.details_shown.connect(self.tell.details)
+        window.bottom.log_shown.connect(self.panels.log)
+        window.bottom.details_shown.connect(self.panels.details)
         window.bottom.details_made.connect(lambda panel: panel.other_chosen.connect(self._compare_with))
         window.bottom.filter_edited.connect(self._filter)
         window.bottom.column_toggled.connect(self._toggle_column)
         window.next_run.refuse(_NOTHING_YET)
-        self.tell.link()
+        self.panels.link()
 
     # --- The session --------------------------------------------------------------------------------------------------
 
@@ -92,10 +92,10 @@ class WindowController(QObject):
         bridge.problems.connect(self.window.messages.show_problems)
         bridge.ticked.connect(self._ticked)
         self.window.next_run.refuse("")
-        self.tell.link()
+        self.panels.link()
         self._data_found()
-        self.tell.progress()
-        self.tell.loading()
+        self.panels.progress()
+        self.panels.loading()
         self._show_all()
         bridge.start()
 
@@ -111,10 +111,10 @@ class WindowController(QObject):
             self.open_exercise(before.id if before is not None and known else next(iter(scope.cards), ""))
         else:
             self.window.lab.tree.select(before.id)
-        self.tell.progress()
+        self.panels.progress()
 
     def detach(self) -> None:
-        """Follow no more; the caller closes the session."""
+        """Stop following; the caller closes the session."""
         if self.bridge is not None:
             self.bridge.stop()
 
@@ -145,15 +145,15 @@ class WindowController(QObject):
     def _show_all(self) -> None:
         """Every panel that depends on the open exercise and its runs."""
         self._choose()
-        self.tell.table()
+        self.panels.table()
         self._dirty.clear()
         self.window.bottom.select(self._selected())
-        self.tell.card()
-        self.tell.goals()
-        self.tell.cost()
-        self.tell.data()
-        self.tell.log()
-        self.tell.details()
+        self.panels.card()
+        self.panels.goals()
+        self.panels.cost()
+        self.panels.data()
+        self.panels.log()
+        self.panels.details()
         self.curves_changed.emit()
 
     def _selected(self) -> str:
@@ -171,12 +171,12 @@ class WindowController(QObject):
         self.scope.board.select(self.scope.card.id, run)
         self.window.bottom.select(run)
         self._curves_chosen()
-        self.tell.log()
+        self.panels.log()
 
     def _curves_chosen(self) -> None:
-        self.tell.table_rows()
-        self.tell.card()
-        self.tell.details()
+        self.panels.table_rows()
+        self.panels.card()
+        self.panels.details()
         self.curves_changed.emit()
 
     def _filter(self, text: str) -> None:
@@ -192,18 +192,18 @@ class WindowController(QObject):
         self.window.bottom.refuse_filter("")
         if wanted != self.scope.filter:
             self.scope.filter = wanted
-            self.tell.table()
+            self.panels.table()
             self.window.bottom.select(self._selected())
             self.filtered.emit()
 
     def _toggle_column(self, key: str, on: bool) -> None:
         self.scope.columns[key] = on
-        self.tell.table()
+        self.panels.table()
         self.window.bottom.select(self._selected())
 
     def _compare_with(self, run: str) -> None:
         self.scope.beside = run or "none"
-        self.tell.details()
+        self.panels.details()
 
     def annotate(self, run: str, note: RunNote) -> None:
         """Keep what a person wrote about a run."""
@@ -223,13 +223,13 @@ class WindowController(QObject):
             self.open_exercise(ids[(ids.index(self.scope.card.id) + by) % len(ids)])
 
     def _form_edited(self) -> None:
-        self.tell.cost()
-        self.tell.data()
-        self.tell.pill()
+        self.panels.cost()
+        self.panels.data()
+        self.panels.pill()
         if self.scope.data != self.window.next_run.spec().data:
             self.scope.data = self.window.next_run.spec().data
-            self.tell.goals()
-            self.tell.progress()
+            self.panels.goals()
+            self.panels.progress()
             self.curves_changed.emit()
 
     # --- What a person asks for ---------------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ class WindowController(QObject):
         self.ask(lambda session, selected: session.continue_run(run or selected.id, changes=changes))
 
     def goes_on(self, run: str) -> None:
-        """What was said of a run counts no longer."""
+        """Drop the messages about a run."""
         self.window.messages.forget(run)
 
     def reuse(self) -> None:
@@ -356,7 +356,7 @@ class WindowController(QObject):
 
     def runs_changed(self) -> None:
         """Runs were taken out of the list, or came back."""
-        self.tell.progress()
+        self.panels.progress()
         self._show_all()
 
     def show_curve(self, run: str, on: bool) -> None:
@@ -384,30 +384,30 @@ class WindowController(QObject):
             if self._awaited in mine:
                 self.scope.board.select_started(self.scope.card, self._awaited, self.scope.runs())
             self._choose()
-            self.tell.table_rows()
+            self.panels.table_rows()
             self.window.bottom.select(self._selected())
             if self._selected() != before:
-                self.tell.log()
+                self.panels.log()
             self._awaited = "" if self._awaited in mine else self._awaited
-            self.tell.card()
+            self.panels.card()
             self.curves_changed.emit()
-        self.tell.progress()
-        self.tell.queue()
+        self.panels.progress()
+        self.panels.queue()
 
     def _states(self, changed: frozenset[str]) -> None:
         mine = self._mine(changed)
         self._tell_failures(changed)
         if mine:
             self._follow()
-            self.tell.table_rows(mine)
-            self.tell.card()
-            self.tell.goals()
-            self.tell.cost()
-            self.tell.log()
+            self.panels.table_rows(mine)
+            self.panels.card()
+            self.panels.goals()
+            self.panels.cost()
+            self.panels.log()
             self.curves_changed.emit()
             self.points.emit(frozenset(mine))
-        self.tell.progress()
-        self.tell.queue()
+        self.panels.progress()
+        self.panels.queue()
 
     def _tell_failures(self, changed: frozenset[str]) -> None:
         """A run that was started here and failed says why, once, with what to do now."""
@@ -427,29 +427,29 @@ class WindowController(QObject):
             self.points.emit(frozenset(mine))
 
     def _link(self) -> None:
-        self.scope.link_told = True
+        self.scope.link_reported = True
         if self.scope.listed and not self._listed:
             self._listed = True
             self._all_known()
-        self.tell.link()
+        self.panels.link()
         self._data_found()
-        self.tell.card()
-        self.tell.table_rows()
+        self.panels.card()
+        self.panels.table_rows()
 
     def _all_known(self) -> None:
-        """Every run of earlier windows is known: what was selected then and is gone is waited for no longer."""
+        """Every run of earlier windows is known: we no longer wait for one that was selected then and is gone."""
         before = self._selected()
         self._choose()
         if self._selected() != before:
             self.window.bottom.select(self._selected())
             self.curves_changed.emit()
-        self.tell.progress()
-        self.tell.loading()
+        self.panels.progress()
+        self.panels.loading()
 
     def _data_found(self) -> None:
         if self.scope.session is not None:
             self.window.next_run.data_found(self.scope.session.link.datasets, not self.scope.listed)
-            self.tell.data()
+            self.panels.data()
 
     def _ticked(self) -> None:
         self.ticked.emit()
@@ -464,14 +464,14 @@ class WindowController(QObject):
     def _show_changed(self) -> None:
         dirty, self._dirty = self._dirty, set()
         if self._selected() in dirty:
-            self.tell.card()
-            self.tell.log()
+            self.panels.card()
+            self.panels.log()
         if dirty:
-            self.tell.table_rows(dirty)
+            self.panels.table_rows(dirty)
 
     def _second(self) -> None:
         """What counts down: a job's time, the silence of a link."""
         run = self.scope.run()
         if run is not None and run.job is not None and not run.job.over:
-            self.tell.card()
-            self.tell.link()
+            self.panels.card()
+            self.panels.link()

@@ -46,7 +46,7 @@ class DataChecker(QObject):
         self._late.start()
 
     def stop(self) -> None:
-        """Check no longer; nobody is called."""
+        """Stop the check; nobody is called."""
         self._late.stop()
         process, self._process = self._process, None
         if process is not None:

@@ -42,7 +42,7 @@ class Demonstrations(QObject):
         self.start = start
 
     def ask(self) -> Dialog:
-        """Have a person choose a recording."""
+        """Let a person choose a recording."""
         from clew_gui.reports.replay import demonstrations
 
         dialog = Dialog(self._window, "Show a recording", _SENTENCE)

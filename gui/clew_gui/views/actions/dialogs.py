@@ -1,4 +1,5 @@
-"""Small windows: the exercise's file, the live learning rate, shortcuts, settings. Opened, never waited for."""
+"""Small windows: the exercise's file, the live learning rate, shortcuts, settings. They are opened, and nothing waits
+for them."""
 
 from __future__ import annotations
 

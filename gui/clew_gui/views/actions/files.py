@@ -1,4 +1,4 @@
-"""Files that a person exports: asked for, written, and told of in the window."""
+"""Exports of files: asks where, writes, and reports it in the window."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clew_shared.base.problem import Problem, ProblemError
 
 
 def ask_and_write(window: MainWindow, title: str, name: str, kinds: str, write: Callable[[Path], None]) -> None:
-    """Have a person choose where, and do ``write_told`` there."""
-    ask_place(window, title, name, kinds, lambda path: write_told(window, path, write))
+    """Let a person choose where, and do ``write_and_report`` there."""
+    ask_place(window, title, name, kinds, lambda path: write_and_report(window, path, write))
 
 
-def write_told(window: MainWindow, path: Path, write: Callable[[Path], None]) -> None:
+def write_and_report(window: MainWindow, path: Path, write: Callable[[Path], None]) -> None:
     """Call ``write`` with the path; the window says that it is done, or why it could not be."""
     try:
         write(path)

@@ -190,7 +190,7 @@ class WindowActions(QObject):
         self._show_log()
 
     def _offer_back(self, before: RunSpec) -> None:
-        """Own values gave way to a preset's or a run's."""
+        """A preset's or a run's values replaced a person's own."""
         window = self._window
         window.messages.show_note("Your values were replaced.", undo=lambda: window.next_run.put_back(before))
 
@@ -412,8 +412,8 @@ class WindowActions(QObject):
         file.save(msgspec.structs.replace(file.load(), advice=on))
         if file.problem is not None:
             self._window.messages.show_problems((file.problem,))
-        self._controller.tell.gives_advice = on
-        self._controller.tell.card()
+        self._controller.panels.gives_advice = on
+        self._controller.panels.card()
 
     def _use_agent(self, interpreter: str, exercises: str) -> None:
         """Keep what was checked, and let the agent start with it."""

@@ -1,4 +1,4 @@
-"""What a person does with a node that is there, and with a site that wants them again: open something, log in."""
+"""What a person does on a node and on a site that asks for a login: open a service, log in."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class NodeActions(QObject):
         """Bring the lines above Run up to date."""
         opened = self.services.jobs()
         jobs = [job for job in self.jobs() if job.id in opened or (job.order.hold and not job.news.over)]
-        self._bar.show_jobs(jobs, {job: self.services.told(job) for job in opened}, time.time())
+        self._bar.show_jobs(jobs, {job: self.services.status(job) for job in opened}, time.time())
         locked = self.locked()
         self._bar.show_logins(locked)
         self._window.actions_["log_in"].setEnabled(bool(locked))
@@ -135,7 +135,7 @@ class NodeActions(QObject):
 
     def copy_address(self, job: str, kind: str) -> None:
         """The address with its token, to the clipboard."""
-        url = next((told.url for told in self.services.told(job) if told.kind == kind), "")
+        url = next((one.url for one in self.services.status(job) if one.kind == kind), "")
         if url:
             QGuiApplication.clipboard().setText(url)
             self._window.messages.show_note("Address copied. Anyone who has it can log in, on this computer only.")
@@ -178,6 +178,6 @@ class NodeActions(QObject):
             self.log_in(job.order.site)
 
     def log_in_everywhere(self) -> None:
-        """Log in on all sites that want it."""
+        """Log in on all sites that ask for it."""
         for site in self.locked():
             self.log_in(site)

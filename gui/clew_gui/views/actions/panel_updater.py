@@ -1,4 +1,4 @@
-"""Tells each panel what is the case. Every method may be called at any time; what did not change costs little."""
+"""Keeps each panel up to date. Every method may be called at any time; what did not change costs little."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class PanelUpdater:
                 first = scope.card.id in (FIRST_EXERCISE, scope.catalogue.exercises[0].id)
                 window.run_view.hello.show_card(scope.card, nothing and first, self._loading())
         else:
-            told, advice = self._job_words(run), self._advice_on(run)
-            window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), told, advice)
+            job, advice = self._job_words(run), self._advice_on(run)
+            window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), job, advice)
             window.run_view.card.show_finding(*self._finding(run))
         self._actions(run)
 
@@ -270,18 +270,18 @@ class PanelUpdater:
         """The link to this computer's agent, in the status line, the pill and the Run button."""
         session, window = self._scope.session, self._window
         if session is None:
-            window.status.tell("link", "Clew is starting", "link", "warn")
+            window.status.show_fact("link", "Clew is starting", "link", "warn")
             window.top.show_site("This computer", "laptop", "text2")
             return
         state = str(session.link.state)
         glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
-        if state == "OFFLINE" and not self._scope.link_told:  # nobody has looked yet
+        if state == "OFFLINE" and not self._scope.link_reported:  # nobody has looked yet
             glyph, tone, word = "link", "warn", "starting"
         text = word if state in ("LIVE", "OFFLINE") and word != "off" else session.link.text or word
         if state == "STALE" and session.link.since:
             text = f"no answer since {words.wall(session.link.since)}; runs go on"
         if not self._job_link():
-            window.status.tell("link", f"This computer: {text}", glyph, tone)
+            window.status.show_fact("link", f"This computer: {text}", glyph, tone)
             self.pill()
         window.next_run.refuse(text if state == "REFUSED" else "")
         self.queue()
@@ -305,7 +305,7 @@ class PanelUpdater:
         session = self._scope.session
         state = str(session.link.state) if session is not None else "CONNECTING"
         glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
-        if state == "OFFLINE" and not self._scope.link_told:  # nobody has looked yet
+        if state == "OFFLINE" and not self._scope.link_reported:  # nobody has looked yet
             glyph, tone, word = "link", "warn", "starting"
         return f"This computer, {word}", glyph, tone
 
@@ -317,7 +317,7 @@ class PanelUpdater:
             return False
         from clew_gui.views.presentation import job_words
 
-        self._window.status.tell("link", *job_words.link_words(job, time.time()))
+        self._window.status.show_fact("link", *job_words.link_words(job, time.time()))
         self._window.top.show_site(*job_words.pill_words(job))
         return True
 
@@ -333,10 +333,10 @@ class PanelUpdater:
             text = f"Queue: run {busy[0].number} is running" if len(busy) == 1 else f"Queue: {len(busy)} running"
         else:
             text = "Queue: empty"
-        self._window.status.tell("queue", text, "clock", "warn" if waiting else "text3")
+        self._window.status.show_fact("queue", text, "clock", "warn" if waiting else "text3")
         self._queue_actions(self._scope.run())
         cores = os.cpu_count() or 1
-        self._window.status.tell("agent", f"{cores} CPU cores", "chip")
+        self._window.status.show_fact("agent", f"{cores} CPU cores", "chip")
 
     def data(self) -> None:
         """The data of the open exercise."""
@@ -345,7 +345,7 @@ class PanelUpdater:
             return
         chosen = self._window.next_run.spec().data
         if not card.datasets:
-            self._window.status.tell("data", "Needs no data", "data")
+            self._window.status.show_fact("data", "Needs no data", "data")
             return
         elsewhere = bool(self._window.next_run.where.choice().key)
         here = self._scope.session.link.datasets if self._scope.session is not None and not elsewhere else ()
@@ -356,4 +356,4 @@ class PanelUpdater:
             first = words.data_short(card.datasets[0])
             note = ", not found" if chosen == card.datasets[0] else f"; {first} was not found here"
         text = f"Data: {words.data_name(chosen or card.datasets[0])}{note}"
-        self._window.status.tell("data", text, "data", "warn" if absent and not own else "text3")
+        self._window.status.show_fact("data", text, "data", "warn" if absent and not own else "text3")

@@ -28,8 +28,8 @@ class Races(QObject):
         window.next_run.race_asked.connect(self.ask)
         window.run_view.race.chosen.connect(controller.select)
         window.run_view.race.closed.connect(self._hide)
-        controller.curves_changed.connect(self.tell)
-        controller.ticked_slowly.connect(self.tell)
+        controller.curves_changed.connect(self.refresh)
+        controller.ticked_slowly.connect(self.refresh)
 
     def ask(self) -> None:
         """Open the dialog for the open exercise's race."""
@@ -45,7 +45,7 @@ class Races(QObject):
     def start(self, study: StudySpec) -> None:
         """Queue the study's runs, and draw them over each other as they come."""
         self._controller.start_all(lane_specs(study))
-        self.tell()
+        self.refresh()
 
     # --- Places -------------------------------------------------------------------------------------------------------
 
@@ -53,9 +53,9 @@ class Races(QObject):
         run = self._controller.scope.run()
         if run is not None:
             self._hidden.add(run.spec.study)
-        self.tell()
+        self.refresh()
 
-    def tell(self) -> None:
+    def refresh(self) -> None:
         """The places of the study that the selected run belongs to; nothing to see where it belongs to none."""
         scope, bar = self._controller.scope, self._window.run_view.race
         run, card = scope.run(), scope.card

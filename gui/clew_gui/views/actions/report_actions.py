@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 
 from clew_gui.base.student import keep_student, student_name
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.files import ask_and_write, write_told
+from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import REPORT_TAB, MainWindow
 from clew_shared.base.places import Places
@@ -38,14 +38,14 @@ class ReportActions(QObject):
         self._window, self._controller, self._places = window, controller, places
         self._view: ReportView | None = None
         self._offered: object = None
-        self._wished: dict[str, set[str]] = {}
+        self._ticked: dict[str, set[str]] = {}
         self._work: BackgroundWork[Made] | None = None
         self.made: Made | None = None
         window.guide.answers_of = self.answers
         window.guide.answered.connect(self.answer)
-        window.head.tab_chosen.connect(lambda _tab: self.tell())
-        controller.curves_changed.connect(self.tell)
-        controller.ticked_slowly.connect(self.tell)
+        window.head.tab_chosen.connect(lambda _tab: self.refresh())
+        controller.curves_changed.connect(self.refresh)
+        controller.ticked_slowly.connect(self.refresh)
 
     @property
     def view(self) -> ReportView:
@@ -85,7 +85,7 @@ class ReportActions(QObject):
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
-    def tell(self) -> None:
+    def refresh(self) -> None:
         """Offer the runs of the open exercise; cheap where nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
         if self._window.pages.currentIndex() != REPORT_TAB or scope.session is None or scope.card is None:
@@ -98,15 +98,15 @@ class ReportActions(QObject):
         from clew_gui.views.report.report_view import OfferedRun
 
         usual = {run.id for run in runs[-_USUAL:] if run.history.fold.step}
-        wished = self._wished.get(scope.card.id, usual)
-        offered = [OfferedRun(run.id, _title(run), run.id in wished) for run in reversed(runs)]
+        ticked = self._ticked.get(scope.card.id, usual)
+        offered = [OfferedRun(run.id, _title(run), run.id in ticked) for run in reversed(runs)]
         self.view.offer(offered, student_name(self._places))
         self._make()
 
     def _chosen(self) -> None:
         card = self._controller.scope.card
         if card is not None:
-            self._wished[card.id] = set(self.view.chosen())
+            self._ticked[card.id] = set(self.view.chosen())
         try:
             if self.view.name.text() != student_name(self._places):
                 keep_student(self._places, self.view.name.text())
@@ -115,7 +115,7 @@ class ReportActions(QObject):
         self._make()
 
     def _make(self) -> None:
-        """Read the runs in a thread; the last wish wins."""
+        """Read the runs in a thread; the last request wins."""
         scope, chosen = self._controller.scope, set(self.view.chosen())
         if self._work is not None:
             self._work.stop()
@@ -125,7 +125,7 @@ class ReportActions(QObject):
         if not folders or scope.card is None:
             offered = self.view.runs.count()
             self.view.show_nothing(
-                "Tick the runs that belong into it." if offered else "A report needs a run that is over."
+                "Tick the runs that belong in it." if offered else "A report needs a run that has ended."
             )
             return
         from clew_gui.views.sites.background import call_elsewhere
@@ -168,7 +168,7 @@ class ReportActions(QObject):
                 place.write_text(render(report), encoding="utf-8", newline="\n")
 
         if path is not None:
-            write_told(self._window, path, write)
+            write_and_report(self._window, path, write)
         else:
             ask_and_write(self._window, "Save the report", f"report.{kind}", _KINDS[kind], write)
 
@@ -183,7 +183,7 @@ class ReportActions(QObject):
             write_handin(place, report, sources)
 
         if path is not None:
-            write_told(self._window, path, write)
+            write_and_report(self._window, path, write)
         else:
             ask_and_write(self._window, "Hand in", file_name(report.facts), "Hand-in (*.clew.zip)", write)
 

@@ -55,7 +55,7 @@ class Removal:
             self._controller.scope.board.remove(run.id)
         self._controller.runs_changed()
         left = asked - len(runs)
-        rest = f" {left} that {'has' if left == 1 else 'have'} not ended stay." if left else ""
+        rest = f" {left} that {'has not ended stays' if left == 1 else 'have not ended stay'}." if left else ""
 
         def each(act: Callable[[str], None]) -> None:
             for run in runs:
@@ -136,11 +136,11 @@ class QueueActions:
         self._controller = controller
 
     def move(self, by: int) -> None:
-        """Let the selected run, which waits, begin so many places later; earlier when negative."""
+        """Move the selected run, which waits, so many places back in the queue; forward when negative."""
         self._controller.ask(lambda session, run: session.move_run(run.id, max(1, run.queue + by)))
 
     def run_next(self) -> None:
-        """Let the selected run begin before all others that wait."""
+        """Let the selected run begin before all other waiting runs."""
         self._controller.ask(lambda session, run: session.move_run(run.id, 1))
 
     def leave_queue(self) -> None:
@@ -153,7 +153,7 @@ class QueueActions:
             self._controller.window.messages.show_note(text, undo=lambda: self._queue_again(run.id, place))
 
     def _queue_again(self, run: str, place: int) -> None:
-        """Both requests are carried out in this order, so that it stands where it was."""
+        """Both requests are carried out in this order, so that it is where it was."""
         session = self._controller.scope.session
         if session is None:
             return

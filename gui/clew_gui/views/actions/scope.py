@@ -15,7 +15,7 @@ FIRST_EXERCISE = "linear-regression"
 
 
 class Scope:
-    """Shared by everything that tells the panels something or asks the session for something."""
+    """Shared by everything that updates the panels or asks the session for something."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.board = RunChoices()
@@ -30,8 +30,8 @@ class Scope:
         """The run that the details compare with; empty: the baseline."""
         self.data = ""
         """The data of the next run: its goals are those that are shown."""
-        self.link_told = False
-        """Whether the link to this computer's agent was heard of: what lies in the mirrors is known by then."""
+        self.link_reported = False
+        """Whether the link to this computer's agent has reported its state: the mirrors have been read by then."""
 
     def take(self, catalogue: Catalogue) -> None:
         """These are the exercises."""
@@ -43,7 +43,7 @@ class Scope:
     def listed(self) -> bool:
         """Whether all runs of earlier windows are known, those that only the agent knows as well, if it answers."""
         state = str(self.session.link.state) if self.session is not None else "CONNECTING"
-        return state != "CONNECTING" and (state != "OFFLINE" or self.link_told)
+        return state != "CONNECTING" and (state != "OFFLINE" or self.link_reported)
 
     def runs(self, card: ExerciseCard | None = None) -> list[RunLike]:
         """The runs of an exercise (the open one), oldest first."""

@@ -165,7 +165,8 @@ class SiteActions(QObject):
         self.nodes.close()
 
     def key_changed(self, found: Problem, job: str = "") -> None:
-        """A server shows a different key than before: told once for each job, in a dialog without a way on."""
+        """A server shows a different key than before: shown once for each job, in a dialog that offers no way to
+        connect."""
         if found.code in ChangedKeyDialog.CODES and (not job or job not in self._refused_keys):
             self._refused_keys.add(job)
             ChangedKeyDialog(self._front(), self._window.appearance, found).open()
@@ -190,7 +191,7 @@ class SiteActions(QObject):
         try:
             site = self._store.load(name)
         except ProblemError as error:
-            self._told(error.problems)
+            self._show_problems(error.problems)
             return
         self._with_consent(name, site, lambda: self._open_doctor(name, site, parent))
 
@@ -216,8 +217,8 @@ class SiteActions(QObject):
     # --- Running there ------------------------------------------------------------------------------------------------
 
     def run(self, specs: tuple[RunSpec, ...], start: Callable[[Place | None], object]) -> None:
-        """Call ``start`` for these runs with the chosen place, once everything that the site runs of its own was agreed
-        to."""
+        """Call ``start`` for these runs with the chosen place, once the person has agreed to all of the site's own
+        shell commands."""
         place, chosen = self._place(specs), self._window.next_run.where.choice()
         if place is None or chosen.site is None:
             start(place)
@@ -267,7 +268,7 @@ class SiteActions(QObject):
             dialog.open()
 
         def failed(problems: tuple[Problem, ...]) -> None:
-            self._told(problems)
+            self._show_problems(problems)
             otherwise(problems)
 
         call_elsewhere(self, f"consent {name}", missing, found, failed)
@@ -276,7 +277,7 @@ class SiteActions(QObject):
         try:
             consents(self._places).give(words)
         except ProblemError as error:
-            self._told(error.problems)
+            self._show_problems(error.problems)
             return
         then()
 
@@ -332,5 +333,5 @@ class SiteActions(QObject):
         """What a dialog is put in front of."""
         return QApplication.activeModalWidget() or self._window
 
-    def _told(self, problems: tuple[Problem, ...]) -> None:
+    def _show_problems(self, problems: tuple[Problem, ...]) -> None:
         self._window.messages.show_problems(problems)

@@ -12,7 +12,7 @@ import msgspec
 from PySide6.QtCore import QObject
 
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.files import ask_and_write, write_told
+from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
@@ -44,10 +44,10 @@ class SpeedupActions(QObject):
         self._wish: Kind | None = None
         self._shown: object = None
         self.scene: SpeedupScene | None = None
-        window.head.tab_chosen.connect(lambda _tab: self.tell())
+        window.head.tab_chosen.connect(lambda _tab: self.refresh())
         window.next_run.edited.connect(self._tell_button)
-        controller.curves_changed.connect(self.tell)
-        controller.ticked_slowly.connect(self.tell)
+        controller.curves_changed.connect(self.refresh)
+        controller.ticked_slowly.connect(self.refresh)
 
     @property
     def view(self) -> SpeedupView:
@@ -65,7 +65,7 @@ class SpeedupActions(QObject):
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
-    def tell(self) -> None:
+    def refresh(self) -> None:
         """Show the newest study of the open exercise; cheap where nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
         if self._window.pages.currentIndex() != SPEEDUP_TAB or scope.session is None or scope.card is None:
@@ -99,7 +99,7 @@ class SpeedupActions(QObject):
 
     def _choose(self, kind: str) -> None:
         self._wish = "weak" if kind == "weak" else "strong"
-        self.tell()
+        self.refresh()
 
     # --- Measuring ----------------------------------------------------------------------------------------------------
 
@@ -157,14 +157,14 @@ class SpeedupActions(QObject):
         self._wish = kind
         self._controller.start_all(specs, place)
         self._window.show_tab(SPEEDUP_TAB)
-        self.tell()
+        self.refresh()
 
     # --- Files --------------------------------------------------------------------------------------------------------
 
     def export(self, kind: str, path: Path | None = None) -> None:
         """Write the plots as "png" or "svg", or the table as "csv"; asks for the place when ``path`` is None."""
         if path is not None:
-            write_told(self._window, path, partial(self.write, kind))
+            write_and_report(self._window, path, partial(self.write, kind))
             return
         ask_and_write(self._window, "Export the speed-up", f"speed-up.{kind}", _FILES[kind], partial(self.write, kind))
 

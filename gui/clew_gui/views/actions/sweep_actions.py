@@ -37,8 +37,8 @@ class SweepActions(QObject):
         window.next_run.predict_asked.connect(self.ask_prediction)
         window.next_run.range_asked.connect(self.ask_range)
         window.run_view.sweep_made.connect(self._join_bar)
-        controller.curves_changed.connect(self.tell)
-        controller.ticked_slowly.connect(self.tell)
+        controller.curves_changed.connect(self.refresh)
+        controller.ticked_slowly.connect(self.refresh)
 
     def _join_bar(self, bar: SweepBar) -> None:
         bar.paused.connect(self.pause)
@@ -114,9 +114,9 @@ class SweepActions(QObject):
         run = self._controller.scope.run()
         if run is not None:
             self._hidden.add(run.spec.study)
-        self.tell()
+        self.refresh()
 
-    def tell(self) -> None:
+    def refresh(self) -> None:
         """Show how far the selected run's sweep is, while something of it is left. Cheap where nothing changed."""
         scope = self._controller.scope
         run = scope.run()
@@ -193,7 +193,7 @@ class SweepActions(QObject):
                 session.unpause(run.id)
 
     def reorder(self, first: bool) -> None:
-        """Let the sweep's waiting runs have their turn before all others that wait here, or after them, in their own
+        """Let the sweep's waiting runs have their turn before all other waiting runs here, or after them, in their own
         order. Each request is carried out after the one before it."""
         session, runs = self._controller.scope.session, self._under_way()
         waiting = sorted((run for run in runs if run.queue), key=lambda run: run.queue)

@@ -59,10 +59,10 @@ _SHOWN_EVENTS = 4
 
 
 class RoleRow(QWidget):
-    """A process: what it is, where, how it is, what it does, and what can be done to it."""
+    """One process: its role, host, state and work, and the buttons that disturb it."""
 
     slow_asked = Signal(int, float)
-    """This worker shall take so many times as long."""
+    """Asks that this worker take so many times as long."""
     kill_asked = Signal(str, int)
 
     def __init__(self, appearance: Appearance, role: Role) -> None:
@@ -126,7 +126,7 @@ class ClusterView(QWidget):
     export_asked = Signal(str)
     """Write "png", "svg" or "csv"."""
     seen_changed = Signal(object)
-    """The timeline shall show this Span of the training time, or None: follow the run."""
+    """Asks for this Span of the training time, or None: follow the run."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -224,7 +224,7 @@ class ClusterView(QWidget):
         threads = "The workers are threads of one process" if scene.threads else ""
         self._show_roles(scene.roles, refusal, threads)
         self.add.allow(not (refusal or threads), refusal or threads)
-        self.config.allow(can_configure, threads or "No process has said yet where it listens")
+        self.config.allow(can_configure, threads or "No process has reported its address yet")
         self.timeline.show_plot(scene.timeline)
         some = any(len(lane.arrived) + len(lane.dropped) for lane in scene.timeline.lanes)
         self._timeline_caption.set_text("bar: computing, dot: update reaches the servers" if some else "bar: computing")
@@ -272,7 +272,7 @@ class ClusterView(QWidget):
             item.setData(Qt.ItemDataRole.UserRole, event.clock)
             self.events.addItem(item)
         if not events:
-            self.events.addItem("Nothing has happened to a process yet.")
+            self.events.addItem("No events yet.")
         line = self.events.sizeHintForRow(0)
         self.events.setFixedHeight(min(max(len(events), 1), _SHOWN_EVENTS) * line + 4)
 

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.plotting.compare import CompareScene, CompareWish
+from clew_gui.plotting.compare import CompareOptions, CompareScene
 from clew_gui.views.compare.compare_canvas import CompareCanvas, Page, ink_pen, table_text
 from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
 from clew_gui.views.theme.parts import (
@@ -45,7 +45,7 @@ _SWATCH = QSize(18, 12)
 
 
 class CompareView(QWidget):
-    """Asks for another picture with ``changed``; whoever owns the runs makes it."""
+    """Asks for another picture with ``changed``; the owner of the runs makes it."""
 
     changed = Signal()
     run_chosen = Signal(str)
@@ -87,7 +87,7 @@ class CompareView(QWidget):
         self.sets.setToolTip("The runs that are ticked in the table below, or all that it lists")
         for one in (self.pages, self.sets):
             one.chosen.connect(lambda _key: self._edited())
-        self.said = Elided("", "caption", "2")
+        self.caption = Elided("", "caption", "2")
         self.export = IconButton(self._appearance, "export", "Export the comparison", "Export as PNG, SVG or CSV")
         self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self.export)
@@ -117,7 +117,7 @@ class CompareView(QWidget):
         self.target.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.target.setFixedWidth(76)
         self.target.setAccessibleName("Target")
-        self.target.setToolTip("Steps and seconds to this value are shown in the table; a part of 1 for per cent")
+        self.target.setToolTip("The table shows the steps and seconds to this value; write 0.9 for 90 %")
         self.target.edited.connect(self._edited)
         self._x_word = label("X", "body", "2")
         words = [label(text, "body", "2") for text in ("Value", "Colour", "Target")]
@@ -127,7 +127,7 @@ class CompareView(QWidget):
             word.setBuddy(field)
         whole = QWidget()
         fields = (words[0], self.value, words[1], self.colour, self._x_word, self.across, words[2], self.target)
-        row(*fields, self.log, self.said, gap=7, parent=whole)
+        row(*fields, self.log, self.caption, gap=7, parent=whole)
         return whole
 
     def _combo(self, name: str) -> QComboBox:
@@ -195,11 +195,11 @@ class CompareView(QWidget):
         """The chosen picture."""
         return next(page for page, _ in PAGES if page == self.pages.current())
 
-    def wish(self) -> CompareWish:
+    def options(self) -> CompareOptions:
         """What is to be seen."""
         target, wrong = convert(TARGET, self.target.raw())
         set_role(self.target, "bad" if wrong is not None else "", "state")
-        return CompareWish(
+        return CompareOptions(
             metric=self.value.currentData() or "",
             colour=self.colour.currentData() or "",
             group=self.repeats.isChecked(),
@@ -230,10 +230,10 @@ class CompareView(QWidget):
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
-    def show_scene(self, scene: CompareScene, said: str) -> None:
-        """Show the picture and the table; ``said`` tells how many runs it is."""
+    def show_scene(self, scene: CompareScene, caption: str) -> None:
+        """Show the picture and the table; ``caption`` says how many runs are compared."""
         before, self._scene = self._scene, scene
-        self.said.set_text(said)
+        self.caption.set_text(caption)
         self.export.setEnabled(bool(scene.groups))
         self.canvas.show_scene(scene, self.page())
         if before is None or before.table != scene.table or _inks(before) != _inks(scene):

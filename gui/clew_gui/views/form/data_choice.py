@@ -25,8 +25,8 @@ Check = Callable[[Path, Answer], None]
 
 
 class DataChoice(QObject):
-    """Fields of a form: ``combo``, the folder of the file that was chosen, the path on the site, what is ``said`` of a
-    choice that cannot be used, and ``choose``, the button that helps.
+    """Fields of a form: ``combo``, the folder of the file that was chosen, the path on the site, the ``message`` about
+    a choice that cannot be used, and ``choose``, the button that helps.
 
     ``choice`` is a set's name, or a file or folder of this computer; empty until a person chooses: then each exercise
     takes the first of its sets that is here. ``check`` looks into a file; until it is given, whether there is one is
@@ -57,11 +57,11 @@ class DataChoice(QObject):
         self.there.setToolTip("A file or folder there: an absolute path, or one that begins with ~/ (your home folder)")
         self.there.setPlaceholderText("/gpfs/course/mnist.npz")
         self.there.textChanged.connect(lambda _text: self.changed.emit())
-        self.said = label("", "caption", "bad", wrap=True)
+        self.message = label("", "caption", "bad", wrap=True)
         self.choose = Button(appearance, "Choose file…", "", "data", "Choose the file of the data set on this computer")
         self.choose.clicked.connect(lambda _checked: self.ask_file())
-        self.said.setContentsMargins(16, 0, 16, 4)
-        self.said.hide()
+        self.message.setContentsMargins(16, 0, 16, 4)
+        self.message.hide()
         self.choose.hide()
 
     def name(self, field: QWidget, text: QLabel) -> None:
@@ -163,17 +163,17 @@ class DataChoice(QObject):
         self.own_file.set_text(str(Path(staged).parent) if staged else "")
         self.own_file.setToolTip(staged)
         self._show_field(self.own_file, bool(staged))
-        self.tell()
+        self.refresh()
 
-    def tell(self) -> None:
+    def refresh(self) -> None:
         """What is wrong below the choice, and whether the button that helps is there."""
         found = next(iter(self.problems()), None)
         bad = found is not None and found.code not in ("data.unknown", "data.checking", "data.there")
         text = f"{found.text} {found.hint}".strip() if found is not None else ""
-        if self.said.text() != text:
-            self.said.setText(text)
+        if self.message.text() != text:
+            self.message.setText(text)
         self.choose.setVisible(bad)
-        self.said.setVisible(found is not None)
+        self.message.setVisible(found is not None)
 
     def _is_found(self, name: str) -> bool:
         return self._elsewhere or not self._found or name in self._found
@@ -202,7 +202,7 @@ class DataChoice(QObject):
     def _checked(self, state: str, found: Problem | None) -> None:
         if state == self._state:
             self._wrong = found
-            self.tell()
+            self.refresh()
             self.changed.emit()
 
     def _chosen(self) -> None:

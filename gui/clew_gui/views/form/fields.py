@@ -254,6 +254,6 @@ def combo(options: list[tuple[str, str]], name: str) -> QComboBox:
 
 
 def choose_quietly(box: QComboBox, key: str) -> None:
-    """Choose by key without telling anybody."""
+    """Choose by key without a signal."""
     with QSignalBlocker(box):
         box.setCurrentIndex(max(0, box.findData(key)))

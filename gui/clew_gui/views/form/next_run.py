@@ -56,7 +56,7 @@ class NextRun(QWidget):
     range_asked = Signal()
     edited = Signal()
     replaced = Signal(RunSpec)
-    """Values of a person's own gave way to others; these they were."""
+    """A person's own values were replaced; these are the old ones."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class NextRun(QWidget):
         self.seed_error = label("", "caption", "bad", wrap=True)
         self.seed_error.setContentsMargins(16, 0, 16, 0)
         self.seed_error.hide()
-        data = (self._low, self.data_choice.said)
+        data = (self._low, self.data_choice.message)
         seed = (self._seed_row, self.seed_error)
         for widget in (self._top, self.where, *data, self.form, self.spread, *seed):
             self._inner_box.addWidget(widget)
@@ -245,7 +245,7 @@ class NextRun(QWidget):
         self.data_choice.found(names, looking)
 
     def check_data_with(self, check: Check) -> None:
-        """Look into files of one's own with this before a run may use them."""
+        """Check a person's own files with this before a run may use them."""
         self.data_choice.start_check(check)
 
     def choose_data(self) -> None:
@@ -253,7 +253,7 @@ class NextRun(QWidget):
         self.data_choice.ask_file()
 
     def spec(self) -> RunSpec:
-        """What would run, without a run id; wrong fields stand at their default."""
+        """What would run, without a run id; wrong fields count as their default."""
         card = self._card
         seed, _ = convert(SEED, self.seed.raw())
         return RunSpec(
@@ -282,7 +282,7 @@ class NextRun(QWidget):
         return msgspec.structs.replace(place, allocation=allocation)
 
     def _instead(self, change: Callable[[], None]) -> None:
-        """Change all values; who typed some may want them back."""
+        """Change all values; a person who typed some may want them back."""
         before, own = self.spec(), self._matching() == OWN
         change()
         if own and (before.params, before.seed, before.data) != (
@@ -293,7 +293,7 @@ class NextRun(QWidget):
             self.replaced.emit(before)
 
     def use_spec(self, spec: RunSpec) -> None:
-        """Take the values of a run in place of those that stand there; its data become the lab's."""
+        """Take the values of a run in place of those in the form; its data become the lab's."""
         self._instead(lambda: self.show_spec(spec, with_data=True))
 
     def use_rate(self, rate: float) -> None:
@@ -301,7 +301,7 @@ class NextRun(QWidget):
         self.form.row(RATE).editor.set_value(float(f"{rate:.2g}"))
 
     def put_back(self, spec: RunSpec) -> None:
-        """Show values that gave way, also when another exercise has been opened since."""
+        """Show replaced values again, also when another exercise has been opened since."""
         if self._card is not None and spec.exercise == self._card.id:
             self.show_spec(spec, with_data=True)
         else:
@@ -390,7 +390,7 @@ class NextRun(QWidget):
         return self._refusal or (broken.text if broken is not None else _why_not(wrong))
 
     def _matching(self) -> str:
-        """The preset whose values stand there."""
+        """The preset whose values are in the form."""
         card, values = self._card, self.form.values()
         if card is None:
             return OWN
@@ -439,7 +439,7 @@ class NextRun(QWidget):
         self._tell_cost("" if self.run.isEnabled() else self.run.toolTip())
 
     def _tell_cost(self, reason: str) -> None:
-        """Below the time stands what it uses, or why it cannot run now."""
+        """Show below the time what the run uses, or why it cannot run now."""
         self.cost2.setText(reason or self._cost2)
         wrong = any(one.code != SEVERAL for one in self.problems())
         set_role(self.cost2, "bad" if wrong else "2", "tone")

@@ -88,12 +88,12 @@ class WhereBox(QWidget):
         self._changes = dict(changes)
 
     def left(self) -> tuple[str, dict[str, dict[str, Value]]]:
-        """The choice, and by site what its jobs ask for otherwise than usual."""
+        """The choice, and by site what its jobs ask for instead of the usual values."""
         self._keep_changes()
         return self._wanted, {name: dict(changes) for name, changes in self._changes.items() if changes}
 
     def offer(self, choices: Sequence[PlaceChoice]) -> None:
-        """What there is beside this computer. In the place of a held node that is gone stands its site."""
+        """What there is beside this computer. A held node that is gone is replaced by its site."""
         before, was_offered = self.choice(), self._offered
         self._offered = True
         self._choices = {HERE: THIS, **{one.key: one for one in choices}}

@@ -45,7 +45,7 @@ class AnswerEdit(QPlainTextEdit):
         self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + 18)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Whoever leaves has finished."""
+        """A person who leaves the field has finished."""
         super().focusOutEvent(event)
         self.settle()
 

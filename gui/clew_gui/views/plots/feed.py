@@ -1,4 +1,4 @@
-"""Brings what the shown runs recorded to the plots: only what is new, and the events that stand on the curves."""
+"""Brings what the shown runs recorded to the plots: only what is new, and the events on the curves."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class PlotFeed:
             self._plots.add_event(run, event.step, live_words(self._card, event))
         cursor.live = len(history.live)
         for step in sorted(set(history.checkpoints) - cursor.checkpoints):
-            if step < (history.fold.steps or step + 1):  # one at the end is told by the state
+            if step < (history.fold.steps or step + 1):  # the state shows one at the end
                 self._plots.add_event(run, step, "Checkpoint")
             cursor.checkpoints.add(step)
         if history.first_nonfinite and not cursor.bad:

@@ -55,7 +55,7 @@ class _Writer(QObject):
         self._thread: threading.Thread | None = None
 
     def start(self, path: Path, write: Callable[[Path], int]) -> None:
-        """Begin to ``write``, after what is being written."""
+        """Begin to ``write``, when what is being written is done."""
         before = self._thread
 
         def work() -> None:
@@ -81,7 +81,7 @@ class ConvergencePlots(QWidget):
     """Live curves of several runs, plots above each other with one x axis.
 
     Feed it with ``append``, ``add_clock`` and ``set_scale``; say what to show with ``set_plots`` and ``set_runs``. How
-    it is looked at is set with ``set_unit``, ``set_log_y``, ``set_log_x`` and ``set_smoothing``. All calls are cheap:
+    they are shown is set with ``set_unit``, ``set_log_y``, ``set_log_x`` and ``set_smoothing``. All calls are cheap:
     drawing happens at most 25 times a second, and not at all while the panel cannot be seen.
     """
 
@@ -140,7 +140,8 @@ class ConvergencePlots(QWidget):
     def set_plots(
         self, plots: Sequence[PlotSpec], goals: Sequence[Goal] = (), metrics: Sequence[MetricSpec] = ()
     ) -> None:
-        """Show the plots of an exercise's card. ``metrics`` tell labels and which way is better."""
+        """Show the plots of an exercise's card. ``metrics`` have the labels, and say whether higher or lower is
+        better."""
         self._specs = (tuple(plots), tuple(goals), tuple(metrics))
         self._ghosts = {}
         self._resolve()
@@ -213,7 +214,8 @@ class ConvergencePlots(QWidget):
         values: npt.ArrayLike,
         dtype: type[np.floating[Any]] | np.dtype[Any] = np.float32,
     ) -> None:
-        """Append values; ``steps`` is an array, or the first of consecutive steps. Values behind it are replaced."""
+        """Append values; ``steps`` is an array, or the first of consecutive steps. Values from there on are
+        replaced."""
         self.store.append(run_id, metric, steps, values, dtype)
         self._changed(run_id)
 
@@ -324,7 +326,7 @@ class ConvergencePlots(QWidget):
             kind.set_theme(theme)
 
     def knows(self, unit: XUnit | str) -> bool:
-        """Whether any shown run can be drawn against ``unit``; the others are worth a disabled button."""
+        """Whether any shown run can be drawn against ``unit``; if none can, its button is disabled."""
         return any(self.store.knows(run.run_id, XUnit(unit)) for run in self.canvas.runs)
 
     # ------------------------------------------------------------ files

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class CardWords(NamedTuple):
-    """``state`` and ``word`` for the pill, the ``sentence`` beside it, what stands ``below`` instead of the progress,
-    the ``countdown`` of the job's time.
+    """``state`` and ``word`` for the pill, the ``sentence`` beside it, the text ``below`` in place of the progress, the
+    ``countdown`` of the job's time.
 
     Empty texts: as without a job. ``left_s``: how much of that time is left, None while nobody knows; ``waits``:
     nothing can have begun yet, so that the run is cancelled rather than stopped; ``locked``: a person has to log in
-    before more is heard of it.
+    before more is known.
     """
 
     state: str = ""
@@ -27,4 +27,4 @@ class CardWords(NamedTuple):
 
 NOTHING = CardWords()
 SHORT_S = 600.0
-"""So little time left is told in the colour of a warning."""
+"""When so little time is left, it is shown in the colour of a warning."""

@@ -48,7 +48,7 @@ class RunLike(Protocol):
 
     @property
     def state(self) -> RunState:
-        """Where it stands."""
+        """Its state."""
 
     @property
     def reason(self) -> str:
@@ -72,7 +72,7 @@ class RunLike(Protocol):
 
     @property
     def reading(self) -> float | None:
-        """Share of this computer's copy that has been read, 0 to 1, while nobody has said yet how the run stands."""
+        """Share of this computer's copy that has been read, 0 to 1, while the state of the run is not known."""
 
     @property
     def folder(self) -> Path:

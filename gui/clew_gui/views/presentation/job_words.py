@@ -132,9 +132,9 @@ def held_words(job: JobLike, now: float) -> str:
     if news.stage is not JobStage.RUNNING:
         over = "the allocation is over" if job.order.hold else "the job is over"
         return f"{job.title}: {words.clause(news.text) or STAGE_WORDS.get(news.stage, over).lower()}"
-    begun = news.starts if news.starts is not None else now
+    start = news.starts if news.starts is not None else now
     parts = [f"{news.nodes or 'A node'} of {job.title}", words.clause(countdown(news, now))]
-    parts += [f"{node_hours(asked.nodes, max(0.0, now - begun))} so far"] if job.order.allocation.nodes else []
+    parts += [f"{node_hours(asked.nodes, max(0.0, now - start))} so far"] if job.order.allocation.nodes else []
     return words.join(parts)
 
 

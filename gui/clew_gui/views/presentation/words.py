@@ -200,7 +200,7 @@ def not_sent(run: RunLike) -> bool:
 
 
 def clause(text: str, word: str = "") -> str:
-    """A sentence as a clause behind a state's word: "Stopped on request." after "Stopped" becomes "on request"."""
+    """A sentence as a clause after a state's word: "Stopped on request." after "Stopped" becomes "on request"."""
     short = text.strip().rstrip(".")
     first = short.split(" ", 1)[0]
     if first == first.capitalize():  # not NaN, not TensorFlow
@@ -209,7 +209,7 @@ def clause(text: str, word: str = "") -> str:
 
 
 def divergence(run: RunLike) -> str:
-    """From which step on a curve is no number any more, in words; empty when all are numbers."""
+    """From which step on a curve is not a number, in words; empty when all are numbers."""
     steps = run.history.first_nonfinite.values()
     return f"diverged at step {count(min(steps))}" if steps else ""
 
@@ -294,7 +294,7 @@ def goals_reached(number: int, of: int, runs: int = 1) -> str:
 
 
 def unbroken(text: str) -> str:
-    """A number and its per cent sign never stand on two lines."""
+    """A number and its per cent sign stay on one line."""
     return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
 
 

@@ -24,7 +24,7 @@ _CHIP_FRAME = 52
 
 
 class RaceEntry(msgspec.Struct, frozen=True):
-    """One lane: its place from 1 (0: none yet), its run, how its curve looks, its name, and what it has reached."""
+    """One lane: its place from 1 (0: none yet), its run, its curve style, its name, and what it has reached."""
 
     place: int
     run: str

@@ -79,12 +79,12 @@ class ReportView(QWidget):
         self.name.setPlaceholderText("First and last name")
         self.name.setAccessibleName("Your name")
         self.name.setToolTip("Runs that you start from now on carry this name. Only you can hand them in.")
-        self.name.editingFinished.connect(self._tell)
+        self.name.editingFinished.connect(self._report_change)
         name = label("Your name", "subtitle")
         name.setBuddy(self.name)
         self.runs = QListWidget()
         self.runs.setAccessibleName("Runs in the report")
-        self.runs.itemChanged.connect(lambda _item: self._tell())
+        self.runs.itemChanged.connect(lambda _item: self._report_change())
         self.questions = label("", "caption", "2", wrap=True)
         self._guide = Button(appearance, "Open the guide", "quiet", "script")
         self._guide.clicked.connect(self.guide_asked)
@@ -97,7 +97,7 @@ class ReportView(QWidget):
         column(frame("card", inside), gap=0, parent=side)
         return side
 
-    def _tell(self) -> None:
+    def _report_change(self) -> None:
         if not self._quiet:
             self.changed.emit()
 

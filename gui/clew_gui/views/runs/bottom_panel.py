@@ -27,7 +27,7 @@ class BottomPanel(QWidget):
     """Tabs *Runs* and *Log*, the actions on the selected run, and a fold."""
 
     chosen = Signal(str)
-    """This run is to be looked at."""
+    """Show this run."""
     remove_asked = Signal()
     fold_asked = Signal()
     export_asked = Signal()

@@ -62,8 +62,10 @@ def _plain(value: Value) -> str:
 
 
 def _about(run: RunLike) -> dict[str, str]:
-    fold, begun = run.history.fold, run.history.begun
-    software = ", ".join(f"{name} {version}" for name, version in begun.software.items()) if begun is not None else ""
+    fold, attempt = run.history.fold, run.history.begun
+    software = (
+        ", ".join(f"{name} {version}" for name, version in attempt.software.items()) if attempt is not None else ""
+    )
     return {
         "Name": words.name_of(run),
         "Tags": " ".join(f"#{tag}" for tag in run.note.tags),
@@ -78,8 +80,8 @@ def _about(run: RunLike) -> dict[str, str]:
         "Attempts": str(fold.attempt) if fold.attempt > 1 else "",
         "Folder": str(run.folder),
         "Run": run.id,
-        "SHA-256 of the spec": begun.spec_sha256 if begun is not None else "",
-        "SHA-256 of the exercise": (begun.source_sha256 if begun is not None else "") or run.spec.source_hash,
+        "SHA-256 of the spec": attempt.spec_sha256 if attempt is not None else "",
+        "SHA-256 of the exercise": (attempt.source_sha256 if attempt is not None else "") or run.spec.source_hash,
     }
 
 
@@ -100,13 +102,13 @@ class DetailsPanel(QWidget):
         self.others.activated.connect(lambda _place: self.other_chosen.emit(self.others.currentData()))
         beside = label("Compare with", "body", "2")
         beside.setBuddy(self.others)
-        self.said = label("", "body", "2")
+        self.difference = label("", "body", "2")
         note = Button(appearance, "Name and tags…", "", "", "Write a name, tags and a note (F2)")
         note.clicked.connect(self.note_asked)
         copy = Button(appearance, "Copy all", "", "copy", "Copy the table, for a spreadsheet")
         copy.clicked.connect(lambda: self._copy(range(self.table.rowCount())))
         self._buttons = (note, copy)
-        head = row(beside, self.others, self.said, None, note, copy, gap=8, margins=(16, 4, 12, 4))
+        head = row(beside, self.others, self.difference, None, note, copy, gap=8, margins=(16, 4, 12, 4))
         column(head, self.table, gap=0, parent=self).setStretchFactor(self.table, 1)
         self._lines: list[Detail] = []
         self._choices: list[tuple[str, str]] = []
@@ -146,7 +148,9 @@ class DetailsPanel(QWidget):
         self.table.setHorizontalHeaderLabels(heads)
         self.table.setColumnHidden(2, not other)
         differ = sum(line.differs for line in lines)
-        self.said.setText("" if not other else f"{differ} settings differ" if differ != 1 else "1 setting differs")
+        self.difference.setText(
+            "" if not other else f"{differ} settings differ" if differ != 1 else "1 setting differs"
+        )
         if list(lines) != self._lines:
             self._lines = list(lines)
             self._fill()

@@ -33,7 +33,7 @@ _FIRST_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """One run as its folder tells it."""
+    """One run, as read from its folder."""
 
     id: str
     number: int
@@ -86,11 +86,11 @@ class NoChanges:
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What the beginning of a run's folder tells: its spec, and when it began."""
+    """What is known without its history: a run's spec, and when it began."""
 
     spec: RunSpec
     folder: Path
-    begun: float
+    began: float
 
 
 class HasSpec(Protocol):
@@ -110,11 +110,13 @@ def read_heads(folders: Iterable[Path]) -> dict[str, RunHeader]:
         except ProblemError:
             continue
         if attempts(folder):
-            found[spec.run or folder.name] = RunHeader(spec, folder, _begun(journal_path(folder, attempts(folder)[0])))
-    return dict(sorted(found.items(), key=lambda item: item[1].begun))
+            found[spec.run or folder.name] = RunHeader(
+                spec, folder, _begin_time(journal_path(folder, attempts(folder)[0]))
+            )
+    return dict(sorted(found.items(), key=lambda item: item[1].began))
 
 
-def _begun(journal: Path) -> float:
+def _begin_time(journal: Path) -> float:
     """When the first attempt began; 0 when its first frame cannot be read."""
     try:
         with journal.open("rb") as file:
@@ -151,7 +153,8 @@ def choose_run(runs: Mapping[str, HasSpec], wanted: str, exercise: str) -> str:
 
 
 class RecordedSession:
-    """A session that only looks back, at one exercise's runs or at all. Anyone who wants more of it gets a sentence."""
+    """A session that only shows recorded runs, of one exercise or of all. Anyone who wants more of it gets a
+    sentence."""
 
     def __init__(self, heads: Mapping[str, RunHeader], record: RunRecord, exercise: str = "") -> None:
         self.runs: Mapping[str, RunLike] = read_runs(heads, record, exercise)

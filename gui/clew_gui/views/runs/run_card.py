@@ -122,7 +122,7 @@ class RunCard(QFrame):
         self.speed = Elided("", "body", "2")
         self.forecast = label("", "strong")
         self.limit = label("", "body", "2")
-        self.told = NOTHING
+        self.job_words = NOTHING
         self.reason = ReasonBox(appearance)
         self.reason.hide()
         self.advice = label("", "caption", "2", wrap=True)
@@ -182,16 +182,16 @@ class RunCard(QFrame):
         run: RunLike,
         card: ExerciseCard | None,
         has_live: bool,
-        told: CardWords = NOTHING,
+        job_words: CardWords = NOTHING,
         advice: Sequence[Advice] = (),
     ) -> None:
-        """Bring everything up to date; cheap enough for every tick. ``told`` is what its job adds, ``advice`` what its
-        journal suggests."""
-        self.told = told
+        """Bring everything up to date; cheap enough for every tick. ``job_words``: what its job adds, ``advice`` what
+        its journal suggests."""
+        self.job_words = job_words
         word = words.state_word(run)
         state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else words.state_key(run)
-        if told.word:
-            self.pill.set_state(told.state, told.word)
+        if job_words.word:
+            self.pill.set_state(job_words.state, job_words.word)
         else:
             self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
         self._show_title(words.join([f"Run {run.number}", words.name_of(run)]))
@@ -249,8 +249,8 @@ class RunCard(QFrame):
             return f"{100 * run.reading:.0f} %"
         if run.catching_up is not None:
             return f"catching up, {100 * run.catching_up:.0f} %"
-        if self.told.sentence:
-            return self.told.sentence
+        if self.job_words.sentence:
+            return self.job_words.sentence
         if run.link_stale and run.state not in TERMINAL:
             return "the link is silent; the run goes on and will be fetched when it answers"
         if run.state in (RunState.RUNNING, RunState.PAUSED):
@@ -278,19 +278,19 @@ class RunCard(QFrame):
             "warn" if words.diverged(run) else "ok" if finished else "warn" if run.state is RunState.PAUSED else "",
         )
         of = f" of {words.count(fold.steps)}" if fold.steps else ""
-        _text(self.progress, "" if self.told.below else f"Step {words.count(fold.step)}{of}")
-        self.progress.setVisible(not self.told.below)
+        _text(self.progress, "" if self.job_words.below else f"Step {words.count(fold.step)}{of}")
+        self.progress.setVisible(not self.job_words.below)
         speed = history.steps_per_second()
         epochs = ""
         if history.schema is not None:
             schema = history.schema
             epochs = words.epochs(fold.step, fold.steps, schema.batch_size, schema.samples_per_epoch)
-        self.speed.set_text(self.told.below or words.join([epochs, rate(speed)]))
+        self.speed.set_text(self.job_words.below or words.join([epochs, rate(speed)]))
         running = run.state is RunState.RUNNING and not run.link_stale
         text = words.forecast(fold.step, fold.steps, speed) if running else ""
         if run.state in TERMINAL and fold.ended and fold.first_started:
             text = f"Took {words.clock(fold.ended - fold.first_started)}"
-        room = self.told.left_s
+        room = self.job_words.left_s
         late = (
             bool(text)
             and running
@@ -300,19 +300,19 @@ class RunCard(QFrame):
         )
         _text(self.forecast, "Will not finish in this job's time." if late else text)
         set_role(self.forecast, "bad" if late else "", "tone")
-        _text(self.limit, self.told.countdown)
-        self.limit.setVisible(bool(self.told.countdown))
+        _text(self.limit, self.job_words.countdown)
+        self.limit.setVisible(bool(self.job_words.countdown))
         set_role(self.limit, "warn" if room is not None and room < SHORT_S else "2", "tone")
 
     def _show_buttons(self, run: RunLike, has_live: bool, pauses: bool) -> None:
         over = run.state in TERMINAL or run.reading is not None
-        waits = self.told.waits
-        self.log_in.setVisible(self.told.locked)
+        waits = self.job_words.waits
+        self.log_in.setVisible(self.job_words.locked)
         self.here.setVisible(waits)
         self.cancel.setVisible(waits)
         steerable = run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
         paused = run.state is RunState.PAUSED
-        hidden = over or waits or self.told.locked  # nothing of it could be asked for
+        hidden = over or waits or self.job_words.locked  # nothing of it could be asked for
         self.pause.setVisible(not hidden and pauses)
         self.pause.set_words("Resume" if paused else "Pause")
         self.pause.set_glyph("play" if paused else "pause")

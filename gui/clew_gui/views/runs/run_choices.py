@@ -154,8 +154,8 @@ class RunChoices:
     def choose(self, exercise: str, runs: Sequence[RunLike], all_known: bool) -> None:
         """Select the newest of ``runs``, rather a running one, until a person selects one, and when that one is gone.
 
-        What was selected in the window before is waited for until ``all_known``. A run that is still being read tells
-        a state of long ago: it does not count as running.
+        What was selected in the window before is waited for until ``all_known``. A run that is still being read may
+        show an old state: it does not count as running.
         """
         chosen, known = self.choices(exercise), {run.id for run in runs}
         if chosen.awaited in known:
@@ -363,9 +363,9 @@ def goals_by_data(card: ExerciseCard) -> list[list[Goal]]:
 def duration(run: RunLike) -> float | None:
     """Seconds from the first start to the end, or to the last news of a run that goes on."""
     fold = run.history.fold
-    begun = fold.first_started
+    start = fold.first_started
     until = fold.ended or fold.updated
-    return until - begun if begun and until >= begun else None
+    return until - start if start and until >= start else None
 
 
 def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str, str]:

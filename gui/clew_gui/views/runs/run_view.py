@@ -93,7 +93,7 @@ class EmptyRunView(QWidget):
 
 
 class PlotControls(QWidget):
-    """How the curves are looked at, and how they leave the window."""
+    """The controls of how curves are shown, and of their exports."""
 
     page_changed = Signal(str)
     """A page of ``views.plots.kinds``."""
@@ -125,7 +125,7 @@ class PlotControls(QWidget):
         self.log.toggled.connect(self.log_toggled)
         self.whole = QCheckBox("All of y")
         self.whole.setAccessibleName("All of y")
-        self.whole.setToolTip("All values; else the first approach and what diverges may be cut")
+        self.whole.setToolTip("Show all values; otherwise the steep start and values that diverge may be cut off")
         self.whole.toggled.connect(self.whole_toggled)
         for box in (self.log, self.whole):
             box.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
@@ -217,7 +217,7 @@ class PlotControls(QWidget):
         self._choose_page()
         self._make_room()
 
-    def wish(self) -> str:
+    def chosen_page(self) -> str:
         """The page that a person chose; empty for none."""
         return self._wish
 

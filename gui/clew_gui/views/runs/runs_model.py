@@ -232,7 +232,7 @@ class RunsModel(QAbstractTableModel):
         return row if role == ROW_ROLE else None
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """The check: show or hide in the plots. Who owns the runs decides and updates the row."""
+        """The check: show or hide in the plots. The owner of the runs decides and updates the row."""
         row = self.row_at(index.row())
         if role != Qt.ItemDataRole.CheckStateRole or row is None:
             return False

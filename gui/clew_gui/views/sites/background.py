@@ -22,7 +22,7 @@ Failed = Callable[[tuple[Problem, ...]], None]
 class BackgroundWork(QObject, Generic[T]):
     """One thread that makes values one after the other. All callbacks are called in the window's thread.
 
-    ``values`` gets an event that is set when nobody wants to hear more. ``each`` gets every value, ``failed`` the
+    ``values`` gets an event that is set when nobody wants more values. ``each`` gets every value, ``failed`` the
     problems that ended it, ``ended`` is called last. After ``stop`` nothing is called any more; the thread ends at its
     next value, and the program does not wait for it.
     """
@@ -51,7 +51,7 @@ class BackgroundWork(QObject, Generic[T]):
         self.thread_.start()
 
     def stop(self) -> None:
-        """Hear no more of it."""
+        """Stop; nothing is called any more."""
         self._stopped.set()
 
     # --- In the thread ------------------------------------------------------------------------------------------------
@@ -64,11 +64,11 @@ class BackgroundWork(QObject, Generic[T]):
             self._ended.emit()
 
     def _all(self) -> Iterator[T]:
-        """Begun with the first value, so that a failure to begin is told as well."""
+        """Started with the first value, so that a failure to start is reported as well."""
         yield from self._values(self._stopped)
 
     def _next(self, values: Iterator[T]) -> T | object:
-        """The next value; none more after a failure, which is told."""
+        """The next value; none after a failure, which is reported."""
         try:
             return next(values, _END)
         except ProblemError as error:

@@ -27,8 +27,8 @@ class ScriptDialog(Dialog):
     def __init__(self, parent: QWidget, appearance: Appearance, title: str) -> None:
         super().__init__(parent, f"Job script for {title}", "This is what would be sent, character by character.")
         words = f"Asking {title} for its folders; the agent is installed there if it is missing …"
-        self.said = label(words, "body", "2", wrap=True)
-        self.add(self.said)
+        self.message = label(words, "body", "2", wrap=True)
+        self.add(self.message)
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
@@ -50,17 +50,17 @@ class ScriptDialog(Dialog):
     def show_script(self, text: str) -> None:
         """It is here."""
         self.text.setPlainText(text)
-        self.said.hide()
+        self.message.hide()
         self.copy_button.allow(True)
 
     def show_problems(self, problems: tuple[Problem, ...]) -> None:
         """It cannot be made, and why."""
-        set_role(self.said, "bad", "tone")
-        self.said.setText("\n".join(str(one) for one in problems))
+        set_role(self.message, "bad", "tone")
+        self.message.setText("\n".join(str(one) for one in problems))
 
 
 # --- Consent dialog ---------------------------------------------------------------------------------------------------
-# What a site runs in its own words is shown whole before it is run for the first time.
+# A site's own shell commands are shown in full before they run for the first time.
 
 
 _WHERE = {
@@ -71,7 +71,7 @@ _MOST_LINES = 18
 
 
 def missing_consents(site: Site, places: Places) -> tuple[OwnWords, ...]:
-    """What of the site nobody has agreed to yet. Asks the SSH configuration, so it may wait."""
+    """The shell commands of the site that nobody has agreed to yet. Asks the SSH configuration, so it may wait."""
     if is_local(site):
         return ()
     commands = [hop.proxy_command for hop in way_to(site, resolve)]

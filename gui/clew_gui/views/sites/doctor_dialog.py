@@ -29,13 +29,13 @@ _NAMES = 128
 
 @dataclass(frozen=True)
 class Step:
-    """One finding: what was looked at, how it is, in words; ``mend`` is what to do now, ``where`` which host of
+    """One finding: what was looked at, how it is, in words; ``hint`` is what to do now, ``where`` which host of
     several it is about. ``open``: not looked at."""
 
     title: str
     state: State
     text: str = ""
-    mend: str = ""
+    hint: str = ""
     problem: Problem | None = None
     where: str = ""
 
@@ -66,12 +66,12 @@ class StepRow(QWidget):
         line.setAlignment(text, top)
         line.setStretch(2, 1)
         box = column(line, gap=6, margins=(0, 5, 0, 5), parent=self)
-        if step.mend:
-            words = label(step.mend, "body", wrap=True)
+        if step.hint:
+            words = label(step.hint, "body", wrap=True)
             words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             role = "badNote" if step.state == "wrong" else "warnNote"
             box.addLayout(row(28, _stretched(frame(role, column(words, margins=(14, 9, 14, 9)))), gap=0))
-        self.setAccessibleName(f"{step.title}: {step.text} {step.mend}".strip())
+        self.setAccessibleName(f"{step.title}: {step.text} {step.hint}".strip())
         self._name, self._text, self._titles = name, text, [step.title]
 
     def add(self, step: Step) -> None:
@@ -104,7 +104,7 @@ class DoctorDialog(Dialog):
         self.steps: list[Step] = []
         self._first_wrong: StepRow | None = None
         self._open: StepRow | None = None
-        """What was not checked last: others for the same reason are told in its line."""
+        """What was not checked last: others for the same reason are named in its line."""
         self.count = label("", "body", "2")
         self.add(self.count)
         self._list = panel()
@@ -154,14 +154,14 @@ class DoctorDialog(Dialog):
             self._failed,
             self._over,
         )
-        self._tell()
+        self._update_count()
 
     def stop(self) -> None:
         """Stop the check; what was found stays."""
         work, self._work = self._work, None
         if work is not None:
             work.stop()
-            self._tell()
+            self._update_count()
             self.ended.emit()
 
     def _stop_or_again(self) -> None:
@@ -174,14 +174,14 @@ class DoctorDialog(Dialog):
         self.steps.append(step)
         if step.state == "open" and self._open is not None and self._open.step.text == step.text:
             self._open.add(step)
-            self._tell()
+            self._update_count()
             return
         line = StepRow(self._appearance, step)
         self._open = line if step.state == "open" else None
         self._rows.insertWidget(self._rows.count() - 1, line)
         if step.state == "wrong" and self._first_wrong is None:
             self._first_wrong = line
-        self._tell()
+        self._update_count()
         if step.problem is not None:
             self.key_changed.emit(step.problem)
 
@@ -193,11 +193,11 @@ class DoctorDialog(Dialog):
         self._work = None
         if self._first_wrong is not None:
             self._area.ensureWidgetVisible(self._first_wrong)
-        self._tell()
+        self._update_count()
         self.ended.emit()
 
-    def _tell(self) -> None:
-        self.count.setText(told(self.steps, self.busy))
+    def _update_count(self) -> None:
+        self.count.setText(counts_text(self.steps, self.busy))
         wrong = any(step.state == "wrong" for step in self.steps)
         set_role(self.count, "2" if self.busy or not self.steps else "bad" if wrong else "ok", "tone")
         self.again.set_words(*(("Stop", "Stop the check") if self.busy else ("Check again", "Check everything again")))
@@ -211,15 +211,15 @@ class DoctorDialog(Dialog):
 
     def report(self) -> str:
         """All findings as text."""
-        lines = [f"Checking {self._title}: {told(self.steps, self.busy)}"]
+        lines = [f"Checking {self._title}: {counts_text(self.steps, self.busy)}"]
         for step in self.steps:
             name = f"{step.title} ({step.where})" if step.where else step.title
             lines.append(f"[{_SIGNS[step.state]}] {name}: {step.text}")
-            lines += [f"      {step.mend}"] if step.mend else []
+            lines += [f"      {step.hint}"] if step.hint else []
         return "\n".join(lines)
 
 
-def told(steps: list[Step], busy: bool) -> str:
+def counts_text(steps: list[Step], busy: bool) -> str:
     """The sum of it: "6 passed, 1 failed, still checking …"."""
     counts = {state: sum(step.state == state for step in steps) for state in _STATE_STYLES}
     parts = [f"{counts['right']} passed"] if counts["right"] else []
@@ -227,5 +227,5 @@ def told(steps: list[Step], busy: bool) -> str:
     parts += [f"{counts['wrong']} failed"] if counts["wrong"] else []
     parts += [f"{counts['open']} not checked"] if counts["open"] else []
     if busy:
-        return ", ".join([*parts, "still checking …"]) if parts else "Looking …"
+        return ", ".join([*parts, "still checking …"]) if parts else "Checking …"
     return ", ".join(parts) if parts else "Stopped before anything was found"

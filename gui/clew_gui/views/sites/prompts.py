@@ -32,7 +32,7 @@ class WindowPrompter(QObject):
     ``close`` lets every thread go that waits for an answer, and answers all later questions with None.
     """
 
-    told = Signal(str)
+    announced = Signal(str)
     """Something that needs no answer."""
     _news = Signal()
 
@@ -68,12 +68,12 @@ class WindowPrompter(QObject):
         """See ``TellingPrompter``."""
         with self._lock:
             if not self._closed:
-                self.told.emit(text)
+                self.announced.emit(text)
 
     # --- In the window's thread ---------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Ask no more; the threads that wait get None."""
+        """Stop asking; the threads that wait get None."""
         with self._lock:
             self._closed = True
             waiting = [*self._waiting, *([self._current] if self._current is not None else [])]
@@ -180,7 +180,7 @@ _AGAIN = {
 
 
 class SecretDialog(PromptDialog):
-    """A password, a passphrase or a code. The server's own text stand there as they came."""
+    """A password, a passphrase or a code. The server's own text is shown as it came."""
 
     def __init__(self, parent: QWidget, appearance: Appearance, prompt: Prompt) -> None:
         super().__init__(parent, _HEADS[prompt.kind].format(prompt.title))
@@ -266,7 +266,7 @@ def _server_words(prompt: Prompt) -> str:
 
 
 def own_words(text: str, name: str, most: int = _MOST_LINES) -> QPlainTextEdit:
-    """A text as it stands, in its own typeface, as high as it needs to be; a long one scrolls."""
+    """A text unchanged, in its own typeface, as high as it needs to be; a long one scrolls."""
     box = QPlainTextEdit(text)
     box.setReadOnly(True)
     box.setTabChangesFocus(True)
@@ -341,10 +341,10 @@ class HostKeyDialog(PromptDialog):
         self.other.textChanged.connect(lambda _text: self._compare())
         name = label("Compare with the one that the site publishes", "strong")
         name.setBuddy(self.other)
-        self.said = label("Paste it here from the site's page or your teacher's note.", "caption", "3", wrap=True)
+        self.message = label("Paste it here from the site's page or your teacher's note.", "caption", "3", wrap=True)
         self.add(name)
         self.add(self.other)
-        self.add(self.said)
+        self.add(self.message)
 
     def _add_published(self, appearance: Appearance, published: list[str], text: str) -> None:
         """What the site's settings have, beside what the server shows."""
@@ -369,8 +369,8 @@ class HostKeyDialog(PromptDialog):
             words, tone = "The same.", "ok"
         else:
             words, tone = "Not the same. Do not connect; ask the site.", "bad"
-        self.said.setText(words)
-        set_role(self.said, tone, "tone")
+        self.message.setText(words)
+        set_role(self.message, tone, "tone")
         set_role(self.other, "bad" if tone == "bad" else "", "state")
         self.trust.allow(not given or same, "The fingerprints differ")
 
@@ -397,7 +397,7 @@ def _mono(text: str, name: str) -> QLabel:
 
 
 class ChangedKeyDialog(FittedDialog):
-    """A server shows a different key than before: told, with both fingerprints; there is no way on from here."""
+    """A server shows a different key than before: the dialog shows both fingerprints and offers no way to connect."""
 
     CODES = ("ssh.hostkey.changed", "ssh.hostkey.revoked")
 

@@ -1,4 +1,5 @@
-"""Jupyter and TensorBoard that are open on nodes: started, shown in the browser, and closed; never waited for."""
+"""Jupyter and TensorBoard that are open on nodes: started, shown in the browser, and closed. The window never waits for
+them."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ _CLOSE_S = 6.0
 
 
 class ServiceStatus(NamedTuple):
-    """How one service stands, in words; ``url`` is its address with the token, empty while there is none. ``over``:
-    nothing more comes of it, as ``trouble`` says when it was refused."""
+    """The state of one service, in words; ``url`` is its address with the token, empty while there is none. ``over``:
+    it has ended; ``trouble`` says why, if it was refused."""
 
     kind: str
     text: str
@@ -36,7 +37,7 @@ class _Open:
     """One service of one job, and the page that led the browser there."""
 
     def __init__(self, kind: str) -> None:
-        self.told = ServiceStatus(kind, f"{TITLES[kind]} starts.")
+        self.status = ServiceStatus(kind, f"{TITLES[kind]} starts.")
         self.service: OpenedService | None = None
         self.page: RedirectPage | None = None
         self.wanted = True
@@ -65,9 +66,9 @@ class NodeServices(QObject):
         """The jobs of which something is shown."""
         return frozenset(job for job, _kind in self._open)
 
-    def told(self, job: str) -> tuple[ServiceStatus, ...]:
-        """How each service of a job stands, in the order in which they were opened."""
-        return tuple(one.told for (of, _kind), one in self._open.items() if of == job)
+    def status(self, job: str) -> tuple[ServiceStatus, ...]:
+        """The state of each service of a job, in the order in which they were opened."""
+        return tuple(one.status for (of, _kind), one in self._open.items() if of == job)
 
     # --- What a person wants ------------------------------------------------------------------------------------------
 
@@ -77,7 +78,7 @@ class NodeServices(QObject):
 
         key = (job.id, kind)
         known = self._open.get(key)
-        if known is not None and not known.told.over:
+        if known is not None and not known.status.over:
             known.wanted = True
             self._show(job.id, known)
             return
@@ -112,10 +113,10 @@ class NodeServices(QObject):
     # --- News ---------------------------------------------------------------------------------------------------------
 
     def _take(self, one: _Open, job: str, news: ServiceNews) -> None:
-        kind = one.told.kind
+        kind = one.status.kind
         if self._open.get((job, kind)) is not one:
             return  # closed meanwhile
-        one.told = ServiceStatus(kind, _words(kind, news), news.url, news.over, news.problem)
+        one.status = ServiceStatus(kind, _words(kind, news), news.url, news.over, news.problem)
         self.changed.emit(job)
         if news.over and one.page is not None:
             one.page.close()
@@ -124,8 +125,8 @@ class NodeServices(QObject):
         self._show(job, one)
 
     def _show(self, job: str, one: _Open) -> None:
-        """Open the browser, once for each wish."""
-        url = one.told.url
+        """Open the browser, once for each request."""
+        url = one.status.url
         if not url or not one.wanted:
             return
         from clew_gui.nodes.services import show_in_browser
@@ -134,11 +135,11 @@ class NodeServices(QObject):
         browse, private = self.browse, self._private
 
         def shown(page: RedirectPage | None) -> None:
-            if self._open.get((job, one.told.kind)) is not one:
+            if self._open.get((job, one.status.kind)) is not one:
                 if page is not None:
                     page.close()
             elif page is None:
-                one.told = one.told._replace(text=f"{TITLES[one.told.kind]} is open; no browser was found.")
+                one.status = one.status._replace(text=f"{TITLES[one.status.kind]} is open; no browser was found.")
                 self.changed.emit(job)
             else:
                 if one.page is not None:

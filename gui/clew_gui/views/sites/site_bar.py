@@ -1,4 +1,4 @@
-"""What of sites is in sight above Run: who has to log in again, the nodes that are held, and what is open on them."""
+"""The lines about sites above Run: logins that are needed, the nodes that are held, and what is open on them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _small(*buttons: IconButton) -> tuple[IconButton, ...]:
 
 
 class LoginRow(QWidget):
-    """One site that wants a person to log in."""
+    """One site on which a person has to log in."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -63,14 +63,14 @@ class ServiceRow(QWidget):
         items = (self._glyph, self.text, *_small(self.show_again, self.copy, self.close_it))
         row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
 
-    def show_told(self, told: ServiceStatus) -> None:
+    def show_status(self, status: ServiceStatus) -> None:
         """Bring it up to date."""
-        state = "open" if told.url else "bad" if told.trouble is not None else "over" if told.over else "wait"
+        state = "open" if status.url else "bad" if status.trouble is not None else "over" if status.over else "wait"
         self._glyph.set_glyph(*_GLYPHS[state])
-        self.text.setText(told.text)
-        self.text.setToolTip(str(told.trouble) if told.trouble is not None else "")
-        self.show_again.setVisible(bool(told.url))
-        self.copy.setVisible(bool(told.url))
+        self.text.setText(status.text)
+        self.text.setToolTip(str(status.trouble) if status.trouble is not None else "")
+        self.show_again.setVisible(bool(status.url))
+        self.copy.setVisible(bool(status.url))
 
 
 class CommandRow(QWidget):
@@ -117,7 +117,7 @@ class NodeRow(QWidget):
         self._services: dict[str, ServiceRow] = {}
         self._box = column(line, self._doors, self.command, gap=0, parent=self)
 
-    def show_job(self, job: JobLike, told: Sequence[ServiceStatus], now: float) -> None:
+    def show_job(self, job: JobLike, status: Sequence[ServiceStatus], now: float) -> None:
         """Bring it up to date."""
         self.text.setText(held_words(job, now))
         running = job.news.stage is JobStage.RUNNING
@@ -125,13 +125,13 @@ class NodeRow(QWidget):
         self._doors.setVisible(not job.news.over)
         for button in self.buttons.values():
             button.allow(running, _NOT_YET)
-        wanted = {one.kind: one for one in told}
+        wanted = {one.kind: one for one in status}
         for kind in [known for known in self._services if known not in wanted]:
             self._services.pop(kind).deleteLater()
         for kind, one in wanted.items():
             if kind not in self._services:
                 self._services[kind] = self._service_row(kind)
-            self._services[kind].show_told(one)
+            self._services[kind].show_status(one)
 
     def show_command(self, text: str) -> None:
         """A command that a person types instead."""
@@ -154,7 +154,7 @@ class NodeRow(QWidget):
 
 
 class SiteBar(QWidget):
-    """All that is to be told, a line each; not there while there is nothing."""
+    """All of these lines; hidden while there are none."""
 
     log_in_asked = Signal(str)
     let_go_asked = Signal(str)
@@ -185,7 +185,7 @@ class SiteBar(QWidget):
             self._logins[site].show_jobs(jobs)
         self._appear()
 
-    def show_jobs(self, jobs: Sequence[JobLike], told: Mapping[str, Sequence[ServiceStatus]], now: float) -> None:
+    def show_jobs(self, jobs: Sequence[JobLike], status: Mapping[str, Sequence[ServiceStatus]], now: float) -> None:
         """Bring the allocations up to date, with what is open on them."""
         wanted = {job.id: job for job in jobs}
         for job in [known for known in self._rows if known not in wanted]:
@@ -193,7 +193,7 @@ class SiteBar(QWidget):
         for job, model in wanted.items():
             if job not in self._rows:
                 self._rows[job] = self._node_row(job)
-            self._rows[job].show_job(model, told.get(job, ()), now)
+            self._rows[job].show_job(model, status.get(job, ()), now)
         self._appear()
 
     def _node_row(self, job: str) -> NodeRow:
@@ -212,5 +212,5 @@ class SiteBar(QWidget):
         return list(self._rows.values())
 
     def logins(self) -> dict[str, LoginRow]:
-        """The lines of sites that want a login."""
+        """The lines of sites that need a login."""
         return dict(self._logins)

@@ -172,7 +172,7 @@ class SiteForm(QWidget):
         return {name: line.text() for name, line in self._rows.items()}
 
     def show_texts(self, texts: Mapping[str, str]) -> None:
-        """Fill all fields; what says nothing of its own is folded."""
+        """Fill all fields; groups without values are folded."""
         self._quiet = True
         for name, line in self._rows.items():
             line.set_text(texts.get(name, ""))

@@ -53,8 +53,8 @@ class Draft:
 
 
 class SitesDialog(Dialog):
-    """``changed`` tells that a site was kept or removed; ``test_asked`` wants the doctor for a site that was kept;
-    ``find_asked`` wants to know which scheduler a site has, which ``found`` or ``not_found`` answers."""
+    """``changed``: a site was saved or removed. ``test_asked`` asks for the doctor for a saved site; ``find_asked``
+    asks which scheduler a site has, which ``found`` or ``not_found`` answers."""
 
     changed = Signal()
     test_asked = Signal(str)
@@ -81,7 +81,7 @@ class SitesDialog(Dialog):
         self.close_button = Button(appearance, "Close")
         self.close_button.setAutoDefault(False)
         self.close_button.clicked.connect(self.reject)
-        self.finish(self.said, None, self._export, self.test, self.save, self.close_button)
+        self.finish(self.message, None, self._export, self.test, self.save, self.close_button)
         self.resize(860, 640)
         self._fill(LOCAL)
 
@@ -151,7 +151,7 @@ class SitesDialog(Dialog):
         self._empty = label("Runs train here, without a scheduler. There is nothing to set.", "body", "2", wrap=True)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         box.addWidget(self._empty, 1)
-        self.said = Elided("", "caption", "2")
+        self.message = Elided("", "caption", "2")
         self._export = Button(appearance, "Export…", "quiet", "export", "As a file that you can share")
         self.test = Button(appearance, "Test", "", "check", "Check every step of the way there")
         self.save = Button(appearance, "Save", "primarySmall", "", "Save this site")
@@ -229,24 +229,26 @@ class SitesDialog(Dialog):
         self._note_box.setVisible(bool(broken or draft.site.note) and not here)
         self.note.setText(broken or draft.site.note)
         self.form.show_texts(draft.texts)
-        self.said.set_text("" if draft.own or here else "For all users of this computer; saving makes your own copy.")
+        self.message.set_text(
+            "" if draft.own or here else "For all users of this computer; saving makes your own copy."
+        )
         self._remove.allow(draft.own and not here, "You cannot remove a site for all users")
-        self._tell(self._all_wrong())
+        self._show_problems(self._all_wrong())
 
     # --- Editing ------------------------------------------------------------------------------------------------------
 
-    def begin(self, wish: str, site: Site) -> None:
+    def begin(self, name: str, site: Site) -> None:
         """A new site that begins like this one."""
-        self._begin(Draft(free_name(wish, frozenset(self._drafts)), site, None))
+        self._begin(Draft(free_name(name, frozenset(self._drafts)), site, None))
 
     def begin_preset(self, preset: str) -> None:
         """A new site from a preset; it has the preset's title if that is a machine's and no other site has it."""
         name = free_name(preset, frozenset(self._drafts))
         self._begin(Draft(name, site_from(preset, name, self._known()), None))
 
-    def begin_blank(self, wish: str, site: Site) -> None:
+    def begin_blank(self, name: str, site: Site) -> None:
         """A new site of which nothing is known but where it is: its scheduler must be found, or chosen."""
-        self._begin(Draft(free_name(wish, frozenset(self._drafts)), site, None, blank=True))
+        self._begin(Draft(free_name(name, frozenset(self._drafts)), site, None, blank=True))
 
     def _begin(self, draft: Draft) -> None:
         self._drafts[draft.name] = draft
@@ -258,8 +260,8 @@ class SitesDialog(Dialog):
         draft.site, draft.texts = self.form.site, dict(self.form.texts())
         draft.edited = True
         draft.problems = self._all_wrong()
-        self.said.set_text("")
-        self._tell(draft.problems)
+        self.message.set_text("")
+        self._show_problems(draft.problems)
         item = self.list.currentItem()
         if item is not None:
             self._dress(item, draft)
@@ -287,7 +289,7 @@ class SitesDialog(Dialog):
         taken = name != draft.name and name in self._drafts
         return [Problem("site.taken", f"There is already a site {name!r}.", where=NAME)] if taken else check_name(name)
 
-    def _tell(self, problems: Sequence[Problem]) -> None:
+    def _show_problems(self, problems: Sequence[Problem]) -> None:
         """Title, address, and what the buttons may do."""
         draft = self.draft()
         self.form.row("title").show_shape(self.name.text().strip() or draft.name)
@@ -323,13 +325,13 @@ class SitesDialog(Dialog):
             self._store.save(name, draft.site, replace=draft.kept is not None)
         except ProblemError as error:
             self.form.show_problems(error.problems)
-            self.said.set_text(str(error.problems[0]))
+            self.message.set_text(str(error.problems[0]))
             return False
         kept = Draft(name, draft.site, draft.site)
         self._drafts = {name if key == draft.name else key: value for key, value in self._drafts.items()}
         self._drafts[name] = kept
         self._fill(name)
-        self.said.set_text("Saved.")
+        self.message.set_text("Saved.")
         self.changed.emit()
         return True
 
@@ -337,8 +339,8 @@ class SitesDialog(Dialog):
 
     def _ask_find(self) -> None:
         self._finding = self.draft()
-        self.said.set_text(f"Looking for the scheduler on {address(self._finding.site)} …")
-        self._tell(self._all_wrong())
+        self.message.set_text(f"Looking for the scheduler on {address(self._finding.site)} …")
+        self._show_problems(self._all_wrong())
         self.find_asked.emit(self._name, self._finding.site)
 
     def found(self, text: str, site: Site) -> None:
@@ -353,21 +355,21 @@ class SitesDialog(Dialog):
         if draft is self.draft():
             self.form.show_texts(draft.texts)
             self._edited()
-            self.said.set_text(text)
-        self._tell(self._all_wrong())
+            self.message.set_text(text)
+        self._show_problems(self._all_wrong())
 
     def not_found(self, problems: Sequence[Problem]) -> None:
         """Why nobody can say which scheduler it has, or that there is none: below its field."""
         draft, self._finding = self._finding, None
         wrong = self._all_wrong()
-        self._tell(wrong)
+        self._show_problems(wrong)
         if draft is self.draft():
             found = [msgspec.structs.replace(one, where="scheduler") for one in problems]
             others = [one for one in wrong if one.where != "scheduler"]
             self.form.show_problems([*others, *found] if found else wrong)
-            self.said.set_text("")
+            self.message.set_text("")
         elif draft is not None and problems:
-            self.said.set_text(f"{draft.name}: {problems[0]}")
+            self.message.set_text(f"{draft.name}: {problems[0]}")
 
     def _test(self) -> None:
         if self.keep():
@@ -395,7 +397,7 @@ class SitesDialog(Dialog):
             if self._store.path(draft.name).exists():
                 self._store.remove(draft.name)
         except ProblemError as error:
-            self.said.set_text(str(error.problems[0]))
+            self.message.set_text(str(error.problems[0]))
             return
         del self._drafts[draft.name]
         self._fill(LOCAL)
@@ -415,7 +417,7 @@ class SitesDialog(Dialog):
         try:
             site = read_site(path)
         except ProblemError as error:
-            self.said.set_text(" ".join(str(one) for one in error.problems[:3]))
+            self.message.set_text(" ".join(str(one) for one in error.problems[:3]))
             return
         name = free_name(path.stem, frozenset(self._drafts))
         self._begin(Draft(name, with_free_title(name, site, self._known()), None))
@@ -428,9 +430,9 @@ class SitesDialog(Dialog):
         try:
             path.write_text(to_toml(self.draft().site), encoding="utf-8")
         except OSError as error:
-            self.said.set_text(f"{path} could not be written: {error.strerror or error}.")
+            self.message.set_text(f"{path} could not be written: {error.strerror or error}.")
         else:
-            self.said.set_text(f"Written: {path}")
+            self.message.set_text(f"Written: {path}")
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""What all small windows have: a heading, a sentence, content, and buttons. They are opened, never waited for."""
+"""What all small windows have: a heading, a sentence, content, and buttons. They are opened, and nothing waits for
+them."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ class Dialog(QDialog):
 
 
 def ask_place(parent: QWidget, title: str, name: str, kinds: str, chosen: Callable[[Path], None]) -> None:
-    """Have a person choose where a file is to be written; ``name`` is the proposed one, ``kinds`` as Qt's dialog has
+    """Let a person choose where a file is to be written; ``name`` is the proposed one, ``kinds`` as Qt's dialog has
     them ("Values (*.csv)")."""
     from PySide6.QtWidgets import QFileDialog
 

@@ -29,8 +29,10 @@ class FoldingSection(QWidget):
         self.button.setCheckable(True)
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.button.toggled.connect(self._show)
-        self.said = Elided("", "caption", "3")
-        head = row(self.button, self.said, *((extra,) if extra is not None else ()), gap=4, margins=(inset, 0, 12, 0))
+        self.summary = Elided("", "caption", "3")
+        head = row(
+            self.button, self.summary, *((extra,) if extra is not None else ()), gap=4, margins=(inset, 0, 12, 0)
+        )
         head.setStretch(1, 1)
         column(head, content, gap=2, parent=self)
         content.hide()
@@ -43,7 +45,7 @@ class FoldingSection(QWidget):
         self._say()
 
     def _say(self) -> None:
-        self.said.set_text("" if self.button.isChecked() else self._words)
+        self.summary.set_text("" if self.button.isChecked() else self._words)
 
     def unfold(self, on: bool = True) -> None:
         """Show or hide what is inside."""

@@ -119,7 +119,7 @@ def panel() -> QWidget:
 
 
 def set_role(widget: QWidget, role: str, name: str = "role") -> None:
-    """Change a dynamic property that the style sheet looks at, and let it look again if it has looked before."""
+    """Change a dynamic property that the style sheet uses, and apply the sheet again if it was applied before."""
     if (widget.property(name) or "") != role:
         widget.setProperty(name, role)
         if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):

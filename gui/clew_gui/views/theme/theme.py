@@ -157,7 +157,7 @@ def make_app(argv: Sequence[str]) -> QApplication:
 
 def prepare(app: QApplication) -> None:
     """Style, fonts and pictures: what must hold before the first widget is made. A style sheet comes later, by
-    ``apply``: with one, each widget would be dressed again whenever it is put into another."""
+    ``apply``: with one, each widget would be styled again whenever it is put into another."""
     QDir.setSearchPaths("clew", [str(PICTURES)])
     if not app.property(_STYLED) and app.style().objectName().lower() != _STYLE.lower():
         app.setStyle(_STYLE)

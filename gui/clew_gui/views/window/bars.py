@@ -25,7 +25,7 @@ class TopBar(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(max(HEIGHT, self.fontMetrics().height() + 26))
         self._appearance = appearance
-        self.site = Button(appearance, "This computer", "chip", "laptop", "Where runs go, and how the link to it is")
+        self.site = Button(appearance, "This computer", "chip", "laptop", "Where runs go, and the state of the link")
         self.site.clicked.connect(self.site_asked)
         self._theme = IconButton(appearance, "moon", "Light or dark", "Light or dark (Ctrl+Shift+L)")
         self._theme.clicked.connect(self.theme_asked)
@@ -84,7 +84,7 @@ class GoalChip(QFrame):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
     def show_goal(self, text: str, reached: bool, tip: str) -> None:
-        """Say it, with a tick when all is ``reached``; an empty text hides the chip."""
+        """Show it, with a tick when all is ``reached``; an empty text hides the chip."""
         self.setVisible(bool(text))
         set_role(self, "okNote" if reached else "sunken")
         set_role(self._text, "ok" if reached else "2", "tone")
@@ -162,7 +162,7 @@ class StatusLine(QWidget):
         box.addStretch(1)
         box.addWidget(self._right)
 
-    def tell(self, place: str, text: str, glyph: str = "", tone: str = "text3") -> None:
+    def show_fact(self, place: str, text: str, glyph: str = "", tone: str = "text3") -> None:
         """One fact; empty hides it."""
         self._texts[place].set_text(text)
         self._texts[place].setVisible(bool(text))
@@ -174,7 +174,7 @@ class StatusLine(QWidget):
         """What is there."""
         return self._texts[place].whole()
 
-    def tell_right(self, text: str) -> None:
+    def show_right(self, text: str) -> None:
         """The quiet fact at the right."""
         if self._right.text() != text:
             self._right.setText(text)

@@ -1,6 +1,6 @@
 """Imports what takes long once the window stands, so that it answers meanwhile.
 
-No class of Qt may come to be outside the GUI's thread. Before Python 3.12 PySide keeps what it knows of its classes in
+No class of Qt may be created outside the GUI's thread. Before Python 3.12 PySide keeps what it knows of its classes in
 a table that Qt's own code reads at almost every event, without Python's lock; a class made in another thread at that
 moment moves the table away under it, and the program breaks down. So a thread imports what knows nothing of Qt, and
 everything else is imported here, a bit per event. That pyqtgraph asks for every class that Qt has would take too long

@@ -139,13 +139,13 @@ class MessageBar(QWidget):
             self._show()
 
     def forget(self, run: str) -> None:
-        """The run is gone, or goes on: what was said of it counts no longer."""
+        """The run is gone, or goes on: drop the messages about it."""
         self._messages = [one for one in self._messages if one.run != run]
         if not self._noted:
             self._show()
 
     def lapse_of(self, kind: str) -> None:
-        """Problems whose code begins so count no longer: what they are about was read again."""
+        """Drop problems whose code begins so: what they are about was read again."""
         self._messages = [one for one in self._messages if not one.problem.code.startswith(kind)]
         if not self._noted:
             self._show()
@@ -238,7 +238,7 @@ class MessageBar(QWidget):
             self.hide()
 
     def _note_is_over(self) -> None:
-        """The problem that stood there before the note comes back. Not while someone points at it: the click would hit
+        """The problem that was there before the note comes back. Not while someone points at it: the click would hit
         what is below."""
         if self.underMouse():
             self._timer.start(_POINTED_MS)

@@ -63,7 +63,7 @@ class OneWindow(QObject):
         return True
 
     def listen(self) -> None:
-        """Hear of further starts from now on; a second call changes nothing."""
+        """Listen for further starts from now on; a second call changes nothing."""
         if self._server is not None:
             return
         from PySide6.QtNetwork import QLocalServer

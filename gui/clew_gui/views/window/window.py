@@ -63,7 +63,7 @@ class MainWindow(QMainWindow):
 
     theme_worn = Signal()
     painted = Signal()
-    """The first frame is on the screen; told once."""
+    """The first frame is on the screen; emitted once."""
 
     def __init__(self, appearance: Appearance, state: WindowState) -> None:
         super().__init__()

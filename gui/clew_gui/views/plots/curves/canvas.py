@@ -75,7 +75,7 @@ class PlotCanvas(DrawnWidget):
     # ------------------------------------------------------------ what is shown
     @property
     def view(self) -> View:
-        """How the curves are looked at."""
+        """How the curves are shown."""
         return self._view
 
     @property
@@ -104,7 +104,7 @@ class PlotCanvas(DrawnWidget):
         self.touch()
 
     def set_view(self, view: View) -> None:
-        """Look at the curves in another way. A zoom ends where the unit or the scale of x changes."""
+        """Show the curves in another way. A zoom ends where the unit or the scale of x changes."""
         if view == self._view:
             return
         if (view.unit, view.log_x) != (self._view.unit, self._view.log_x):

@@ -24,7 +24,7 @@ from clew_gui.views.plots.drawing.lines import stands_out
 from clew_gui.views.theme.theme import Theme, alpha, font
 
 _CROWDED: Final = 8.0
-"""Pixels between strokes for spikes out of sight; where they stand closer, one line along the border says the same."""
+"""Pixels between strokes for spikes out of sight; where they are closer, one line along the border says the same."""
 _EVERY: Final = 4
 """Pixels between the points of a line that labels keep off."""
 _LEFT = Qt.AlignmentFlag.AlignLeft
@@ -208,7 +208,7 @@ class FramePainter:
 
 
 def empty_sentence(runs: Sequence[RunStyle]) -> str:
-    """What stands where no shown run has a value."""
+    """The text of a plot in which no shown run has a value."""
     if runs and not any(run.live for run in runs):
         return "There are no values: it ended before the first step."
     return "The curves appear here with the run's first values."
@@ -234,7 +234,7 @@ class Caption:
 
 @dataclass(frozen=True)
 class _Wish:
-    """A text with the left upper corners where it may stand, the best first."""
+    """A text with the upper left corners where it may be, the best first."""
 
     text: str
     ink: str
@@ -243,19 +243,19 @@ class _Wish:
 
 
 def captions(artist: FramePainter, index: int) -> list[Caption]:
-    """The captions of one plot. What tells of trouble is placed first; what finds no place is left out."""
-    wishes = (*_breaks(artist, index), *_goals(artist, index), *_events(artist, index), *_expected(artist, index))
-    if not wishes:
+    """The captions of one plot. Those about trouble are placed first; those that find no room are left out."""
+    placements = (*_breaks(artist, index), *_goals(artist, index), *_events(artist, index), *_expected(artist, index))
+    if not placements:
         return []
     r = artist.frames[index].rect
     room = Box(r.left(), r.top(), r.width(), r.height())
     placement = Placement(room, np.concatenate([artist.points_of(index), *_marks(artist, index)]))
     found = []
-    for wish in wishes:
-        wide = artist.width_of(wish.text) + _AIR
-        box = placement.take([Box(x, y, wide, _HEIGHT) for x, y in wish.corners])
+    for wanted in placements:
+        wide = artist.width_of(wanted.text) + _AIR
+        box = placement.take([Box(x, y, wide, _HEIGHT) for x, y in wanted.corners])
         if box is not None:
-            found.append(Caption(box, wish.text, wish.ink, wish.ground))
+            found.append(Caption(box, wanted.text, wanted.ink, wanted.ground))
     return found
 
 

@@ -133,7 +133,7 @@ class StepAxis(_Axis):
 
 
 class RangeBox(pg.ViewBox):  # type: ignore[misc]  # pyqtgraph has no types
-    """pyqtgraph's view box, which tells what wheel and drag ask for."""
+    """pyqtgraph's view box, with signals for what wheel and drag ask for."""
 
     zoom_asked = Signal(float, float)
     """Show so many times as much of x, with this x kept in place."""

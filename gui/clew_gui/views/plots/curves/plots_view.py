@@ -1,5 +1,4 @@
-"""The pyqtgraph view on which the plots stand, with the words over them. It shows what it is given, and tells of
-the mouse."""
+"""The pyqtgraph view with the plots and the words over them. It shows what it is given, and reports the mouse."""
 
 from __future__ import annotations
 
@@ -124,12 +123,12 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
 
     # ------------------------------------------------------------ mouse
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Tell each move: pyqtgraph leaves out those that follow fast, and with them where the pointer stopped."""
+        """Report each move: pyqtgraph leaves out those that follow fast, and with them where the pointer stopped."""
         super().mouseMoveEvent(event)
         self.pointed.emit(event.position())
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Tell it."""
+        """Report it."""
         super().mouseDoubleClickEvent(event)
         if event.button() is Qt.MouseButton.LeftButton:
             self.double_clicked.emit()
@@ -143,7 +142,7 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
             event.accept()
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Tell it."""
+        """Report it."""
         super().leaveEvent(event)
         self.left.emit()
 

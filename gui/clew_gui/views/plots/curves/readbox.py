@@ -23,7 +23,7 @@ _FEW: Final = 2
 
 
 class ReadBox:
-    """Paints a read-out over a finished picture; remembers where the box stood so that it does not flicker."""
+    """Paints a read-out over a finished picture; remembers where the box was, so that it does not flicker."""
 
     def __init__(self) -> None:
         self._previous = -1

@@ -33,7 +33,7 @@ _REACH: Final = 4.0
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How a line looks; the width is in logical pixels."""
+    """How a line is drawn; the width is in logical pixels."""
 
     colour: str
     width: float = 1.0

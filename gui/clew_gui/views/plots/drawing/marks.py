@@ -17,7 +17,7 @@ DOT: Final = 5.0
 
 @dataclass(frozen=True)
 class MarkStyle:
-    """How a mark looks. ``size`` is its extent in logical pixels; no outline without ``edge``."""
+    """How a mark is drawn. ``size`` is its extent in logical pixels; no outline without ``edge``."""
 
     shape: str
     fill: str

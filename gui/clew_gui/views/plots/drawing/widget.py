@@ -76,7 +76,7 @@ class DrawnWidget(QWidget):
         return super().event(event)
 
     def _describe(self, text: str) -> None:
-        """Say this to who cannot see the picture, at once where the keyboard is."""
+        """Say this to people who cannot see the picture, at once if it has the keyboard."""
         if text != self.accessibleDescription():
             self.setAccessibleDescription(text)
             if self.hasFocus():

@@ -155,7 +155,7 @@ class MeasuredArt:
         return number == len(self.plots) - 1 or self.plots[number + 1].x != self.plots[number].x
 
     def _spans(self, number: int, plot: MeasuredPlot) -> tuple[Span, Span]:
-        """Of x all plots with the same name show the same range."""
+        """All plots whose x has the same name show the same range of it."""
         if is_timeline(plot):
             return bars.spans(plot.lines)
         log_x, log_y = self._logs(plot)

@@ -302,5 +302,5 @@ class HistogramPicture:
         text = f"{count_text(float(self.found.counts.sum()))} values from {low} to {high}"
         if self.judgement is None or self._tile.threshold is None:
             return text
-        told = ", ".join(f"{name} {value}" for name, value in self._measures(self.judgement))
-        return f"{text}, threshold {value_text(self._tile.threshold)}: {told}"
+        measures = ", ".join(f"{name} {value}" for name, value in self._measures(self.judgement))
+        return f"{text}, threshold {value_text(self._tile.threshold)}: {measures}"

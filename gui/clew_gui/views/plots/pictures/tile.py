@@ -42,7 +42,7 @@ class Painted(Protocol):
         """What is under a pixel, in words; empty for nothing."""
 
     def words(self) -> str:
-        """The picture for who cannot see it."""
+        """The picture in words, for people who cannot see it."""
 
 
 class Nothing:

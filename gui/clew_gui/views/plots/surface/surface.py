@@ -40,7 +40,7 @@ class ReplayBar(QWidget):
         self.play.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.play.setText("Play")
         self.play.setAccessibleName("Play the paths")
-        self.play.setToolTip("Let all runs go their way again, step by step")
+        self.play.setToolTip("Draw all paths again, step by step")
         self.play.clicked.connect(self._toggle)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _PLACES)
