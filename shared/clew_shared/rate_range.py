@@ -60,5 +60,6 @@ def rate_words(curve: RateCurve) -> str:
         return "The range test has no finite loss."
     lowest = curve.rates[int(np.argmin(curve.losses))]
     if curve.steepest is None:
-        return f"The loss falls nowhere clearly; it is lowest at a learning rate of {lowest:.2g}. Test lower rates."
+        lowest_at = f"it is lowest at a learning rate of {lowest:.2g}"
+        return f"The loss does not fall clearly anywhere; {lowest_at}. Test lower rates."
     return f"The loss falls fastest at a learning rate of {curve.steepest:.2g} and is lowest at {lowest:.2g}."

@@ -22,7 +22,7 @@ def read_run(folder: Path) -> History:
     """
     numbers = attempts(folder)
     if not numbers:
-        text = f"{folder} is no run folder: it holds no journal.0001."
+        text = f"{folder} is not a run folder: it has no journal.0001."
         raise problem("run.folder", text, "Name the folder of a run.", str(folder))
     history = History(updates_kept=None)
     try:

@@ -275,12 +275,12 @@ def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
     return found
 
 
-def check_wishes(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
+def check_extras(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
     """Everything that does not fit the exercise in what is asked of the run besides: pruning, rates, prediction."""
     found, metrics = [], [metric.name for metric in card.metrics]
-    for wish in (spec.pruning, spec.prediction):
-        if wish is not None and wish.metric not in metrics:
-            text = f"{card.id} has no metric {wish.metric!r}."
+    for request in (spec.pruning, spec.prediction):
+        if request is not None and request.metric not in metrics:
+            text = f"{card.id} has no metric {request.metric!r}."
             found.append(Problem("spec.metric", text, f"Known: {', '.join(metrics) or 'none'}.", "metric"))
     if spec.pruning is not None and card.kind != "training":
         what = "a training script" if card.kind == "script" else "a measurement"

@@ -22,9 +22,9 @@ from clew_shared.spec import (
     MAX_NAME,
     Pruning,
     RunSpec,
+    check_extras,
     check_spec,
     check_strategy,
-    check_wishes,
     read_text,
     to_table,
     without_null,
@@ -353,7 +353,7 @@ def _check_sweep(study: StudySpec, sweep: Sweep, card: ExerciseCard | None) -> I
     if card is not None and not wrong:
         runs = study_runs(study)
         yield from dict.fromkeys(one for run in runs for one in check_strategy(run.spec, card))
-        yield from dict.fromkeys(one for run in runs[:1] for one in check_wishes(run.spec, card))
+        yield from dict.fromkeys(one for run in runs[:1] for one in check_extras(run.spec, card))
 
 
 def _check_axis(study: StudySpec, card: ExerciseCard | None) -> Iterator[Problem]:
@@ -362,13 +362,13 @@ def _check_axis(study: StudySpec, card: ExerciseCard | None) -> Iterator[Problem
     if not 1 <= len(study.values) <= MAX_LANES:
         yield _wrong(f"An axis has 1 to {MAX_LANES} values, this one has {len(study.values)}.", "values")
     shown = [format_value(value) for value in study.values]
-    yield from (_wrong(f"The value {value} is there twice.", "values") for value in _doubled(shown))
+    yield from (_wrong(f"The value {value} is listed twice.", "values") for value in _doubled(shown))
     if not 1 <= study.repeats <= MAX_REPEATS:
         yield _wrong(f"A study has 1 to {MAX_REPEATS} repeats, this one has {study.repeats}.", "repeats")
     if study.timed:
         yield from _check_counts(study)
     elif study.weak or study.warm_up:
-        yield _wrong(f"weak and warm_up are for an axis of {' or '.join(PLACES)}.", "axis")
+        yield _wrong(f"weak and warm_up need the axis {' or '.join(PLACES)}.", "axis")
     elif card is not None and study.axis not in [param.name for param in card.params]:
         hint = f"One of: {', '.join([*PLACES, *(param.name for param in card.params)])}."
         yield Problem("study.axis", f"{card.id} has no hyperparameter {study.axis!r}.", hint, "axis")

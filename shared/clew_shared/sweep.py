@@ -158,7 +158,7 @@ def check_sweep(sweep: Sweep, card: ExerciseCard | None = None) -> Iterator[Prob
         text = f"A sweep has at most {MAX_RUNS:,} runs, this one would have {runs:,}."
         yield Problem("sweep.large", text, "Take fewer values, or the method random with a count.", "over")
     if len(set(sweep.seeds)) < len(sweep.seeds):
-        yield Problem("sweep.seeds", "A seed is there twice.", "Each seed repeats the whole sweep once.", "seeds")
+        yield Problem("sweep.seeds", "A seed is listed twice.", "Each seed repeats the whole sweep once.", "seeds")
     names = dict.fromkeys([*sweep.over, *(name for point in sweep.points for name in point)])
     if card is not None:
         yield from _check_names(list(names), card)
@@ -182,7 +182,7 @@ def _check_over(sweep: Sweep) -> Iterator[Problem]:
             yield from _check_values(name, values)
         elif not (math.isfinite(values.low) and math.isfinite(values.high) and values.low < values.high):
             text = f"{name}: the range must go from a lower to a higher number, got {values.low:g} to {values.high:g}."
-            yield Problem("sweep.range", text, "Exchange the limits.", name)
+            yield Problem("sweep.range", text, "Swap the limits.", name)
         elif values.log and values.low <= 0:
             text = f"{name}: a logarithmic range must begin above 0, got {values.low:g}."
             yield Problem("sweep.range", text, "Begin at 0.0001, for example.", name)
@@ -195,14 +195,14 @@ def _check_values(name: str, values: Sequence[Value]) -> Iterator[Problem]:
         yield Problem("sweep.values", f"{name}: there are no values.", "Name at least one.", name)
     shown = [format_value(value) for value in values]
     for value in dict.fromkeys(one for one in shown if shown.count(one) > 1):
-        yield Problem("sweep.values", f"{name}: the value {value} is there twice.", "Remove one.", name)
+        yield Problem("sweep.values", f"{name}: the value {value} is listed twice.", "Remove one.", name)
 
 
 def _check_names(names: Sequence[str], card: ExerciseCard) -> Iterator[Problem]:
     known = [*(param.name for param in card.params), *FIELDS]
     for name in names:
         if name == "seed":
-            yield Problem("sweep.name", "Seeds are no axis of a sweep.", "Write seeds = [1, 2] into [sweep].", name)
+            yield Problem("sweep.name", "Seeds are not an axis of a sweep.", "Write seeds = [1, 2] into [sweep].", name)
         elif name not in known:
             hint = did_you_mean(name, known) or f"Known: {', '.join(known)}."
             yield Problem("sweep.name", f"{card.id} has no setting {name!r}.", hint, name)

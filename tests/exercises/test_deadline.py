@@ -103,5 +103,5 @@ def test_a_trainer_whose_run_has_begun_again_elsewhere_ends_and_saves_nothing(tm
 
     attempt(folder, timekeeper=begins_again)
     last = next(event for event in reversed(events(folder, 1)) if isinstance(event, State))
-    assert (last.state, last.reason) == (RunState.STOPPED, "A later attempt goes on with this run elsewhere.")
+    assert (last.state, last.reason) == (RunState.STOPPED, "A later attempt continues this run elsewhere.")
     assert not folder.checkpoints.exists()

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 _PACKAGE = "clew_agent/exercises/"
 """What the shown path of a built-in file begins with."""
 OWN_CHAPTER = "Your own"
-"""Of exercises in a folder of someone's own that name no chapter."""
+"""For exercises in a user's folder that name no chapter."""
 _ORDER = (
     *("linear-regression", "softmax", "cnn"),
     *("minibatch", "vectorize", "model-parallel", "imagenet-bench"),
@@ -135,7 +135,7 @@ def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, t
 
 
 class _Import:
-    """A child that imports ``files`` and tells their cards, for ``limit`` seconds at most."""
+    """A child that imports ``files`` and writes their cards, for ``limit`` seconds at most."""
 
     def __init__(self, files: Sequence[ExerciseFile], limit: float) -> None:
         self.files = files
@@ -191,7 +191,7 @@ def _read(file: IO[bytes]) -> bytes:
 
 
 def read_examined(output: bytes) -> dict[str, tuple[ExerciseCard, ...]]:
-    """The cards by path that a child told. A line that is torn, or that an exercise's file wrote, is passed over."""
+    """The cards by path that a child wrote. A torn line, or one that an exercise file printed, is skipped."""
     found: dict[str, tuple[ExerciseCard, ...]] = {}
     for line in output.splitlines(keepends=True):
         with suppress(msgspec.DecodeError):
@@ -211,7 +211,7 @@ def _died(name: str, exit_code: int, errors: bytes) -> str:
 
 
 _LOOK_S = 0.5
-"""How often the folder is looked at; with a turn of the agent's loop a change is noticed within two seconds."""
+"""How often the folder is checked. The agent's loop takes up to a second, so a change is noticed within two seconds."""
 _AT_ONCE = 2
 """Files that are imported at the same time: each child loads TensorFlow, and a file may hang."""
 READING = "exercise.reading"
@@ -295,7 +295,7 @@ class CatalogueSource:
     # --- Looking ------------------------------------------------------------------------------------------------------
 
     def _look(self) -> bool:
-        """Whether a file came, went or was changed. Those that others import change all of them."""
+        """Whether a file was added, removed or changed. One that others import changes all of them."""
         now = time.monotonic()
         if self._folder is None or self._given is not None or now < self._next_look:
             return False
@@ -368,7 +368,7 @@ def _stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:
     """What changes when a file is written again."""
     found = {}
     for path in paths:
-        with suppress(OSError):  # gone between two looks
+        with suppress(OSError):  # removed between two checks
             state = path.stat()
             found[path] = (state.st_mtime_ns, state.st_size, state.st_ino)
     return found

@@ -60,7 +60,7 @@ def examine(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
             msgspec.json.decode(msgspec.json.encode(card), type=ExerciseCard)
     except ProblemError as error:
         return (broken_card(file, error.problems[0]),)
-    except BaseException as error:  # noqa: BLE001  # the file is anybody's: it may raise anything, SystemExit as well
+    except BaseException as error:  # noqa: BLE001  # anybody's file: it may raise anything, SystemExit as well
         return (broken_card(file, import_problem(file, error)),)
     return cards
 

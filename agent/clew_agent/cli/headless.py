@@ -1,4 +1,4 @@
-"""``clew-agent run``: guard and trainer without a supervisor. A refused run leaves nothing behind."""
+"""``clew-agent run``: guard and trainer without a supervisor. Nothing is left of a run that is refused."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class PreparedRun(msgspec.Struct, frozen=True):
-    """A run that may start: its folder, and the text of its spec when the folder is yet to be made, or when the attempt
-    has another."""
+    """A run that may start: its folder, and the text of its spec if the folder does not exist yet or the attempt has
+    another spec."""
 
     folder: RunFolder
     attempt: int
@@ -94,13 +94,13 @@ def remove_refused(prepared: PreparedRun, made: Sequence[Path]) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="clew-agent run", description="Train a run spec on this machine.")
     parser.add_argument("spec", type=Path, nargs="?", metavar="SPEC.toml")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default: among the kept runs)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default: in Clew's runs folder)")
     parser.add_argument("--resume", type=Path, metavar="RUN_DIR", help="continue the run in this folder")
-    parser.add_argument("--strategy", metavar="NAME", help="with --resume: go on under another strategy")
-    parser.add_argument("--devices", type=int, metavar="N", help="with --resume: go on with so many devices")
-    parser.add_argument("--nodes", type=int, metavar="N", help="with --resume: go on with so many nodes")
+    parser.add_argument("--strategy", metavar="NAME", help="with --resume: continue with another strategy")
+    parser.add_argument("--devices", type=int, metavar="N", help="with --resume: continue on this many devices")
+    parser.add_argument("--nodes", type=int, metavar="N", help="with --resume: continue on this many nodes")
     parser.add_argument("--exercises", type=Path, metavar="DIR", help="add the exercises in this folder")
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    parser.add_argument("--json", action="store_true", help="end with a summary of the run as one line of JSON")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     return parser
 
@@ -182,8 +182,8 @@ def _absolute(data: str) -> str:
 def _check_id(run: str) -> list[Problem]:
     if _RUN_ID.fullmatch(run):
         return []
-    text = f"The run id {run[:80]!r} cannot name a file: it may have 64 letters, digits, dots, - and _."
-    return [Problem("spec.run", text, "Leave it out, and one is made.", "run")]
+    text = f"The run id {run[:80]!r} cannot be a file name: use at most 64 letters, digits, dots, - and _."
+    return [Problem("spec.run", text, "Leave it out: Clew makes one.", "run")]
 
 
 def _check_folder(folder: Path) -> list[Problem]:
@@ -210,7 +210,7 @@ def _make_folder(prepared: PreparedRun) -> list[Path]:
                 file.unlink()
             _remove_empty(made)
             text = f"The run folder {path} cannot be made: {error.strerror}."
-            raise problem("run.folder", text, "Name another with --out.", str(path)) from None
+            raise problem("run.folder", text, "Choose another one with --out.", str(path)) from None
     return made
 
 

@@ -1,4 +1,4 @@
-"""The ``clew-agent`` command: finds the program's module and tells every refusal in one message with exit code 2."""
+"""The ``clew-agent`` command: finds the program's module, and prints every refusal as one message with exit code 2."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _COMMANDS = {
     "catalogue": ("clew_agent.cli.catalogue", "catalogue", "list the exercises, their presets and hyperparameters"),
     "data": ("clew_agent.cli.data", "data", "check a data set or a file of data"),
     "replay": ("clew_agent.cli.replay", "replay", "print the events of a run as JSON lines"),
-    "new": ("clew_agent.cli.new", "new", "write a file with an exercise that works, to make your own of"),
+    "new": ("clew_agent.cli.new", "new", "write a working exercise for you to adapt"),
     "serve": ("clew_agent.supervisor.serve", "main", "wait for a window and train what it asks for"),
 }
 _OWN_COMMANDS = {
     "runs": ("clew_agent.cli.runs", "runs", "train several run specs one after the other"),
-    "relay": ("clew_agent.cli.relay", "main", "join standard input and output to a port of this node"),
-    "guard": ("clew_agent.processes.guard", "main", "watch over the trainer of a run folder"),
+    "relay": ("clew_agent.cli.relay", "main", "connect standard input and output to a port of this node"),
+    "guard": ("clew_agent.processes.guard", "main", "start the trainer of a run folder and watch over it"),
     "trainer": ("clew_agent.trainer.trainer", "main", "train an attempt of a run folder"),
     "peer": ("clew_agent.peers.peer", "main", "train as one of the processes of a run"),
     "service": ("clew_agent.services.process", "main", "open Jupyter or TensorBoard with a token"),
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return STOPPED
     except BrokenPipeError:
-        sys.stdout = None  # whoever read it has left: nothing more can be written there
+        sys.stdout = None  # the reader has gone: nothing more can be written there
         return FAILED
 
 

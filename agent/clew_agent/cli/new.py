@@ -1,4 +1,4 @@
-"""``clew-agent new NAME``: a file with an exercise that works, to be changed into one's own."""
+"""``clew-agent new NAME``: writes a file with a working exercise, to be adapted."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ _LONGEST = 60
 
 
 def new(argv: Sequence[str]) -> int:
-    """Write the file; returns 0. Raises ``ProblemError`` for a bad name, a file that is there, a full disk."""
-    parser = argparse.ArgumentParser(prog="clew-agent new", description="Write a file with an exercise that works.")
+    """Write the file; returns 0. Raises ``ProblemError`` for a bad name, an existing file or a full disk."""
+    parser = argparse.ArgumentParser(prog="clew-agent new", description="Write a file with a working exercise.")
     parser.add_argument("name", help="the exercise's name, such as two-layers")
     parser.add_argument("--folder", type=Path, default=Path(), help="where to put the file; default: here")
-    parser.add_argument("--script", action="store_true", help="a training script of any framework, with clew_log.py")
+    parser.add_argument(
+        "--script",
+        action="store_true",
+        help="a training script for any framework, with clew_log.py",
+    )
     options = parser.parse_args(argv)
     path = write_template(options.name, options.folder, script=options.script)
     print(f"{path} is ready. Try it: clew run {options.name} --exercises {path.parent} --preset tiny")
@@ -51,7 +55,7 @@ def write_template(name: str, folder: Path, script: bool = False) -> Path:
     except OSError as error:
         path.unlink(missing_ok=True)
         text = f"{path} cannot be written: {error.strerror or error}."
-        raise problem("new.write", text, "Check the folder, its rights and the free space.", "folder") from None
+        raise problem("new.write", text, "Check the folder, its permissions and the free space.", "folder") from None
     return path
 
 

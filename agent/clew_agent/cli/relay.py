@@ -4,10 +4,10 @@ output.
 The way to an agent where nothing may be forwarded to its node: started there by the scheduler. It starts at once, so
 it imports next to nothing, and it connects to nothing but this node itself.
 
-An agent hangs up on who does not introduce themselves within seconds, and the scheduler may take as long to start this
-program as a viewer then takes to come. So with ``--agent`` the first words of the agent are asked for in a connection
-of their own and passed on: they show that the way leads there. The connection that counts is made when the viewer
-speaks, and the same words are left out then.
+An agent drops a connection on which nothing arrives within seconds, and a viewer may come later than that. So with
+``--agent`` this program first fetches the agent's first bytes over a separate connection and passes them on, which
+shows that the agent can be reached. The real connection is made when the viewer sends something, and those bytes are
+then skipped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from clew_shared.base.problem import problem
 _PIECE = 256 * 1024
 _CONNECT_S = 10.0
 _GREETING_BYTES = 10
-"""The signature that every ZMTP peer sends before it has heard anything (https://rfc.zeromq.org/spec/23, "Framing")."""
+"""The signature that every ZMTP peer sends first (https://rfc.zeromq.org/spec/23, "Framing")."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     if connection is not None:
         connection.settimeout(None)
         join(connection, 0, 1)
-    os._exit(0)  # a thread still waits for input that nobody wants any more
+    os._exit(0)  # a thread still waits for input that is no longer needed
 
 
 def _is_port(text: str) -> bool:
@@ -55,7 +55,7 @@ def _is_port(text: str) -> bool:
 
 
 def find_own(host: str) -> str:
-    """The address that ``host`` stands for, if it is this node's. Raises ``ProblemError``.
+    """The address of ``host``, if it is this node's. Raises ``ProblemError``.
 
     To bind a socket there is the question: the system grants it for its own addresses only.
     """
@@ -70,8 +70,8 @@ def find_own(host: str) -> str:
         except OSError:
             continue
         return str(address[0])
-    hint = "Start the relay on the node that is to be reached."
-    raise problem("relay.host", f"{host[:80]!r} is no address of this node ({socket.gethostname()}).", hint, "host")
+    hint = "Start the relay on the node that you want to reach."
+    raise problem("relay.host", f"{host[:80]!r} is not an address of this node ({socket.gethostname()}).", hint, "host")
 
 
 def after_greeting(host: str, port: int, source: int, sink: int) -> socket.socket | None:

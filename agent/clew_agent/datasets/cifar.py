@@ -68,7 +68,7 @@ def _from_archive(path: Path) -> dict[str, bytes]:
                 if file is not None and member.size <= _BATCH_BYTES:
                     found[name] = file.read()
     except tarfile.TarError as error:
-        raise junk(path, f"it is no readable archive ({error})") from None
+        raise junk(path, f"it is not a readable archive ({error})") from None
     missing = [name for name in CIFAR_BATCHES if name not in found]
     if missing:
         raise junk(path, f"it is an archive without CIFAR-10's {', '.join(missing)}")
@@ -120,5 +120,5 @@ def _from_pickle(data: bytes, place: str) -> tuple[Array, Array]:
     if not isinstance(x, np.ndarray) or not isinstance(labels, tuple):
         raise junk(place, "its pickle does not hold data and labels")
     if not all(type(label) is int and 0 <= label < CLASSES for label in labels):
-        raise junk(place, f"it has a label that is no whole number from 0 to {CLASSES - 1}")
+        raise junk(place, f"it has a label that is not a whole number from 0 to {CLASSES - 1}")
     return x, np.array(labels, np.int32)

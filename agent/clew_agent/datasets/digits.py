@@ -65,7 +65,7 @@ def _parse(data: bytes, path: Path) -> tuple[npt.NDArray[np.float64], npt.NDArra
         empty = not any(line.strip() for line in lines)  # NumPy warns of a table without numbers
         table = np.empty((0, 0)) if empty else np.loadtxt(lines, delimiter=",", comments=None)
     except (ValueError, UnicodeDecodeError):
-        raise junk(path, "it is no table of numbers") from None
+        raise junk(path, "it is not a table of numbers") from None
     if table.shape != (COUNT, SMALL * SMALL + 1) or not (table.min() >= 0 and table.max() <= 16):
         raise junk(path, f"it has a table of {table.shape}, expected {COUNT} rows of 64 grey levels and a label")
     return table[:, :-1].reshape(-1, SMALL, SMALL), table[:, -1].astype(np.int64)

@@ -28,7 +28,7 @@ def looks_like_idx(data: bytes) -> bool:
 def parse_idx(data: bytes) -> Array:
     """The array in ``data``. Raises ``ValueError`` that says what is wrong; takes no memory before the sizes agree."""
     if not looks_like_idx(data):
-        raise ValueError(f"it begins with {data[:4].hex(' ') or 'nothing'}, which is no IDX header")
+        raise ValueError(f"it begins with {data[:4].hex(' ') or 'nothing'}, which is not an IDX header")
     dtype, dimensions = np.dtype(_TYPES[data[2]]), data[3]
     start = 4 + 4 * dimensions
     if not 1 <= dimensions <= 4 or len(data) < start:
@@ -68,7 +68,7 @@ def parse_npz(data: bytes, names: Sequence[str], limit: int) -> dict[str, Array]
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except _READ_ERRORS as error:
-        raise ValueError(f"it is no readable npz file ({error})") from None
+        raise ValueError(f"it is not a readable npz file ({error})") from None
     with archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         missing = [name for name in names if name not in members]

@@ -139,4 +139,4 @@ def _decode(file: Path, form: _Form) -> tuple[npt.NDArray[np.uint8], str]:
 
 
 def _damaged(file: Path, error: Exception) -> Exception:
-    return junk(file, f"it is no readable image ({str(error)[:200] or type(error).__name__})")
+    return junk(file, f"it is not a readable image ({str(error)[:200] or type(error).__name__})")

@@ -3,7 +3,7 @@
 A pickle is a program for a small stack machine. This machine knows the few instructions that tuples and dictionaries of
 NumPy arrays need (protocols 0 to 5, written by Python 2 or 3). A name in the pickle never becomes a Python object: the
 handful of names that NumPy writes become members of ``_Name``, and "calling" one only notes what an array would be made
-of. Everything else is refused with the offset where it stands.
+of. Everything else is refused with its offset.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _finished(value: object, depth: int = 0) -> object:
             raise _Refusal("has an array without content")
         return value.value
     if isinstance(value, _DType | _Name | _Mark) or depth > 4:
-        raise _Refusal("holds something else than tuples of arrays")
+        raise _Refusal("holds something other than tuples of arrays")
     if isinstance(value, dict):
         _finished(tuple(value), depth)  # no more entries than a tuple may have
         return {key: _finished(item, depth + 1) for key, item in value.items()}
@@ -209,16 +209,16 @@ class _Machine:
     def append(self, items: tuple[object, ...]) -> None:
         target = self._stack[-1]
         if not isinstance(target, list):
-            raise _Refusal("appends to something that is no list")
+            raise _Refusal("appends to something that is not a list")
         target.extend(items)
 
     def set_items(self, items: tuple[object, ...]) -> None:
         target = self._stack[-1]
         if not isinstance(target, dict) or len(items) % 2:
-            raise _Refusal("sets entries of something that is no dictionary")
+            raise _Refusal("sets entries of something that is not a dictionary")
         for key, value in zip(items[::2], items[1::2], strict=True):
             if not isinstance(key, str | bytes):
-                raise _Refusal("has a dictionary whose keys are no text")
+                raise _Refusal("has a dictionary whose keys are not text")
             target[_as_text(key)] = value
 
     def dictionary(self) -> None:
@@ -252,7 +252,7 @@ class _Machine:
 
     def name(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
-            raise _Refusal("asks for a name that is no text")
+            raise _Refusal("asks for a name that is not text")
         found = _NAMES.get((module, name))
         if found is None:
             raise _Refusal(f"asks for {module[:60]}.{name[:60]}, which could run code; it was not run")
@@ -261,7 +261,7 @@ class _Machine:
     def call(self) -> None:
         function, arguments = self.top(2)
         if not isinstance(function, _Name) or not isinstance(arguments, tuple):
-            raise _Refusal("calls something that is no function")
+            raise _Refusal("calls something that is not a function")
         result = _CALLS[function](arguments) if function in _CALLS else _no_call(arguments)
         if isinstance(result, bytes):  # the same text encoded again and again would fill the memory
             self._encoded += len(result)
@@ -273,7 +273,7 @@ class _Machine:
         state = self.pop()
         target = self._stack[-1]
         if not isinstance(state, tuple) or not isinstance(target, _DType | _ArrayNote):
-            raise _Refusal("sets the state of something that is no array")
+            raise _Refusal("sets the state of something that is not an array")
         if isinstance(target, _DType):
             _set_dtype(target, state)
         else:
@@ -283,7 +283,7 @@ class _Machine:
 def _set_dtype(target: _DType, state: tuple[object, ...]) -> None:
     order = _as_text(state[1]) if len(state) in (8, 9) else ""
     if order not in ("<", ">", "|") or any(part is not None for part in state[2:5]):
-        raise _Refusal("has a type that is no plain number")
+        raise _Refusal("has a type that is not a plain number")
     target.order = order
 
 
@@ -296,7 +296,7 @@ def _set_array(target: _ArrayNote, state: tuple[object, ...]) -> None:
 
 def _array(content: object, dtype: object, shape: object, order: object) -> Array:
     if not isinstance(content, bytes) or not isinstance(dtype, _DType) or not isinstance(shape, tuple):
-        raise _Refusal("has an array that is made of something else than numbers")
+        raise _Refusal("has an array that is made of something other than numbers")
     sizes = [size for size in shape if type(size) is int and size >= 0]
     if len(sizes) != len(shape) or len(sizes) > 4 or order not in ("C", "F"):
         raise _Refusal(f"has an array of the shape {_shown(shape)}")

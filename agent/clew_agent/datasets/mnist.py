@@ -127,7 +127,7 @@ def _from_pickle(path: Path, data: bytes) -> DataSet:
 
 def _float_split(part: object, name: str, complain: Callable[[str], Exception]) -> Split:
     if not isinstance(part, tuple) or len(part) != 2 or not all(isinstance(array, np.ndarray) for array in part):
-        raise complain(f"the {name} part of its pickle is no pair of arrays")
+        raise complain(f"the {name} part of its pickle is not a pair of arrays")
     x, y = part
     if x.dtype.kind != "f" or x.shape[1:] != (SIDE * SIDE,) or not len(x):
         raise complain(f"its {name} images have shape {x.shape} and type {x.dtype}, expected floats (N, {SIDE * SIDE})")

@@ -71,7 +71,7 @@ def locate(name_or_path: str, search: Search) -> Path:
         return _locate(name_or_path, search)
     except OSError as error:  # a folder of others, a file system that is away
         text = f"The data path {str(error.filename)[:200]} cannot be used: {error.strerror or error}."
-        raise problem("data.read", text, "Check the path and its rights, or name other data.", "data") from None
+        raise problem("data.read", text, "Check the path and its permissions, or choose other data.", "data") from None
 
 
 def find_digits(brought: Path = _AGENT.parent / DIGITS_BROUGHT) -> Path:

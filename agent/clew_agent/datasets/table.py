@@ -34,7 +34,7 @@ def read(path: Path) -> DataSet:
     if not np.isfinite(table).all():
         raise junk(path, "a value that is missing or infinite")
     if not (classes == np.rint(classes)).all() or classes.min() < 0:
-        raise junk(path, f"a class in the column {names[place]!r} that is no whole number from 0 on")
+        raise junk(path, f"a class in the column {names[place]!r} that is not a whole number from 0 on")
     count = int(classes.max()) + 1
     if count > _MOST_CLASSES:
         raise junk(path, f"classes up to {count - 1:,} in the column {names[place]!r}, more than {_MOST_CLASSES:,}")
@@ -63,7 +63,7 @@ def _parse(path: Path) -> tuple[list[str], npt.NDArray[np.float64]]:
             warnings.simplefilter("ignore")  # NumPy warns of a table without rows, which is refused below
             table = np.loadtxt(lines[1:], delimiter=",", quotechar='"', comments=None, ndmin=2)
     except (ValueError, UnicodeDecodeError) as error:
-        raise junk(path, f"it is no table of numbers with a header ({str(error)[:200]})") from None
+        raise junk(path, f"it is not a table of numbers with a header ({str(error)[:200]})") from None
     if len(table) < 6 or table.shape[1] != len(names) or len(names) < 2:
         text = f"a header of {len(names)} columns and a table of {table.shape}; it needs 6 rows and 2 columns at least"
         raise junk(path, text)

@@ -79,7 +79,7 @@ class Allocation(msgspec.Struct, frozen=True):
 
 
 def read_allocation(environment: Mapping[str, str] = os.environ) -> Allocation:
-    """The job that ``environment`` names. A bad value is told in the log and ignored."""
+    """The job that ``environment`` names. A bad value is logged and ignored."""
     found: list[Problem] = []
     allocation = Allocation(
         job=_job(environment.get(JOB, ""), found),
@@ -98,7 +98,7 @@ def _job(text: str, found: list[Problem]) -> str:
     except ValueError:
         known = False
     if not known:
-        found.append(_bad(JOB, text, "it is no UUID"))
+        found.append(_bad(JOB, text, "it is not a UUID"))
     return text if known else ""
 
 
@@ -120,7 +120,7 @@ def _until(text: str, name: str, found: list[Problem]) -> float:
     if math.isfinite(number) and number >= 0:
         return number
     if name:
-        found.append(_bad(name, text, "it is no time in seconds since 1970"))
+        found.append(_bad(name, text, "that is not a time in seconds since 1970"))
     return 0.0
 
 

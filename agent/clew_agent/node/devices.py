@@ -1,4 +1,4 @@
-"""Which devices this agent may give to runs, which of them are free, and how a run is told which are its own.
+"""Which devices this agent may give to runs, which of them are free, and how a run learns which are its own.
 
 With NVIDIA GPUs each run has as many of them as its spec asks for, to itself. Without any, runs share the processor, a
 bounded number at a time; several devices then mean logical ones inside one run. No TensorFlow: the supervisor asks, and
@@ -45,7 +45,7 @@ class Gpu(msgspec.Struct, frozen=True):
 class Devices(msgspec.Struct, frozen=True):
     """All that an agent may give: its GPUs, or ``places`` for runs on the processor. Knows nothing of who has what.
 
-    ``by_bus``: the ids are the GPUs' numbers in the order of the PCI bus, which CUDA must be told to count by as well.
+    ``by_bus``: the ids are the GPUs' numbers in the order of the PCI bus; CUDA must be set to count in the same order.
     """
 
     gpus: tuple[Gpu, ...] = ()

@@ -14,7 +14,7 @@ TAKEN = 73
 UNWRITTEN = 74
 """The trainer could not write the end of its journal (``EX_IOERR`` of sysexits.h)."""
 KILLED = -9
-"""How a process ended that got SIGKILL, as ``subprocess`` tells it."""
+"""The exit code that ``subprocess`` reports for a process killed by SIGKILL."""
 STOPPED = 130
 """Stopped on request; what a shell reports of a program that Ctrl+C ended."""
 

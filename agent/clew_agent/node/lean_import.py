@@ -10,7 +10,7 @@ from importlib.abc import MetaPathFinder
 
 
 class _NoWrappers(MetaPathFinder):
-    """Tells Keras, while it is being imported, that there is no scikit-learn."""
+    """Hides scikit-learn from Keras while that is being imported."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         """Raises ``ModuleNotFoundError`` then; else leaves the search to others."""

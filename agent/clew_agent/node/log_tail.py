@@ -18,5 +18,5 @@ def tail(path: Path) -> str:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return ""
-    told = [line[:300] for line in lines if line.strip() and not any(noise in line for noise in _NOISE)]
-    return "\n".join(told[-_TAIL_LINES:])
+    kept = [line[:300] for line in lines if line.strip() and not any(noise in line for noise in _NOISE)]
+    return "\n".join(kept[-_TAIL_LINES:])

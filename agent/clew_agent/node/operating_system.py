@@ -1,4 +1,4 @@
-"""Everything that depends on the operating system stands here; other modules call it and stay the same everywhere.
+"""Everything that depends on the operating system; the other modules are the same everywhere.
 
 Linux is where it has been tried. Windows has no sessions, no SIGKILL and no boot id: each function says what it does.
 """
@@ -168,7 +168,7 @@ def print_to(path: Path) -> None:
 
 
 def thread_count() -> int:
-    """Threads of this process, those of C libraries as well; 0 where the system does not tell."""
+    """Threads of this process, those of C libraries as well; 0 where the system does not report it."""
     try:
         return sum(1 for _ in Path("/proc/self/task").iterdir())
     except OSError:
@@ -186,7 +186,7 @@ def die_with_parent(number: int = signal.SIGTERM) -> None:
 
 
 def end_before_others() -> None:
-    """When memory runs out, let the kernel choose this process rather than its guard, which can tell of it."""
+    """When memory runs out, let the kernel choose this process rather than its guard, which can report it."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
 

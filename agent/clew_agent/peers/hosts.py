@@ -102,8 +102,8 @@ def _slurm_names(nodes: str) -> tuple[str, ...]:
 
 def _fewest_cores(environment: Mapping[str, str]) -> str:
     """What every node of the job has: Slurm may give them different numbers, as in ``4,2(x3)``."""
-    told = environment.get("SLURM_JOB_CPUS_PER_NODE", "")
-    counts = [int(one) for one in re.findall(r"(?:^|,)(\d+)", told)]
+    listed = environment.get("SLURM_JOB_CPUS_PER_NODE", "")
+    counts = [int(one) for one in re.findall(r"(?:^|,)(\d+)", listed)]
     return str(min(counts)) if counts else environment.get("SLURM_CPUS_ON_NODE", "")
 
 

@@ -1,4 +1,4 @@
-"""A peer's end of the wire: one thread that says every second that the peer is there and hears what the chief says.
+"""A peer's end of the wire: one thread that sends a sign of life every second and receives the chief's messages.
 
 It goes on while TensorFlow computes. When the chief is gone the thread ends the whole process: nothing may be left.
 """
@@ -101,7 +101,7 @@ class ChiefLink:
             poller.register(socket, zmq.POLLIN)
         started = beaten = time.monotonic()
         silence = Silence(started)
-        silence.heard(CHIEF)
+        silence.received(CHIEF)
         wire.hand_over(_NUMBER, encode(self._join))
         while not self._ended.is_set():
             poller.poll(200)
@@ -109,7 +109,7 @@ class ChiefLink:
             now = time.monotonic()
             silence.look(now)
             for _, payload in wire.take_in():
-                silence.heard(CHIEF)
+                silence.received(CHIEF)
                 self._hear(payload)
             while not self._out.empty():
                 wire.hand_over(_NUMBER, encode(self._out.get()))

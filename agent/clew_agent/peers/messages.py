@@ -75,7 +75,7 @@ def read_address(folder: RunFolder, attempt: int) -> ChiefAddress:
         with suppress(OSError, msgspec.DecodeError):
             return msgspec.json.decode(path.read_bytes(), type=ChiefAddress)
         if time.monotonic() > deadline:
-            text = f"{path} cannot be read on this node, so this process does not know where its run is."
+            text = f"{path} cannot be read on this node, so this process cannot find its run."
             raise problem("peers.address", text, "The run's folder must be on a file system that all nodes share.")
         time.sleep(0.05)
 
@@ -104,7 +104,7 @@ class Prepared(Message, frozen=True, kw_only=True, tag="prepared"):
 
 
 class Built(Message, frozen=True, kw_only=True, tag="built"):
-    """From a peer: its model is built and compiled, and holds what it was told to restore."""
+    """From a peer: its model is built and compiled, and has restored its checkpoint if it got one."""
 
 
 class Complaint(Message, frozen=True, kw_only=True, tag="complaint"):
@@ -174,7 +174,7 @@ class Silence:
     def __init__(self, now: float) -> None:
         self._looked = now
         self._slept = 0.0
-        self._heard: dict[int, float] = {}
+        self._last_message: dict[int, float] = {}
 
     def look(self, now: float) -> None:
         """Call often. A pause between two calls was a pause of this process."""
@@ -182,15 +182,15 @@ class Silence:
             self._slept += now - self._looked
         self._looked = now
 
-    def heard(self, index: int) -> None:
-        """This one has said something."""
-        self._heard[index] = self._looked - self._slept
+    def received(self, index: int) -> None:
+        """A message of this one has arrived."""
+        self._last_message[index] = self._looked - self._slept
 
     def forget(self, index: int) -> None:
         """Another process has this number from now on."""
-        self._heard.pop(index, None)
+        self._last_message.pop(index, None)
 
     def seconds(self, index: int) -> float:
-        """For how long nothing was heard of it; 0 for one that was never heard."""
+        """For how long it has sent nothing; 0 for one that has never sent anything."""
         now = self._looked - self._slept
-        return now - self._heard.get(index, now)
+        return now - self._last_message.get(index, now)

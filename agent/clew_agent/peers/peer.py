@@ -120,7 +120,7 @@ class _Work:
         self._computing = False
 
     def run(self) -> int:
-        """All of it; returns the exit code. What goes wrong is told to the chief, which then ends the attempt."""
+        """All of it; returns the exit code. Problems are reported to the chief, which then ends the attempt."""
         try:
             self._run()
             return FINISHED
@@ -130,8 +130,8 @@ class _Work:
             return self._complain(error.problems[0])
         except BaseException as error:  # noqa: BLE001  # the process's border: an exercise or TensorFlow raises anything
             traceback.print_exc()
-            text = f"{type(error).__name__}: {str(error).strip()[:500] or 'no further words'}"
-            return self._complain(Problem("peers.error", text, f"More is in peers/{self._index:04d}.log."))
+            text = f"{type(error).__name__}: {str(error).strip()[:500] or 'no message'}"
+            return self._complain(Problem("peers.error", text, f"See peers/{self._index:04d}.log."))
 
     def _complain(self, found: Problem) -> int:
         print(f"clew-agent peer: {found}", file=sys.stderr, flush=True)
@@ -161,7 +161,7 @@ class _Work:
         self._link.send(Prepared())
         cluster = self._hear()
         if not isinstance(cluster, Cluster):
-            raise TypeError(f"the chief began with {type(cluster).__name__}")
+            raise TypeError(f"the chief's first message was {type(cluster).__name__}")
         self._train(exercise, spec, data, cluster)
 
     def _serve(self, spec: RunSpec) -> None:
@@ -175,9 +175,9 @@ class _Work:
         self._link.send(Prepared())
         place = self._hear()
         if not isinstance(place, Serve):
-            raise TypeError(f"the chief began with {type(place).__name__}")
+            raise TypeError(f"the chief's first message was {type(place).__name__}")
         share_gpus(_place(place))
-        # A server tells the time of each update, which TensorFlow refuses where all is to be deterministic.
+        # A server reports the time of each update, which TensorFlow refuses in deterministic mode.
         configure(deterministic=place.job != "ps", devices=spec.devices, precision=spec.precision)
         server = serve(place.cluster, place.job, place.number)
         self._keeper.release()
@@ -192,7 +192,7 @@ class _Work:
         from clew_agent.training.runtime import run_operations_plainly
 
         if not isinstance(exercise, Exercise):
-            raise TypeError(f"{exercise} is no exercise")
+            raise TypeError(f"{exercise} is not an exercise")
         os.environ["TF_CONFIG"] = tf_config(cluster.workers, self._index)
         self._computing = True  # from here on it waits for others inside TensorFlow
         strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)

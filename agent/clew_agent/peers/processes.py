@@ -1,6 +1,6 @@
 """Starts peers and ends them: processes of this node, or of a program (srun, pbsdsh, aprun) that runs them on another.
 
-Which processes were started is written down, so that a guard whose trainer was killed leaves none of them behind.
+Which processes were started is written down, so that the guard of a killed trainer can end all of them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StartedProcess(msgspec.Struct, frozen=True, kw_only=True):
 def peer_command(folder: Path, attempt: int, index: Index, exercises: Path | None, port: int = 0) -> list[str]:
     """The command line of a peer, which is to keep ``port`` for TensorFlow (0: any).
 
-    ``-P``: a file in the current folder must not stand in for a module.
+    ``-P``: a file in the current folder must not replace a module.
     """
     words = [sys.executable, "-P", "-m", "clew_agent", "peer", str(folder), "--attempt", str(attempt)]
     words += ["--index", str(index), *(["--port", str(port)] if port else [])]

@@ -1,7 +1,7 @@
 """The chief's side: starts the peers of a run, waits until all have joined, leads them, watches them and ends them.
 
 TensorFlow itself waits an hour for a process that is missing, and for ever for one that is frozen. So peers join here
-first, within a deadline, and each says every second that it is there. One thread does all of it: it hears and speaks
+first, within a deadline, and each says every second that it is there. One thread does all of it: it receives and sends
 while the trainer's own thread is inside TensorFlow, and when a peer is lost and TensorFlow does not come back, it ends
 the trainer with a sentence that says why.
 """
@@ -71,7 +71,7 @@ _GRACE_S = 5.0
 """When a peer is lost TensorFlow comes back with an error, usually at once; a trainer that hangs longer is ended."""
 _LEAVE_S = 5.0
 _REPLACE_S = 2.0
-"""A process that is to be replaced gets so long to end; nothing else is heard meanwhile."""
+"""A process that is to be replaced gets so long to end; no messages are received meanwhile."""
 _POLL_S = 0.2
 _NUMBER = bytes(ID_BYTES)
 
@@ -150,10 +150,10 @@ class _Shared:
 class Peers:
     """The peers of one attempt: all workers but the chief. ``start``, ``gather``, ``send`` for each block, ``close``.
 
-    ``tell`` takes the events for the journal, ``stuck`` ends this process when a peer is lost and the trainer hangs
+    ``record`` takes the events for the journal, ``stuck`` ends this process when a peer is lost and the trainer hangs
     in TensorFlow; both are called in the thread of this object. ``command`` is the command line of a peer, None when
     somebody else starts it. ``roles`` are given under parameter servers, (worker or ps, number) for each peer: they
-    are told what they are, and one that is lost is replaced. Raises ``ProblemError`` when the nodes are not known.
+    then learn their roles, and one that is lost is replaced. Raises ``ProblemError`` when the nodes are not known.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Peers:
         count: int,
         hosts: JobHosts,
         places: Places,
-        tell: Callable[[Event], None],
+        record: Callable[[Event], None],
         stuck: Callable[[Problem], None],
         *,
         command: CommandFor | None = None,
@@ -173,7 +173,7 @@ class Peers:
         self._folder = folder
         self._attempt = attempt
         self._hosts = hosts
-        self._tell_event = tell
+        self._record = record
         self._stuck = stuck
         self._command = command
         self._limits = limits or Limits()
@@ -186,7 +186,7 @@ class Peers:
         ]
         self._formed = len(self._peers)
         self._cast = False
-        """Whether peers are to be told what they are."""
+        """Whether peers have roles, of which they must be informed."""
         self._by_identity: dict[bytes, _Peer] = {}
         self._allowed = processes.allow_list(places, folder, attempt)
         self._shared = _Shared()
@@ -328,7 +328,7 @@ class Peers:
         """Have the journal say that this worker is slowed from now on."""
         peer = next(one for one in self._peers if (one.role, one.number) == ("worker", number))
         peer.factor = factor
-        self._tell(peer, "slowed")
+        self._record_peer(peer, "slowed")
 
     def kill(self, role: str, number: int) -> None:
         """Have a peer end by SIGKILL."""
@@ -365,7 +365,7 @@ class Peers:
             self.check()
 
     def _put(self, message: Message | None, peer: _Peer | None = None) -> threading.Event:
-        """Have the thread send ``message`` to ``peer``, or to all; None stands for each one's place in the cluster."""
+        """Have the thread send ``message`` to ``peer``, or to all; None means each one's place in the cluster."""
         said = threading.Event()
         self._out.put((message, said, peer))
         self._wakeup.wake()
@@ -401,7 +401,7 @@ class Peers:
             return shared.lost
 
     def close(self) -> None:
-        """Have all peers end, wait for that, and end those that do not; their events are told by then."""
+        """Make all peers end, wait for that, and kill those that do not; then all their events have been passed on."""
         with self._shared.changed:
             self._shared.noticed = True
         if self._thread.is_alive():
@@ -428,7 +428,7 @@ class Peers:
             self._end_all()
 
     def _turn(self) -> bool:
-        """Hear, speak, look. False when all shall leave."""
+        """Receive, send and check. False when all must leave."""
         router = self._router
         if router is None:
             return False
@@ -453,7 +453,7 @@ class Peers:
         return True
 
     def _give_places(self) -> None:
-        """Tell peers what they are."""
+        """Inform the peers of their roles."""
         if not all(peer.prepared for peer in self._peers):  # then the places of all are known
             return
         for peer in [one for one in self._peers if one.prepared]:
@@ -471,7 +471,7 @@ class Peers:
         peer = self._by_identity.get(identity)
         if peer is None:
             return
-        self._silence.heard(peer.index)
+        self._silence.received(peer.index)
         if isinstance(message, Prepared):
             peer.prepared = True
             self._note(prepared=all(one.prepared for one in self._peers))
@@ -487,8 +487,8 @@ class Peers:
             return
         peer.identity, peer.joined = identity, join
         self._by_identity[identity] = peer
-        self._silence.heard(peer.index)
-        self._tell(peer, "replaced" if peer.replaced else "joined")
+        self._silence.received(peer.index)
+        self._record_peer(peer, "replaced" if peer.replaced else "joined")
         peer.port = join.port
         self._note(joined=len(self._by_identity) == len(self._peers))
 
@@ -499,7 +499,7 @@ class Peers:
             self._shared.all_built = self._shared.all_built or built
             self._shared.changed.notify_all()
 
-    def _tell(self, peer: _Peer, status: str) -> None:
+    def _record_peer(self, peer: _Peer, status: str) -> None:
         joined = peer.joined
         event = Peer(
             role=peer.role,
@@ -513,7 +513,7 @@ class Peers:
             factor=peer.factor,
         )
         with suppress(ProblemError):  # the disk refuses; the trainer learns that by itself
-            self._tell_event(event)
+            self._record(event)
 
     def _say(self, message: Message, peers: Sequence[_Peer]) -> None:
         payload = encode(message)
@@ -586,9 +586,9 @@ class Peers:
 
     def _drop(self, peer: _Peer, why: Problem) -> None:
         """One that was added never came: the others go on as they were."""
-        self._tell(peer, "lost")
+        self._record_peer(peer, "lost")
         with suppress(ProblemError):  # the disk refuses; the trainer learns that by itself
-            self._tell_event(Log(text=f"{why.text} The others go on without it.", level="warning"))
+            self._record(Log(text=f"{why.text} The others go on without it.", level="warning"))
         if peer.process is not None:
             peer.process.ask_to_end()
         with self._shared.changed:
@@ -603,9 +603,9 @@ class Peers:
         with self._shared.changed:
             self._shared.servers_lost += peer.role == "ps"
             self._shared.all_built = False
-        self._tell(peer, "killed" if peer.asked_to_die else "lost")
+        self._record_peer(peer, "killed" if peer.asked_to_die else "lost")
         with suppress(ProblemError):  # the disk refuses; the trainer learns that by itself
-            self._tell_event(Log(text=f"{why.text} Another process takes its place.", level="warning"))
+            self._record(Log(text=f"{why.text} Another process takes its place.", level="warning"))
         if peer.process is not None:
             with suppress(subprocess.TimeoutExpired):  # a dead disk; it cannot be at work any more
                 peer.process.end(_REPLACE_S)
@@ -622,7 +622,7 @@ class Peers:
     def _lose(self, peer: _Peer, why: Problem) -> None:
         self._lost_at = time.monotonic()
         peer.ended = True
-        self._tell(peer, "lost")
+        self._record_peer(peer, "lost")
         if peer.process is not None:
             peer.process.ask_to_end()
         with self._shared.changed:
@@ -630,7 +630,7 @@ class Peers:
             self._shared.changed.notify_all()
 
     def _wait_for_leaving(self) -> None:
-        """A peer goes when it is told to, unless it is inside a step that will never end."""
+        """A peer ends when asked to, unless it is in a step that never ends."""
         started = [peer.process for peer in self._peers if peer.process is not None]
         healthy = self._shared.lost is None
         deadline = time.monotonic() + (_LEAVE_S if healthy else 1.0)
@@ -650,7 +650,7 @@ class Peers:
         for peer in self._peers:
             if peer.joined is not None and not peer.ended:
                 peer.ended = True
-                self._tell(peer, "ended")
+                self._record_peer(peer, "ended")
 
 
 def _lost(text: str, hint: str, peer: _Peer) -> Problem:

@@ -49,7 +49,7 @@ _HINTS = {
     "SIGXCPU": "The processor time allowed to one process was used up.",
 }
 TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-"""A trainer's environment where the user's says nothing else: TensorFlow tells only warnings."""
+"""A trainer's environment where the user's says nothing else: TensorFlow prints only warnings."""
 _OUT_OF_MEMORY = "Choose a smaller batch size or a smaller model, or ask for more memory."
 
 
@@ -84,7 +84,7 @@ def watch_headless(
     on_wait: Callable[[], None] = lambda: None,
     start: StartTrainer | None = None,
 ) -> RunFold:
-    """As ``watch``; a refused attempt is told on standard error and leaves nothing behind."""
+    """As ``watch``; a refused attempt is reported on standard error and its files are removed."""
     size = folder.log.stat().st_size if folder.log.exists() else 0
     fold = watch(folder, attempt, exercises, on_wait, start)
     if fold.problem is not None:
@@ -150,7 +150,7 @@ def _taken(folder: RunFolder, attempt: int) -> ProblemError:
 
 
 def trainer_command(folder: Path, attempt: int, exercises: Path | None) -> list[str]:
-    """The command line of the trainer. ``-P``: a file in the current folder must not stand in for a module."""
+    """The command line of the trainer. ``-P``: a file in the current folder must not replace a module."""
     words = [sys.executable, "-P", "-m", "clew_agent", "trainer", str(folder), "--attempt", str(attempt)]
     return [*words, "--exercises", str(exercises)] if exercises else words
 
@@ -179,8 +179,8 @@ def _train(
     """Start the trainer and wait for its end, which comes by force when the job is nearly over; returns its exit code
     and whether it was asked to end. Without a job there is no bound on a run's length.
 
-    Requests to stop are passed on, the third one kills. A trainer that dies of them, because it was not yet or no more
-    able to hear them, was stopped and has not failed.
+    Requests to stop are passed on, the third one kills. A trainer that dies of them, because it could not handle them
+    yet or any more, was stopped and has not failed.
     """
     asked: list[int] = []
 
@@ -220,7 +220,7 @@ def seal(folder: RunFolder, attempt: int, ended: TrainerEnd, name: str = "guard"
     """
     path = folder.journal(attempt)
     fold = _fold(path, attempt)
-    remove_address(fold.run or folder.path.name)  # first: nobody looks after what a sealed run has left behind
+    remove_address(fold.run or folder.path.name)  # first: nobody cleans up after a sealed run
     if fold.sealed:
         return fold
     checkpoints.clear(folder, attempt)
@@ -313,7 +313,7 @@ def _last_state(folder: RunFolder, fold: RunFold, ended: TrainerEnd) -> State:
 
 
 def death(ended: TrainerEnd, last_lines: str) -> Problem:
-    """Why a trainer ended without a word, as far as that can be told from outside."""
+    """Why a trainer ended without a message, as far as that can be seen from outside."""
     name = operating_system.signal_name(ended.exit_code)
     if ended.exit_code == UNWRITTEN:
         text = "The disk refused the run's journal for too long."
@@ -337,9 +337,8 @@ def death(ended: TrainerEnd, last_lines: str) -> Problem:
 # --- Memory kills -----------------------------------------------------------------------------------------------------
 # Whether the kernel has killed something for want of memory: a killed process cannot say why it ended.
 #
-# Control groups tell it, those of the second version in ``memory.events``, those of the first in
-# ``memory.oom_control``. Where they stand is read as cgroups(7) and proc(5) describe it: a job or a container may see
-# a part of them only.
+# Control groups show it: version 2 in ``memory.events``, version 1 in ``memory.oom_control``. These files are found as
+# cgroups(7) and proc(5) describe; a job or a container may see only some of them.
 
 
 _SELF = Path("/proc/self")
@@ -347,13 +346,13 @@ _VMSTAT = Path("/proc/vmstat")
 
 
 def out_of_memory_kills(process: Path = _SELF) -> int:
-    """How many processes of the control group of ``process``, a folder of proc, were killed; 0 where it is not told."""
+    """How many processes of the control group of ``process``, a folder of proc, were killed; 0 if unknown."""
     return max((_count(file, "oom_kill") or 0 for file in _files(process)), default=0)
 
 
 def memory_shortages(process: Path = _SELF, vmstat: Path = _VMSTAT) -> int:
     """A number that grows when memory is short: kills on the whole machine, and where the kernel does not count those
-    of a group (before Linux 4.13), how often that group was at its limit. 0 where nothing is told."""
+    of a group (before Linux 4.13), how often that group was at its limit. 0 if unknown."""
     refusals = [
         _count(file.with_name("memory.failcnt"), "") or 0
         for file in _files(process)
@@ -363,8 +362,8 @@ def memory_shortages(process: Path = _SELF, vmstat: Path = _VMSTAT) -> int:
 
 
 def _count(file: Path, name: str) -> int | None:
-    """The number behind ``name`` in a file of such lines, or with an empty name the one that a line has alone; None
-    where it is not told: the same groups may be seen in several places, and not everything is for everybody."""
+    """The number after ``name`` in a file of such lines, or, for an empty name, the line that is only a number. None if
+    there is none: the same groups may be seen in several places, and not every file is readable."""
     try:
         lines = [line.split() for line in file.read_text().splitlines()]
         return next((int(words[-1]) for words in lines if words[:-1] == ([name] if name else [])), None)

@@ -28,11 +28,11 @@ from clew_agent.processes.guard import watch
 from clew_agent.processes.nursery_messages import (
     OWN_ENVIRONMENT,
     GuardEnded,
+    NurseryReply,
     Ready,
     Started,
     StartGuard,
     StartRefused,
-    Told,
     pair,
     receive_start,
     send,
@@ -136,7 +136,7 @@ class Warm:
 
 
 class Nursery:
-    """Starts what it is asked to start and tells how it went."""
+    """Starts what it is asked to start and reports the result."""
 
     def __init__(self, channel: socket.socket, warm: Warm) -> None:
         self._channel = channel
@@ -173,7 +173,7 @@ class Nursery:
         rests = self.lost >= _MOST_LOST if self.standby is None else self.standby.is_ready()
         return None if rests and not self.guards else _REAP_MS
 
-    def start(self, request: StartGuard) -> Told:
+    def start(self, request: StartGuard) -> NurseryReply:
         """Give the run to the standby, or to a guard forked for it; returns which process it is, or why none."""
         threads = operating_system.thread_count()
         if threads != _FORKABLE_THREADS:

@@ -24,7 +24,7 @@ from clew_agent.processes.nursery_messages import (
     StartGuard,
     StartRefused,
     pair,
-    receive_told,
+    receive_reply,
     send,
 )
 
@@ -47,7 +47,7 @@ def may_fork(gpus: int) -> bool:
 
 
 class NurseryClient:
-    """At most one nursery. ``watch`` and ``unwatch`` are told the socket that wakes the supervisor's loop."""
+    """At most one nursery. ``watch`` and ``unwatch`` get the socket that wakes the supervisor's loop."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class NurseryClient:
         self._asked: dict[str, float] = {}
         """Folders of runs that it has been asked for and has not answered, and since when."""
         self._lost: list[str] = []
-        """Those of which a nursery that has gone had not told anything."""
+        """Those on which a nursery had not reported before it ended."""
         self._leaving: list[subprocess.Popen[bytes]] = []
         """Nurseries that were let go and have not ended yet."""
         self._failures = 0
@@ -88,7 +88,7 @@ class NurseryClient:
         if now - self._needed <= self._idle:
             self._warm()
         elif self._process is not None and not self._asked:
-            _log.info("Nobody has needed the nursery for %.0f s: it ends.", self._idle)
+            _log.info("Nobody has needed the nursery for %.0f s; it ends.", self._idle)
             self._drop()
 
     def _warm(self) -> None:
@@ -109,7 +109,7 @@ class NurseryClient:
             theirs.close()
 
     def start(self, folder: Path, attempt: int, exercises: Path | None, environment: Mapping[str, str]) -> bool:
-        """Ask for guard and trainer of an attempt; ``receive`` tells how it went. False when there is no nursery."""
+        """Ask for guard and trainer of an attempt; ``receive`` returns the result. False when there is no nursery."""
         if self._channel is None:
             return False
         words = str(exercises) if exercises else ""
@@ -120,32 +120,32 @@ class NurseryClient:
         try:
             send(self._channel, request)
         except OSError as error:
-            _log.warning("The nursery does not listen: %s", error)
+            _log.warning("The nursery does not accept requests: %s", error)
             return False
         self._asked[str(folder)] = time.monotonic()
         return True
 
     def receive(self) -> list[Started | StartRefused | GuardEnded]:
-        """What it has told since the last call. When it has died or hangs, everything it was asked for is refused."""
+        """The messages since the last call. If it has died or hangs, everything it was asked for counts as refused."""
         self._leaving = [process for process in self._leaving if process.poll() is None]
         found: list[Started | StartRefused | GuardEnded] = []
-        while self._channel is not None and (told := self._receive()) is not None:
-            if isinstance(told, Ready):
-                self._note_ready(told)
+        while self._channel is not None and (reply := self._receive()) is not None:
+            if isinstance(reply, Ready):
+                self._note_ready(reply)
                 continue
-            self._asked.pop(told.folder, None)
-            found.append(told)
-            if isinstance(told, StartRefused) and told.last:
+            self._asked.pop(reply.folder, None)
+            found.append(reply)
+            if isinstance(reply, StartRefused) and reply.last:
                 self._failures = _MOST_FAILURES
                 self._drop()
         return found + self._given_up()
 
-    def _note_ready(self, told: Ready) -> None:
-        if told.settled:
+    def _note_ready(self, reply: Ready) -> None:
+        if reply.settled:
             self._failures = 0  # not before: a machine without memory for the data would end one after the other
             return
         self.ready = True
-        _log.info("The nursery is warm after %.1f s.", told.seconds)
+        _log.info("The nursery is warm after %.1f s.", reply.seconds)
 
     def interrupt(self) -> None:
         """End one that is still importing and has begun nothing: anyone who wants an end need not wait for that."""
@@ -175,23 +175,23 @@ class NurseryClient:
             return None
         try:
             self._channel.setblocking(False)
-            told = receive_told(self._channel)
+            reply = receive_reply(self._channel)
         except BlockingIOError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            _log.warning("The nursery cannot be understood: %s", error)
-            told = None
-        if told is None:
+            _log.warning("Cannot read what the nursery sent: %s", error)
+            reply = None
+        if reply is None:
             code = self._process.poll() if self._process is not None else None
             _log.warning("The nursery has ended%s.", f" with exit code {code}" if code is not None else "")
             self._failed()
             self._drop()
-        return told
+        return reply
 
     def _given_up(self) -> list[Started | StartRefused | GuardEnded]:
         now = time.monotonic()
         if any(now - since > _ANSWER_S for since in self._asked.values()):
-            _log.warning("The nursery has not answered for %.0f s: it is ended.", _ANSWER_S)
+            _log.warning("The nursery has not answered for %.0f s and is killed.", _ANSWER_S)
             self._failed()
             self._drop(kill=True)
         lost, self._lost = self._lost, []

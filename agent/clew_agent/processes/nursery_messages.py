@@ -28,7 +28,7 @@ class StartGuard(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """TensorFlow is imported, which took ``seconds``. ``settled``, told later: the data set has been read as well.
+    """TensorFlow is imported, which took ``seconds``. ``settled``, sent later: the data set has been read as well.
 
     From a standby's trainer: all that can be done beforehand is done.
     """
@@ -60,7 +60,7 @@ class GuardEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     exit_code: int
 
 
-Told = Ready | Started | StartRefused | GuardEnded
+NurseryReply = Ready | Started | StartRefused | GuardEnded
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -68,7 +68,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def send(channel: socket.socket, message: StartGuard | Told) -> None:
+def send(channel: socket.socket, message: StartGuard | NurseryReply) -> None:
     """Raises ``OSError`` when the other end has gone or does not read."""
     channel.send(msgspec.json.encode(message))
 
@@ -79,9 +79,9 @@ def receive_start(channel: socket.socket) -> StartGuard | None:
     return found
 
 
-def receive_told(channel: socket.socket) -> Told | None:
+def receive_reply(channel: socket.socket) -> NurseryReply | None:
     """The next answer; None when the other end has gone. Raises ``OSError`` and ``msgspec.DecodeError``."""
-    found: Told | None = _receive(channel, Told)
+    found: NurseryReply | None = _receive(channel, NurseryReply)
     return found
 
 

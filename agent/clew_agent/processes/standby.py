@@ -27,8 +27,8 @@ from clew_agent.processes.nursery_messages import (
     StartGuard,
     StartRefused,
     pair,
+    receive_reply,
     receive_start,
-    receive_told,
     send,
 )
 from clew_agent.trainer import compile_cache
@@ -61,7 +61,7 @@ class StandbyTrainer:
         if not self._ready:
             with suppress(OSError, msgspec.DecodeError):
                 self._channel.setblocking(False)
-                self._ready = isinstance(receive_told(self._channel), Ready)
+                self._ready = isinstance(receive_reply(self._channel), Ready)
         return self._ready
 
     def take(self, request: StartGuard) -> bool:
@@ -118,7 +118,7 @@ class StandbyClient:
 
     def _has_taken(self) -> bool:
         with suppress(OSError, msgspec.DecodeError):
-            return isinstance(receive_told(self._channel), Started)
+            return isinstance(receive_reply(self._channel), Started)
         return False
 
 
@@ -157,7 +157,7 @@ def gets_ready(trainer: socket.socket, nursery: socket.socket) -> bool:
     if trainer.fileno() not in [handle for handle, _ in poll.poll(_PREPARE_MS)]:  # a run may have come at once as well
         return False
     with suppress(OSError, msgspec.DecodeError):
-        return isinstance(receive_told(trainer), Ready)
+        return isinstance(receive_reply(trainer), Ready)
     return False
 
 

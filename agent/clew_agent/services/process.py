@@ -1,6 +1,6 @@
 """``clew-agent service KIND ADDRESS ALLOW_LIST``: one service with its door, a child of the agent.
 
-It tells on standard output where it listens, and ends when its standard input does, so that it never outlives the
+It writes to standard output where it listens, and ends when its standard input does, so that it never outlives the
 agent; in a job the keeper finds it, and what it started, by the environment.
 """
 
@@ -114,7 +114,7 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgr
         _tell(Refused(problem=error.problems[0]))
         return FAILED
     except (OSError, zmq.ZMQError) as error:
-        text = f"No port can be had for {program.name}: {error.strerror or error}."
+        text = f"Cannot open a port for {program.name}: {error.strerror or error}."
         _tell(Refused(problem=Problem("service.port", text)))
         return FAILED
     finally:
@@ -149,11 +149,11 @@ async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Even
 
 def _no_start(program: ServiceProgram, code: int | None, folder: Path) -> Problem:
     if took_port(folder):
-        text = f"This {program.name} is too old: it can listen on a port only, which every user of the node can reach."
-        hint = "Load a newer module, or there: python3 -m pip install --user --upgrade jupyterlab"
+        text = f"This {program.name} is too old: it can only listen on a port, which every user of the node can reach."
+        hint = "Load a newer module, or run there: python3 -m pip install --user --upgrade jupyterlab"
         return Problem("service.old", f"{text} It was ended.", hint)
     how = f"ended with exit code {code}" if code is not None else f"did not listen within {START_LIMIT_S:g} s"
-    return Problem("service.start", f"{program.name} {how}.", "Its last words are in the log of the agent's services.")
+    return Problem("service.start", f"{program.name} {how}.", "Its last output is in the log of the agent's services.")
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -35,14 +35,14 @@ _END_S = 8.0
 _LAST_LINES = 5
 _LINE_LIMIT = 64 * 1024
 _USED_FOR_S = 60.0
-"""A viewer that uses a program asks for it again every ten seconds. Only the time counts in which someone is heard: a
-laptop that wakes up may say other things first, and takes some seconds to ask for its programs again."""
+"""A viewer that uses a program asks for it again every ten seconds. Only time during which a viewer sends something
+counts: a laptop that wakes up may send other requests first, and takes some seconds to ask for its programs again."""
 _AWAY_S = 5.0
-"""A viewer that is there says something so often; of a longer silence only so much counts."""
+"""A connected viewer sends something at least this often; of a longer silence only so much counts."""
 
 
 class Services:
-    """What the supervisor keeps of them. Whoever ``router``, the agent's own, lets in may use them, and ``ports`` are
+    """The programs that the supervisor runs. Clients of ``router``, the agent's own, may use them, and ``ports`` are
     those that they may listen on; ``command`` is another one in tests. Belongs to the supervisor's thread."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Services:
         self._ports = ports
         self._command = tuple(command)
         self._running: dict[str, _Running] = {}
-        self._heard = time.monotonic()
+        self._last_request = time.monotonic()
         self._attended = 0.0
 
     @property
@@ -67,11 +67,11 @@ class Services:
         """Whether a program runs, or starts."""
         return bool(self._running)
 
-    def hear(self) -> None:
+    def note_request(self) -> None:
         """Someone asked the agent for something."""
         now = time.monotonic()
-        self._attended += min(now - self._heard, _AWAY_S)
-        self._heard = now
+        self._attended += min(now - self._last_request, _AWAY_S)
+        self._last_request = now
 
     def open(self, kind: str, caller: Caller) -> Reply | None:
         """The service of that kind, started when there is none; None when the answer comes from ``turn``.
@@ -81,7 +81,7 @@ class Services:
         if kind not in KINDS:
             raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.")
         if not operating_system.POSIX:
-            raise problem("service.system", "An agent on Windows opens no services.", "Start the program yourself.")
+            raise problem("service.system", "An agent on Windows cannot open services.", "Start the program yourself.")
         running = self._running.get(kind)
         if running is None:
             running = self._running[kind] = self._start(kind)

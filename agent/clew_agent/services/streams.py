@@ -26,12 +26,12 @@ _JOIN_S = 5.0
 
 class StreamDoor:
     """Listens on ``address``, on a port that the system chooses or one of ``ports``, from the moment it is made; a
-    thread passes everything on to and from the socket ``behind``, from ``start`` to ``close``.
+    thread passes everything on to and from the socket ``door``, from ``start`` to ``close``.
 
     The folder ``allow_list`` says who is let in. Raises what ``GuardedRouter`` raises.
     """
 
-    def __init__(self, allow_list: Path, address: str, ports: PortRange | None, behind: Path) -> None:
+    def __init__(self, allow_list: Path, address: str, ports: PortRange | None, door: Path) -> None:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
             self._router = GuardedRouter(self._context, allow_list, address, ports, send_queue=0)
@@ -39,7 +39,7 @@ class StreamDoor:
             self._context.term()
             raise
         self.port, self.public_key = self._router.port, self._router.public_key
-        self._behind = behind
+        self._door = door
         self._streams = Streams(self._send, self._watch)  # each has a bound of its own on what may wait to be sent
         self._ended = threading.Event()
         self._wakeup = WakeupPipe()
@@ -68,7 +68,7 @@ class StreamDoor:
             while not self._ended.is_set():
                 self._turn()
         except Exception:  # noqa: BLE001  # the thread's border: the process looks after it, and ends
-            _log.exception("The way to the service's door failed.")
+            _log.exception("The encrypted port of the service failed.")
         finally:
             self._streams.drop_all()
             self._router.close()
@@ -90,7 +90,7 @@ class StreamDoor:
         try:
             sock = socket.socket(socket.AF_UNIX)  # there may be too many open files
             sock.setblocking(False)
-            sock.connect(str(self._behind))  # at once, or never: no network is between
+            sock.connect(str(self._door))  # at once, or never: no network is between
         except OSError:
             if sock is not None:
                 sock.close()

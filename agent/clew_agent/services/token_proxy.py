@@ -1,6 +1,6 @@
 """The proxy before a service: answers only those who know the token.
 
-What is behind it (Jupyter, TensorBoard) listens on a socket in an owner-only folder, so that this is the only way
+The program (Jupyter, TensorBoard) listens on a socket in an owner-only folder, so that this is the only way
 to it. So does the proxy itself: ``services.streams`` leads to it. Each request of a connection is looked at by itself,
 until it becomes a WebSocket.
 """
@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 MAX_HEAD = 32 * 1024
 HEAD_WITHIN_S = 10.0
-"""A connection that has not told what it wants by then is closed."""
+"""A connection that has not sent a whole request by then is closed."""
 NEXT_WITHIN_S = 120.0
 """So long one that was let in is kept for its next request."""
 MOST_CONNECTIONS = 256
@@ -31,7 +31,7 @@ only. Open it from the window, or with <code>clew open</code>.
 """
 
 Open = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
-"""Connects to what is behind the proxy; raises ``OSError``."""
+"""Connects to the program that the proxy protects; raises ``OSError``."""
 
 
 class Answer(Enum):
@@ -53,7 +53,7 @@ class AccessVerdict(NamedTuple):
 
 
 class TokenCheck:
-    """Looks for one token in requests. ``strip``: the token is taken out of the address, because what is behind has no
+    """Looks for one token in requests. ``strip``: the token is taken out of the address, because the program has no
     use for it."""
 
     def __init__(self, token: str, strip: bool) -> None:
@@ -140,9 +140,9 @@ ABSENT = _response("502 Bad Gateway", b"", "Retry-After: 1")
 class TokenProxy:
     """Listens on a socket of this computer. Belongs to one event loop."""
 
-    def __init__(self, check: TokenCheck, open_behind: Open) -> None:
+    def __init__(self, check: TokenCheck, open_program: Open) -> None:
         self._check = check
-        self._open = open_behind
+        self._open = open_program
         self._server: asyncio.AbstractServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -182,19 +182,19 @@ class TokenProxy:
             await writer.drain()
             return
         try:
-            behind_reader, behind_writer = await self._open()
+            program_reader, program_writer = await self._open()
         except OSError:
             writer.write(ABSENT)
             await writer.drain()
             return
-        upwards = asyncio.ensure_future(self._pass_up(head, verdict, reader, behind_writer))
+        upwards = asyncio.ensure_future(self._pass_up(head, verdict, reader, program_writer))
         try:
-            await _copy(behind_reader, writer)  # the end of the answers is the end of all
+            await _copy(program_reader, writer)  # the end of the answers is the end of all
         finally:
             upwards.cancel()
             with suppress(asyncio.CancelledError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 await upwards
-            behind_writer.close()
+            program_writer.close()
 
     async def _pass_up(
         self, head: bytes, verdict: AccessVerdict, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

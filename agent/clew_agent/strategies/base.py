@@ -14,7 +14,7 @@ import tensorflow as tf
 class Rows:
     """Which rows of the global batch this replica computes: ``count`` rows from row ``first``, of ``total``.
 
-    Where the replicas do not divide the batch, the last rows lie behind its end: they are fillers of weight 0.
+    Where the replicas do not divide the batch, the last rows are after its end: they are fillers of weight 0.
     """
 
     total: int
@@ -72,5 +72,5 @@ class Strategy(Protocol):
 
 
 def copies(variable: tf.Variable) -> tuple[tf.Variable, ...]:
-    """The plain variables of this process behind ``variable``: one for each replica, itself when it is not spread."""
+    """The plain variables of this process that make up ``variable``: one for each replica, or itself if not spread."""
     return tuple(getattr(variable, "values", (variable,)))

@@ -2,7 +2,7 @@
 
 TensorFlow distributes (``tf.distribute.MultiWorkerMirroredStrategy``): every process holds all variables and runs the
 same program, and gradients go round the processes in a ring, over NCCL where there are GPUs. Which processes there are
-stands in ``TF_CONFIG``, which the trainer makes from what its peers report (``clew_agent.peers``).
+is in ``TF_CONFIG``, which the trainer makes from what its peers report (``clew_agent.peers``).
 """
 
 from __future__ import annotations

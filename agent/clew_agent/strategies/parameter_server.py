@@ -105,7 +105,7 @@ class ServerCluster:
         return replica()
 
     def rows(self, batch: int) -> Rows:
-        """A worker computes whole batches, unless it is told otherwise."""
+        """A worker computes whole batches, unless a call says otherwise."""
         return Rows(batch, batch)
 
     def apply(self, rule: Any, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
@@ -122,7 +122,7 @@ class ServerCluster:
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
         """Refused: workers do not talk to each other."""
-        text = "This exercise needs sums over all devices in a step, as batch normalisation does. Workers are apart."
+        text = "This exercise needs sums over all devices in a step, as batch normalisation does. Workers have none."
         raise problem("spec.strategy", text, "Choose mirrored or multi-worker.", "strategy")
 
     def settle(self, state: Sequence[tf.Variable]) -> None:

@@ -41,7 +41,7 @@ class JobRunStarter:
         self._desk = desk
         self._overtaken = overtaken
         self._dealt: set[str] = set()
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._next_look = self._next_ask = 0.0
 
     def turn(self, catalogue: CatalogueSource) -> None:
@@ -72,7 +72,7 @@ class JobRunStarter:
         path = (self._runs or Path()) / name
         if not is_run_id(path.stem):
             self._dealt.add(name)
-            _log.error("%s names no run: such a file is called by the run's UUID.", path)
+            _log.error("%s names no run: the file name must be the run's UUID.", path)
             return
         try:
             begun = self._desk.begin(_read(path), catalogue.get(), self._incarnation)
@@ -87,8 +87,8 @@ class JobRunStarter:
             self._dealt.add(name)
 
     def _say(self, what: str, words: str) -> None:
-        if what not in self._told:
-            self._told.add(what)
+        if what not in self._logged:
+            self._logged.add(what)
             _log.warning("%s", words)
 
 

@@ -113,21 +113,21 @@ class Launcher:
 
     def _hear_nursery(self) -> list[tuple[str, int]]:
         ended: list[tuple[str, int]] = []
-        for told in self._nursery.receive() if self._nursery is not None else ():
-            run = Path(told.folder).name
+        for reply in self._nursery.receive() if self._nursery is not None else ():
+            run = Path(reply.folder).name
             warm = self._warm.get(run)
             if warm is None:
                 continue
-            match told:
+            match reply:
                 case Started():
-                    warm.pid = told.pid
+                    warm.pid = reply.pid
                     if warm.unwanted:
                         self._end_unwanted(warm)
                 case StartRefused():
-                    ended += self._fall_back(warm, told.reason)
-                case GuardEnded() if told.pid == warm.pid:  # not the guard of an attempt that was killed before
+                    ended += self._fall_back(warm, reply.reason)
+                case GuardEnded() if reply.pid == warm.pid:  # not the guard of an attempt that was killed before
                     del self._warm[run]
-                    ended.append((run, told.exit_code))
+                    ended.append((run, reply.exit_code))
         return ended + self._reap_orphans()
 
     def _fall_back(self, warm: _Warm, reason: str) -> list[tuple[str, int]]:

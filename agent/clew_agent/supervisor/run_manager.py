@@ -97,7 +97,7 @@ class RunManager:
 
     def hurried(self) -> bool:
         """Whether the next turn should come at once."""
-        return self.registry.unread or self.registry.behind()
+        return self.registry.unread or self.registry.has_more()
 
     def turn(self) -> list[tuple[Caller, AnyReply]]:
         """Read what grew, reap, seal what nobody seals, kill what does not obey, start what may start."""
@@ -123,7 +123,9 @@ class RunManager:
         known = self.registry.find(spec.run)
         if known is not None:
             if to_table(known.spec) != to_table(spec):
-                raise problem("run.exists", f"There is a run {spec.run} with another spec.", "Choose a new UUID.")
+                raise problem(
+                    "run.exists", f"There is already a run {spec.run} with another spec.", "Choose a new UUID."
+                )
             return Done(run=spec.run)
         few = self._queue.devices.problem(spec.devices)
         found = (*check_spec(spec, catalogue, self._search, self._strategies), *((few,) if few is not None else ()))
@@ -299,10 +301,10 @@ class RunManager:
         tracked = self.registry.find(run)
         if tracked is None:
             return
-        while tracked.refresh() or tracked.behind:
+        while tracked.refresh() or tracked.has_more:
             pass  # what it wrote last; bounded by the file, which nobody lengthens now
         if tracked.attempt < tracked.wanted:
-            tracked.problem_text = f"Its guard ended with exit code {exit_code} before it began. See agent.log."
+            tracked.problem_text = f"Its guard ended with exit code {exit_code} before the run began. See agent.log."
         self.registry.touch()
 
     def _free_slot(self, run: str) -> list[tuple[Caller, AnyReply]]:
@@ -381,7 +383,7 @@ class RunManager:
         try:
             write_private(self._record_file, msgspec.json.encode(record))
         except OSError as error:
-            _log.error("The run queue cannot be kept in %s: %s", self._record_file, error)
+            _log.error("The run queue cannot be saved in %s: %s", self._record_file, error)
 
 
 def _keep_changed(path: Path, spec: RunSpec | None) -> None:
@@ -420,6 +422,6 @@ def read_record(path: Path) -> QueueRecord:
     except FileNotFoundError:
         return QueueRecord()
     except (OSError, msgspec.DecodeError) as error:
-        _log.error("The run queue in %s cannot be read, it begins empty: %s", path, error)
+        _log.error("The run queue in %s cannot be read and starts empty: %s", path, error)
         return QueueRecord()
     return found

@@ -110,13 +110,13 @@ class RunRegistry:
                 self.touch()
             if not self._ours(tracked):
                 self._leave(tracked)
-            elif not (tracked.live or tracked.behind or self._mine(tracked.run)):
+            elif not (tracked.live or tracked.has_more or self._mine(tracked.run)):
                 self._followed.discard(tracked.run)
                 self._resting[tracked.run] = None
 
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Whether some journal has more to read than one turn allowed."""
-        return any(tracked.behind for tracked in self._awake())
+        return any(tracked.has_more for tracked in self._awake())
 
     def _awake(self) -> list[TrackedRun]:
         return [self.runs[run] for run in self._followed]

@@ -184,16 +184,16 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="clew-agent serve")
     parser.add_argument(
-        "--job", action="store_true", help="be the agent of the batch job around it: begin its runs, listen on the node"
+        "--job", action="store_true", help="serve the batch job that starts it: begin its runs, listen on the node"
     )
     parser.add_argument("--ports", metavar="A-B", help="listen on one of these ports (default: the system chooses)")
     parser.add_argument(
         "--idle",
         type=float,
-        help=f"end after so many seconds without viewer or run (default {IDLE_S:.0f}, in a job {JOB_IDLE_S:.0f}, there"
-        f" {KEPT_S:.0f} with Jupyter or TensorBoard open; inf)",
+        help=f"end after this many seconds without viewer or run (default {IDLE_S:.0f}, in a job {JOB_IDLE_S:.0f},"
+        f" there {KEPT_S:.0f} with Jupyter or TensorBoard open; inf)",
     )
-    parser.add_argument("--slots", type=int, default=1, help="how many runs may train at once where there is no GPU")
+    parser.add_argument("--slots", type=int, default=1, help="how many runs may train at once on a node without a GPU")
     parser.add_argument("--exercises", type=Path, help="a folder with exercise files of your own")
     parser.add_argument(
         "--fresh", action="store_true", help="start every run in a new interpreter, which takes seconds"
@@ -205,7 +205,7 @@ def _options(words: argparse.Namespace) -> Options:
     """Raises ``ProblemError`` for ports that are none, and outside of a job for ``--job``."""
     job = read_allocation() if words.job else None
     if job is not None and not job.job:
-        text = f"No job is around this agent: the environment variable {JOB} names none."
+        text = f"This agent is not in a batch job: the environment variable {JOB} names none."
         raise problem("job.none", text, "The job's script sets it. Leave --job out elsewhere.")
     idle = words.idle if words.idle is not None else IDLE_S if job is None else JOB_IDLE_S
     return Options(

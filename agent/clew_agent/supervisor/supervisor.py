@@ -90,7 +90,7 @@ class Supervisor:
         self._statuses = LongPolls()
         self._early: list[tuple[Caller, AnyRequest]] = []
         self._readers: set[bytes] = set()
-        self._heard = time.monotonic()
+        self._last_request = time.monotonic()
         self._ending = self._leaving = self._held = False
         self._hindered = 0
         self._wakeup = WakeupPipe()
@@ -109,11 +109,11 @@ class Supervisor:
         while not self._ending:
             self.turn()
             if self._busy():
-                self._heard = time.monotonic()
+                self._last_request = time.monotonic()
             elif self._leaving and not self._early:
-                _log.info("It was asked to end, and no run lives: this agent ends.")
+                _log.info("Someone asked the agent to end, and no run is alive: it ends.")
                 self._ending = True
-            elif time.monotonic() - self._heard > (longest := max(idle, kept) if self._opened() else idle):
+            elif time.monotonic() - self._last_request > (longest := max(idle, kept) if self._opened() else idle):
                 _log.info("No viewer and no run for %.0f s: this agent ends.", longest)
                 self._ending = True
 
@@ -155,7 +155,7 @@ class Supervisor:
         except OSError as error:
             self._hindered += 1
             if self._hindered & (self._hindered - 1) == 0:
-                _log.error("Runs cannot be looked after now: %s (%d times so far).", error, self._hindered)
+                _log.error("Cannot look after runs now: %s (%d times so far).", error, self._hindered)
             return []
 
     def _patience(self) -> float:
@@ -185,9 +185,9 @@ class Supervisor:
             self._reject(caller, payload, error)
             return
         if self._services is not None:
-            self._services.hear()
+            self._services.note_request()
         if self._duty is None or not isinstance(request, (*_READING, Shutdown)):
-            self._heard = time.monotonic()  # in a job a window that only looks on does not keep the node
+            self._last_request = time.monotonic()  # in a job a window that only looks on does not keep the node
         self._handle(caller, request)
 
     def _reject(self, caller: Caller, payload: bytes, error: Exception) -> None:
@@ -208,7 +208,7 @@ class Supervisor:
             reply = Refused(problem=error.problems[0])
         except Exception as error:  # noqa: BLE001  # the border of the process: one bad request must not end it
             _log.exception("A request of kind %s failed.", type(request).__name__)
-            text = f"The agent failed at this request: {error}."
+            text = f"The agent failed to handle this request: {error}."
             reply = Refused(problem=Problem("agent.internal", text, "Its log has the details."))
         if reply is not None:
             self._answer(caller, reply)
@@ -243,7 +243,7 @@ class Supervisor:
         used = self._services.in_use() if self._services else ()
         if used or self._held:
             text = f"{' and '.join(used)} is open on its node." if used else "Its node is held."
-            raise problem("agent.used", text, "It ends by itself when nobody uses it, or cancel the job.")
+            raise problem("agent.used", text, "It ends by itself when nobody uses it. To end it now, cancel the job.")
         self._leaving = True
         return Done()
 
@@ -264,7 +264,7 @@ class Supervisor:
 
     def _welcome(self, caller: Caller, request: Hello) -> Reply:
         if request.protocol[0] != PROTOCOL_VERSION[0] and len(self._readers) < _MOST_READERS:
-            _log.info("A viewer speaks protocol %s; it can read here, not command.", request.protocol)
+            _log.info("A viewer speaks protocol %s; it can read, but not send commands.", request.protocol)
             self._readers.add(caller.identity)
         return Welcome(
             protocol=PROTOCOL_VERSION,
@@ -345,5 +345,7 @@ def _unknown(error: Exception, kind: str) -> Problem:
         text = f"The request cannot be read: {error}."
         return Problem("request.unknown", text, "Use the same version on both sides.")
     mine = f"Clew {__version__}, protocol {PROTOCOL_VERSION[0]}.{PROTOCOL_VERSION[1]}"
-    text = f"This agent ({mine}) does not know what it was asked for: {kind[:40]!r}."
-    return Problem("request.unknown", text, "It is older than what asked it; an agent that is started now will know.")
+    text = f"This agent ({mine}) does not know the request {kind[:40]!r}."
+    return Problem(
+        "request.unknown", text, "It is older than the program that asked. A newly started one will know it."
+    )

@@ -51,7 +51,7 @@ class TrackedRun:
 
     @property
     def _ended(self) -> bool:
-        return self._sealed and not self.behind
+        return self._sealed and not self.has_more
 
     @property
     def live(self) -> bool:
@@ -94,7 +94,7 @@ class TrackedRun:
         return before != (self.fold.state, self.fold.reason, self.attempt, self.fold.sealed)
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Whether there is more to read than one turn allowed."""
         return self._length > self._read
 

@@ -22,7 +22,7 @@ _KNOWN_WITHIN_S = SILENCE_S + 3.0
 
 
 class ClusterRun:
-    """One attempt's cluster. ``peers`` is None for threads, which need no other process; ``tell`` takes events.
+    """One attempt's cluster. ``peers`` is None for threads, which need no other process; ``record`` takes events.
 
     ``go_on`` is called while the cluster is not complete, and raises ``StopAsked`` when nobody wants to wait for it.
     """
@@ -31,12 +31,12 @@ class ClusterRun:
         self,
         settings: ParameterServerSettings,
         peers: Peers | None,
-        tell: Callable[[Event], None],
+        record: Callable[[Event], None],
         go_on: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._peers = peers
-        self._tell = tell
+        self._record = record
         self._go_on = go_on
         self._servers_lost = 0
         self._workers = settings.workers
@@ -73,8 +73,8 @@ class ClusterRun:
                 start = time.perf_counter()
                 cluster = self.form()
                 seconds = time.perf_counter() - start
-                text = f"The cluster has formed again in {seconds:.1f} s and goes on where it was."
-                self._tell(Log(text=text, stage="renew", seconds=seconds))
+                text = f"The cluster formed again in {seconds:.1f} s and continues where it was."
+                self._record(Log(text=text, stage="renew", seconds=seconds))
                 return cluster
             time.sleep(0.05)
         raise error
@@ -121,11 +121,11 @@ class ClusterRun:
             if self._peers is not None:
                 self._peers.slow(command.index, command.factor)
             else:
-                self._tell(Peer(role="worker", index=command.index, host="", status="slowed", factor=command.factor))
+                self._record(Peer(role="worker", index=command.index, host="", status="slowed", factor=command.factor))
         elif self._peers is not None and command.action == "kill":
             self._peers.kill(command.role, command.index)
         elif self._peers is not None:
             try:
                 self._peers.add()
             except (OSError, ProblemError) as error:
-                self._tell(Log(text=f"The worker could not be added: {error}", level="warning"))
+                self._record(Log(text=f"The worker could not be added: {error}", level="warning"))

@@ -155,5 +155,5 @@ def _processor() -> str:
         lines = _CPU.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return platform.processor()
-    told = ("flags", "Features", "model name", "CPU part")
-    return "\n".join(sorted({line for line in lines if line.startswith(told)}))
+    fields = ("flags", "Features", "model name", "CPU part")
+    return "\n".join(sorted({line for line in lines if line.startswith(fields)}))

@@ -146,7 +146,7 @@ class Control:
                 for identity, request_id, payload in router.poll(_POLL_S):
                     router.reply(identity, request_id, self._answer(payload))
             except Exception:  # noqa: BLE001  # the thread is a border: one bad message must not make a run deaf
-                _log.exception("A control message was dropped.")
+                _log.exception("Dropped a control message that could not be handled.")
 
     def _answer(self, payload: bytes) -> Reply:
         try:
@@ -160,7 +160,7 @@ class Control:
     def _welcome(self, hello: Hello) -> Reply:
         if hello.protocol[0] != PROTOCOL_VERSION[0]:
             text = f"The trainer speaks protocol {PROTOCOL_VERSION[0]}, not {hello.protocol[0]}."
-            return Refused(problem=Problem("protocol.major", text, "Use the same version of Clew at both ends."))
+            return Refused(problem=Problem("protocol.major", text, "Use the same version of Clew on both sides."))
         return Welcome(
             protocol=PROTOCOL_VERSION,
             agent=self._run,
@@ -171,7 +171,7 @@ class Control:
 
     def _obey(self, request: AnyRequest) -> Reply:
         if not isinstance(request, Command):
-            text = f"A trainer does not answer {type(request).__name__}."
+            text = f"A trainer does not handle {type(request).__name__} requests."
             return Refused(problem=Problem("request.kind", text, "Ask its agent."))
         if request.run != self._run:
             return Refused(problem=Problem("request.run", f"This trainer runs {self._run}, not {request.run}."))

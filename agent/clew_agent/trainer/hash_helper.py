@@ -22,7 +22,7 @@ from clew_shared.journal.run_folder import PrefixHash
 COMMAND = (sys.executable, "-P", "-m", "clew_agent.trainer.hash_helper")
 _PATIENCE_MS = 10_000
 """What an answer may take: a MiB is read and hashed in milliseconds, and training waits once the queue is full."""
-_TELL_EVERY = 1 << 18
+_ANNOUNCE_EVERY = 1 << 18
 _ANSWER = 65
 """Bytes of an answer: 64 digits and the end of the line."""
 
@@ -35,7 +35,7 @@ class HashHelper:
 
     def __init__(self, path: Path, size: int, command: tuple[str, ...] = COMMAND) -> None:
         self._path = path
-        self._size = self._told = size
+        self._size = self._announced = size
         self._own: PrefixHash | None = None
         self._process = subprocess.Popen(
             [*command, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
@@ -52,8 +52,8 @@ class HashHelper:
     def update(self, data: bytes, /) -> None:
         """``data`` has been written to the file. The program is told now and then, so that it need not hurry later."""
         self._size += len(data)
-        if self._own is None and self._size - self._told >= _TELL_EVERY:
-            self._told = self._size
+        if self._own is None and self._size - self._announced >= _ANNOUNCE_EVERY:
+            self._announced = self._size
             self._say(f"{self._size}\n")
 
     def hexdigest(self) -> str:

@@ -87,7 +87,7 @@ class Loop:
         self._clock = 0.0
         self._saved_at = saved_at
         self._waiting = deque(sorted(live, key=lambda change: change.step))
-        self._told = set(diverged)
+        self._warned = set(diverged)
         self._evaluable = False
 
     def run(self) -> State:
@@ -174,8 +174,8 @@ class Loop:
 
     def _tell_diverged(self, metric: str, step: int, value: float) -> None:
         """Once for each metric, because every later step is the same."""
-        if metric not in self._told:
-            self._told.add(metric)
+        if metric not in self._warned:
+            self._warned.add(metric)
             word: Literal["NaN", "inf", "-inf"] = "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
             self._recorder.put(Diverged(metric=metric, step=step, value=word))
 
@@ -406,7 +406,7 @@ def stopped(command: Stop | None, step: int, refused: Problem | None = None) -> 
     elif isinstance(command, JobEnds):
         reason = JOB_ENDED
     elif isinstance(command, Superseded):
-        reason = "A later attempt goes on with this run elsewhere."
+        reason = "A later attempt continues this run elsewhere."
     else:
         reason = "Stopped at once." if command is not None and command.now else "Stopped on request."
     return State(state=state, reason=reason, step=step, problem=refused)

@@ -109,7 +109,7 @@ def check_resumable(folder: RunFolder) -> tuple[Problem, ...]:
     """Why the run in ``folder`` cannot go on; nothing when it can."""
     numbers = folder.attempts()
     if not numbers:
-        text = f"{folder.path} is no run folder: it holds no journal.0001."
+        text = f"{folder.path} is not a run folder: it has no journal.0001."
         return (Problem("run.folder", text, "Name the folder of a run.", str(folder.path)),)
     if is_mirror(folder.path):
         return (mirror_problem(folder.path),)
@@ -170,25 +170,29 @@ def live_changes(earlier: Mapping[int, Earlier], step: int) -> tuple[Live, ...]:
     for attempt in earlier.values():
         waiting = [change for change in plan if change.step >= attempt.begin]
         repeated = {(change.name, change.step, change.value) for change in waiting}
-        anew = {change.name for change in attempt.live if (change.name, change.step, change.value) not in repeated}
+        changed_again = {
+            change.name for change in attempt.live if (change.name, change.step, change.value) not in repeated
+        }
         plan = [change for change in plan if change.step < attempt.begin]
         plan += attempt.live
         seen = {(change.name, change.step) for change in attempt.live}
         plan += [
             change
             for change in waiting
-            if change.step >= attempt.fold.step and change.name not in anew and (change.name, change.step) not in seen
+            if change.step >= attempt.fold.step
+            and change.name not in changed_again
+            and (change.name, change.step) not in seen
         ]
     return tuple(sorted((change for change in plan if change.step >= step), key=lambda change: change.step))
 
 
 def diverged_before(earlier: Mapping[int, Earlier], step: int) -> frozenset[str]:
-    """The metrics of which is recorded that they stopped to be finite numbers before ``step``."""
-    told: dict[str, int] = {}
+    """The metrics of which is recorded that they stopped being finite numbers before ``step``."""
+    diverged: dict[str, int] = {}
     for attempt in earlier.values():
-        told = {metric: first for metric, first in told.items() if first < attempt.begin}
-        told |= {event.metric: event.step for event in attempt.diverged}
-    return frozenset(metric for metric, first in told.items() if first < step)
+        diverged = {metric: first for metric, first in diverged.items() if first < attempt.begin}
+        diverged |= {event.metric: event.step for event in attempt.diverged}
+    return frozenset(metric for metric, first in diverged.items() if first < step)
 
 
 def _start(

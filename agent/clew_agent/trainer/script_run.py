@@ -109,10 +109,10 @@ class ScriptLog:
 
     def _message(self, line: bytes, clock: float) -> Iterator[Event]:
         try:
-            told = json.loads(line)
-            step, values = told["step"], dict(told["metrics"])
+            message = json.loads(line)
+            step, values = message["step"], dict(message["metrics"])
         except (ValueError, TypeError, KeyError):
-            yield from self._warn("", "message", "The script sent something that is no message of clew_log.")
+            yield from self._warn("", "message", "The script sent something that is not a clew_log message.")
             return
         if not isinstance(step, int) or not 0 <= step < 2**53:
             yield from self._warn("", "step", f"Step {step} is left out: steps are whole numbers from 0 on.")

@@ -21,7 +21,7 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, find_preset, load_builtin
 from clew_shared.journal.files import check_size
 from clew_shared.params import Value, check
-from clew_shared.spec import PARAMETER_SERVER, RunSpec, check_wishes
+from clew_shared.spec import PARAMETER_SERVER, RunSpec, check_extras
 
 STRATEGIES = frozenset({"single", "mirrored", "local-sgd", "multi-worker", PARAMETER_SERVER})
 """What this version can train with (``strategies.registry``, which needs TensorFlow). A card may name others: they are
@@ -54,7 +54,7 @@ def misfits(
         *_preset(spec, card),
         *_strategy(spec, card, able),
         *_local_steps(spec, values),
-        *check_wishes(spec, card),
+        *check_extras(spec, card),
         *_length(card, values),
         *_data(spec, card, search),
     )

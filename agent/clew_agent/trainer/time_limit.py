@@ -26,7 +26,7 @@ _UNITS = (("second", 1, 99.5), ("minute", 60, 99.5 * 60), ("hour", 3600, 48 * 36
 
 
 class Timekeeper:
-    """One for each attempt. ``tell`` takes the sentences; ``look`` puts the request to end into ``commands``.
+    """One for each attempt. ``record`` takes the sentences; ``look`` puts the request to end into ``commands``.
 
     What takes long between two looks, and what a checkpoint takes, is learned and kept in reserve.
     """
@@ -36,13 +36,13 @@ class Timekeeper:
         deadline: Deadline,
         commands: ControlRequests,
         run: str,
-        tell: Callable[[Event], None],
+        record: Callable[[Event], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._deadline = deadline
         self._commands = commands
         self._run = run
-        self._tell = tell
+        self._record = record
         self._clock = clock
         self._margin = min(_MARGIN_S, max(0.0, deadline.usable()) / _MARGIN_PART)
         self._saving = 0.0
@@ -97,7 +97,7 @@ class Timekeeper:
             else:
                 text = f"This run will be done in time after all. {text}"
             log = Log(text=text, level="warning" if late else "info", step=step, stage=FORECAST, seconds=needed)
-            self._tell(log)
+            self._record(log)
 
 
 def in_words(seconds: float) -> str:

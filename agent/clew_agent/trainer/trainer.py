@@ -263,7 +263,7 @@ class _Attempt:
         try:
             control.start()
         except (ProblemError, OSError) as error:
-            self._recorder.put(Log(text=f"This run cannot be steered while it trains: {error}", level="warning"))
+            self._recorder.put(Log(text=f"This run cannot be controlled while it trains: {error}", level="warning"))
             control.close()
             return None
         return control
@@ -343,12 +343,12 @@ class _Attempt:
         if self._commands.stop is not None:
             raise StopAsked
 
-    def _staged(self, stage: str, work: Callable[[], T], tell: Callable[[T], str] = lambda _: "") -> T:
-        """Do ``work`` and record what it took; ``tell`` makes the sentence from its result."""
+    def _staged(self, stage: str, work: Callable[[], T], sentence: Callable[[T], str] = lambda _: "") -> T:
+        """Do ``work`` and record what it took; ``sentence`` makes one from its result."""
         start = time.perf_counter()
         result = work()
         seconds = time.perf_counter() - start
-        text = tell(result) or f"{_STAGES[stage]} in {seconds:.2f} s."
+        text = sentence(result) or f"{_STAGES[stage]} in {seconds:.2f} s."
         self._recorder.put(Log(text=text, stage=stage, seconds=seconds))
         self._go_on()
         return result
@@ -442,7 +442,7 @@ class _Attempt:
         from clew_agent.training.exercise import Measurement, Setup
 
         if not isinstance(exercise, Measurement):
-            text = f"{exercise.id} says that it measures, but is no Measurement."
+            text = f"{exercise.id} says that it measures, but is not a Measurement."
             raise ProblemError(Problem("exercise.kind", text, "Derive it from Measurement."))
         setup = Setup(build(exercise.Settings, spec.params), spec.seed, data)
         self._trained = True
@@ -583,7 +583,7 @@ def _tell_data(data: DataSet | None) -> str:
 def crash(error: BaseException, step: int) -> Problem:
     """What an unforeseen exception means for the run; the traceback is in its log."""
     name = type(error).__name__
-    text = f"{name} at step {step}: {str(error).strip()[:500] or 'no further words'}"
+    text = f"{name} at step {step}: {str(error).strip()[:500] or 'no message'}"
     if name in _OUT_OF_MEMORY:
         return Problem("run.memory", text, "Choose a smaller batch size or model, or ask for more memory.", "log.txt")
     return Problem("run.error", text, "The whole traceback is in log.txt.", "log.txt")

@@ -318,7 +318,7 @@ class Engine:
         if found is not None:
             raise problem(found.code, found.text, found.hint, name)
         if not isinstance(number, int | float):
-            raise problem("live.kind", f"{name!r} is no number.", where=name)
+            raise problem("live.kind", f"{name!r} is not a number.", where=name)
         self._progress.live[list(self._live_specs).index(name)] = number
 
     def save(self, folder: Path) -> None:

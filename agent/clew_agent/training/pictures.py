@@ -138,7 +138,7 @@ class Pictures:
             if spec.id in functions
         ]
         self._budget = Budget(steps)
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -170,7 +170,7 @@ class Pictures:
             if allowed:
                 yield from self._take(picture, rhythm, step)
             if rhythm.plan(step, clock, pace, self._budget) or not allowed:
-                yield from self._tell(_RARE)
+                yield from self._warn(_RARE)
 
     def take_last(self, step: int) -> Iterator[Event]:
         """All that were not taken at this last step, whatever they cost; none of a run that did no step."""
@@ -184,12 +184,12 @@ class Pictures:
         rhythm.took(step, time.perf_counter() - start, size_of(figure), self._budget)
         yield figure
         if left_out:
-            yield from self._tell(left_out)
+            yield from self._warn(left_out)
 
-    def _tell(self, text: str) -> Iterator[Log]:
+    def _warn(self, text: str) -> Iterator[Log]:
         """Once."""
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._warned:
+            self._warned.add(text)
             yield Log(text=text)
 
 

@@ -36,7 +36,7 @@ _VERSION, _STALENESS, _STATUS, _WORKER, _SECONDS, _ENDED, _METRICS = range(7)
 """Columns of what the server keeps of an update; the exercise's per-step metrics are the last ones."""
 _DROPPED, _APPLIED, _TORN = 0, 1, 2
 _COUNT, _HEAD = 3, 4
-"""What a call is told: its place among those of a batch, ticket, batch, how many batches; then live values, pauses."""
+"""What a call gets: its place among those of a batch, ticket, batch, how many batches; then live values, pauses."""
 _KEPT = 4096
 """The server keeps so many updates: no block has more."""
 _POLL_S = 0.2
@@ -449,16 +449,16 @@ class _Servers:
                 metrics, found = self._descended(source, whole, batch, read, live)
             else:
                 metrics, found = self._gradients(source.batch(source.pick(batch)), whole, batch, live)
-            told = self._told(metrics, found, tf.gather(pauses, worker), worker)
-        with tf.control_dependencies([told]):
+            report = self._report(metrics, found, tf.gather(pauses, worker), worker)
+        with tf.control_dependencies([report]):
             sent = [None if one is None else _at(variable, one) for one, variable in self._pairs(found)]
         with tf.device(self._version.device):
             _, first_ticket, _, live, _ = self._unpacked(words)
             ticket = first_ticket + tf.cast(place, tf.int64)
-            told = tf.identity(told)
+            report = tf.identity(report)
             self._part.optimizer.rate.set(read, step.named(live))
-            with tf.control_dependencies([told, *(one for one in sent if one is not None)]):
-                return self.cluster.exclusively(lambda: self._once(ticket, read, sent, told, began))
+            with tf.control_dependencies([report, *(one for one in sent if one is not None)]):
+                return self.cluster.exclusively(lambda: self._once(ticket, read, sent, report, began))
 
     def _gradients(
         self, batch: Batch, rows: Rows, number: tf.Tensor, live: tf.Tensor, copies: Sequence[tf.Tensor] = ()
@@ -499,7 +499,7 @@ class _Servers:
         pairs = enumerate(zip(ended, begun, strict=True))
         return total / count, [after - before if which in changed else None for which, (after, before) in pairs]
 
-    def _told(
+    def _report(
         self, metrics: tf.Tensor, found: Sequence[tf.Tensor | None], seconds: tf.Tensor, worker: tf.Tensor
     ) -> tf.Tensor:
         """What a worker tells of what it ``found`` (the columns from its number on), after so many ``seconds`` of
@@ -525,7 +525,7 @@ class _Servers:
         rule.iterations.value.assign_add(1, read_value=False)
 
     def _fresh(
-        self, read: tf.Tensor, sent: Sequence[tf.Tensor | None], told: tf.Tensor, torn: tf.Tensor, began: tf.Tensor
+        self, read: tf.Tensor, sent: Sequence[tf.Tensor | None], report: tf.Tensor, torn: tf.Tensor, began: tf.Tensor
     ) -> tf.Tensor:
         """An update that was not done yet, unless it is too late or was begun once; the row that tells of it."""
         others = self._version.read_value() - read
@@ -537,14 +537,14 @@ class _Servers:
                 return tf.identity(self._version.assign_add(1, read_value=True)) - 1
 
         step_done = tf.cond(tf.equal(status, _APPLIED), apply, self._version.read_value)
-        return self._timed(tf.stack([step_done, others, tf.cast(status, tf.int64)]), told, began)
+        return self._timed(tf.stack([step_done, others, tf.cast(status, tf.int64)]), report, began)
 
     def _once(
         self,
         ticket: tf.Tensor,
         read: tf.Tensor,
         sent: Sequence[tf.Tensor | None],
-        told: tf.Tensor,
+        report: tf.Tensor,
         began: tf.Tensor,
     ) -> tf.Tensor:
         """The update, unless another worker did it for the same ticket. Returns the ticket."""
@@ -553,7 +553,7 @@ class _Servers:
 
         def do() -> tf.Tensor:
             with after(lambda: self._begun.scatter_nd_update(place, [ticket])):
-                row = self._fresh(read, sent, told, tf.equal(begun, ticket), began)
+                row = self._fresh(read, sent, report, tf.equal(begun, ticket), began)
             with after(lambda: self._results.scatter_nd_update(place, row[tf.newaxis])):
                 closed = self._done.scatter_nd_update(place, [ticket])
             with tf.control_dependencies([closed]):
@@ -561,11 +561,11 @@ class _Servers:
 
         return tf.cond(done >= ticket, lambda: tf.identity(ticket), do)
 
-    def _timed(self, head: tf.Tensor, told: tf.Tensor, began: tf.Tensor) -> tf.Tensor:
+    def _timed(self, head: tf.Tensor, report: tf.Tensor, began: tf.Tensor) -> tf.Tensor:
         """The row of an update that ends now and began at ``began``."""
-        with tf.control_dependencies([head, told]):
+        with tf.control_dependencies([head, report]):
             now = self.cluster.clock()
-        return tf.concat([tf.cast(head, tf.float64), told[:1], tf.stack([now - began, now]), told[1:]], 0)
+        return tf.concat([tf.cast(head, tf.float64), report[:1], tf.stack([now - began, now]), report[1:]], 0)
 
     def _rows_of(self, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """What the server keeps there, and its clock."""
@@ -585,7 +585,7 @@ class _Servers:
         source = step.source.at(x, y)
         part: Batch = source.share(source.pick(batch), rows, self.cluster)
         metrics, gradients = self._gradients(part, rows, batch, live)
-        told = self._told(metrics, gradients, tf.gather(pauses, worker), worker)
+        report = self._report(metrics, gradients, tf.gather(pauses, worker), worker)
 
         def put(place: int) -> Callable[[], tf.Tensor]:
             def write() -> tf.Tensor:
@@ -596,10 +596,12 @@ class _Servers:
 
             return write
 
-        with tf.control_dependencies([told]):
+        with tf.control_dependencies([report]):
             written = tf.switch_case(share, [put(place) for place in range(self._shared)])
         with tf.control_dependencies([written]), tf.device(self._version.device):
-            row = self._timed(tf.stack([batch, tf.constant(0, tf.int64), tf.constant(_APPLIED, tf.int64)]), told, began)
+            row = self._timed(
+                tf.stack([batch, tf.constant(0, tf.int64), tf.constant(_APPLIED, tf.int64)]), report, began
+            )
             self._results.scatter_nd_update([[ticket % _KEPT]], row[tf.newaxis])
 
     def _apply_shares(self) -> None:

@@ -122,7 +122,7 @@ def read_ports(text: str) -> PortRange:
     last = int(found[2] or found[1]) if found is not None else 0
     if not 1024 <= first <= last <= 65535:
         hint = "Write two ports from 1024 to 65535, the smaller one first: 50000-50100."
-        raise problem("ports.form", f"The ports {text[:40]!r} are no range.", hint, "ports")
+        raise problem("ports.form", f"The ports {text[:40]!r} are not a range.", hint, "ports")
     return PortRange(first, last)
 
 

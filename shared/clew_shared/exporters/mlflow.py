@@ -46,7 +46,7 @@ def export_mlflow(source: History | Path, out: Path) -> Path:
             shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         text = f"Cannot write {folder}: {error.strerror or error}."
-        raise problem("export.write", text, "Choose a folder that can be written.", str(folder)) from None
+        raise problem("export.write", text, "Choose a folder that you can write to.", str(folder)) from None
     return folder
 
 

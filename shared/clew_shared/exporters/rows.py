@@ -96,7 +96,7 @@ def replacing(path: Path, run: str) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path) and not _is_export(path, run):
-            text = f"{path} exists and is no export of this run; nothing was written."
+            text = f"{path} exists and is not an export of this run; nothing was written."
             raise problem("export.exists", text, "Move it away, or choose another folder.", str(path))
         try:
             yield part
@@ -106,7 +106,7 @@ def replacing(path: Path, run: str) -> Iterator[Path]:
     except OSError as error:
         reason = error.strerror or str(error)
         text = f"Cannot write {path}: {reason}."
-        raise problem("export.write", text, "Choose a folder that can be written.", str(path)) from None
+        raise problem("export.write", text, "Choose a folder that you can write to.", str(path)) from None
 
 
 def _is_export(path: Path, run: str) -> bool:

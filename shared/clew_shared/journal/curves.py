@@ -62,13 +62,11 @@ class CurvePiece(NamedTuple):
     def until(self, step: int) -> tuple[CurvePiece, CurvePiece]:
         """What lies before ``step``, and what does not."""
         index = int(np.searchsorted(self.steps, step))
-        before, behind = split_blocks(self.blocks, index)
+        before, later = split_blocks(self.blocks, index)
         first = CurvePiece(
             self.steps[:index], self.clock[:index], {k: v[:index] for k, v in self.values.items()}, before
         )
-        rest = CurvePiece(
-            self.steps[index:], self.clock[index:], {k: v[index:] for k, v in self.values.items()}, behind
-        )
+        rest = CurvePiece(self.steps[index:], self.clock[index:], {k: v[index:] for k, v in self.values.items()}, later)
         return first, rest
 
 
@@ -80,8 +78,8 @@ def split_blocks(blocks: Sequence[CurveBlock], index: int) -> tuple[list[CurveBl
         start -= blocks[keep].size
     if start == index:
         return list(blocks[:keep]), list(blocks[keep:])
-    before, behind = blocks[keep].split(index - start)
-    return [*blocks[:keep], before], [behind, *blocks[keep + 1 :]]
+    before, later = blocks[keep].split(index - start)
+    return [*blocks[:keep], before], [later, *blocks[keep + 1 :]]
 
 
 class Buffer:
@@ -191,8 +189,8 @@ class Track:
         if index == self.steps.size:
             return CurvePiece(np.empty(0, np.int64), np.empty(0), {name: np.empty(0) for name in self.values}, [])
         values = {name: buffer.view[index:].copy() for name, buffer in self.values.items()}
-        self.blocks, behind = split_blocks(self.blocks, index)
-        piece = CurvePiece(self.steps.view[index:].copy(), self.clock.view[index:].copy(), values, behind)
+        self.blocks, later = split_blocks(self.blocks, index)
+        piece = CurvePiece(self.steps.view[index:].copy(), self.clock.view[index:].copy(), values, later)
         for buffer in self._buffers:
             buffer.size = index
         return piece

@@ -188,7 +188,7 @@ def fits(event: Image | Histogram | Matrix) -> bool:
 
 
 def divergence(label: str, value: str, step: int) -> str:
-    """The sentence for a metric that stopped to be a finite number."""
+    """The sentence for a metric that stopped being a finite number."""
     word = "NaN" if value == "NaN" else "infinite"
     return f"{label} became {word} at step {step:,}. A smaller learning rate may help."
 
@@ -288,7 +288,7 @@ class History:
 
     @property
     def logs(self) -> list[Log]:
-        """The sentences, and what is said here of damage and of metrics that stopped to be finite numbers."""
+        """The sentences, and what is said here of damage and of metrics that stopped being finite numbers."""
         return self._sayings.logs
 
     def logs_since(self, attempt: int) -> list[Log]:
@@ -547,7 +547,7 @@ class History:
 
     def _measured(self, attempt: int, event: Series, offset: int) -> None:
         if len(event.x) != len(event.y) or len(event.x) % 8:
-            self._damaged(attempt, f"the values of series {event.name} are no pairs of numbers", offset)
+            self._damaged(attempt, f"the values of series {event.name} are not pairs of numbers", offset)
             return
         reached = self._reached.get(attempt, self._starts.get(attempt, 0))
         limit = self._limit(attempt, evaluated=True)

@@ -54,7 +54,7 @@ def verify_run(folder: Path, journals_only: bool = False) -> Report:
     ``journals_only``: it is a viewer's copy, whose other files are where the run was made.
     """
     if not folder.is_dir():
-        raise problem("run.folder", f"{folder} is no folder.", "Name the folder of a run.", str(folder))
+        raise problem("run.folder", f"{folder} is not a folder.", "Name the folder of a run.", str(folder))
     numbers = attempts(folder)
     journals = {number: _Journal(folder, number) for number in numbers}
     findings = [*_missing_attempts(numbers)]
@@ -173,7 +173,7 @@ def _check_chain(number: int, journals: dict[int, _Journal]) -> None:
         return
     earlier = journals.get(start.resumes)
     if earlier is None or start.resumes >= number:
-        journals[number].say(0, f"goes on from attempt {start.resumes}, which is not there")
+        journals[number].say(0, f"continues attempt {start.resumes}, which is missing")
         return
     if earlier.start is not None and earlier.start.run != start.run:
         journals[number].say(0, f"belongs to run {start.run}, but attempt {start.resumes} to run {earlier.start.run}")
@@ -227,7 +227,7 @@ def _compare(path: Path, record: FileRecord) -> Fault | None:
             return Fault(record.path, place, f"bytes {place}–{end - 1}: changed since they were recorded")
         place += len(block)
     if place != record.size:
-        words = f"has {place} bytes, recorded were {record.size}"
+        words = f"has {place} bytes, but {record.size} were recorded"
         return Fault(record.path, min(place, record.size), words)
     if digest.hexdigest() != record.sha256:
         return Fault(record.path, 0, f"bytes 0–{place - 1}: changed since they were recorded")

@@ -178,7 +178,7 @@ class Channel(Wire):
         self._count += 1
         request_id = self._count.to_bytes(ID_BYTES, "big")
         if not self.hand_over(request_id, encode(message)):
-            raise problem("channel.full", "The agent takes no more requests.", "Wait until it answers again.")
+            raise problem("channel.full", "The agent accepts no more requests for now.", "Wait until it answers again.")
         return request_id
 
     def receive(self) -> list[tuple[bytes, AnyReply]]:
@@ -208,7 +208,7 @@ def _decode(data: bytes) -> AnyReply:
     try:
         return decode_reply(data)
     except msgspec.DecodeError as error:
-        hint = "The two ends may be of different versions."
+        hint = "The two sides may run different versions of Clew."
         return Refused(problem=Problem("channel.reply", f"The agent's reply cannot be read: {error}.", hint))
 
 

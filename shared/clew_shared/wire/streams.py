@@ -58,7 +58,7 @@ class Streams:
         self._settle(key)
 
     def begin(self, key: Key, sock: socket.socket) -> None:
-        """Join a connected socket to a new stream, and tell the other end."""
+        """Join a connected socket to a new stream, and inform the other end."""
         if self._send(key, bytes([Sign.OPEN])):
             self.add(key, sock)
         else:
@@ -79,7 +79,7 @@ class Streams:
         elif sign == Sign.TOOK and len(rest) == _COUNT.size:
             stream.credit = min(WINDOW, stream.credit + _COUNT.unpack(rest)[0])
         else:
-            self.drop(key, tell=sign != Sign.CLOSE)
+            self.drop(key, notify=sign != Sign.CLOSE)
             return
         self._move(key, stream)
 
@@ -89,12 +89,12 @@ class Streams:
         if key is not None:
             self._move(key, self._streams[key], read=True)
 
-    def drop(self, key: Key, tell: bool = False) -> None:
+    def drop(self, key: Key, notify: bool = False) -> None:
         """Break a stream off."""
         stream = self._forget(key)
         if stream is not None:
             reset(stream.sock)
-            if tell:
+            if notify:
                 self._send(key, bytes([Sign.CLOSE]))
 
     def drop_all(self, who: bytes | None = None) -> None:
@@ -108,7 +108,7 @@ class Streams:
         try:
             there = self._write(key, stream) and (not read or self._read(key, stream))
         except OSError:
-            self.drop(key, tell=True)
+            self.drop(key, notify=True)
             return
         if not there:
             self.drop_all(key[0])

@@ -69,13 +69,13 @@ print(json.dumps({
 TWO_THREADS = """
 import sys, threading
 from clew_agent.processes.nursery import Nursery
-from clew_agent.processes.nursery_messages import (StartGuard, pair, receive_told, send)
+from clew_agent.processes.nursery_messages import (StartGuard, pair, receive_reply, send)
 ours, theirs = pair()
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 send(ours, StartGuard(folder=sys.argv[1], attempt=1))
 ours.shutdown(1)
 Nursery(theirs, None).run()
-print(receive_told(ours))
+print(receive_reply(ours))
 """
 
 NOBODY_WAITS = """

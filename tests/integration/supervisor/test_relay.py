@@ -129,7 +129,7 @@ def test_a_way_that_nobody_takes_ends_with_its_input(greeted: subprocess.Popen[b
 def test_another_nodes_address_is_refused() -> None:
     done = agent("relay", "192.0.2.1", 22)  # of the addresses that are reserved for documentation
     assert (done.returncode, done.stdout) == (2, "")
-    assert "'192.0.2.1' is no address of this node" in done.stderr
+    assert "'192.0.2.1' is not an address of this node" in done.stderr
 
 
 def test_where_nobody_listens_is_said(listener: socket.socket) -> None:

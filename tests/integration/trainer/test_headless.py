@@ -214,7 +214,7 @@ class Runs:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("junk.npz", b"PK\x03\x04 this is no archive", "no readable npz file"),
+        ("junk.npz", b"PK\x03\x04 this is no archive", "not a readable npz file"),
         ("mnist.pkl.gz", gzip.compress(pickle.dumps((Runs(),) * 3)), "which could run code; it was not run"),
     ],
     ids=["junk", "code"],

@@ -247,7 +247,7 @@ def test_what_cannot_be_resumed_is_refused_and_left_as_it_was(tmp_path: Path, un
     assert listing(uninterrupted) == before
     nothing = agent("run", "--resume", tmp_path)
     assert nothing.returncode == 2
-    assert "no run folder" in nothing.stderr
+    assert "not a run folder" in nothing.stderr
 
 
 def test_a_resume_that_is_refused_late_takes_its_journal_back(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_bad_input_is_one_message_and_leaves_nothing(
     [
         (["run"], "A run spec is needed"),
         (["run", "nowhere.toml"], "nowhere.toml"),
-        (["run", "--resume", "nowhere"], "no run folder"),
+        (["run", "--resume", "nowhere"], "not a run folder"),
         (["replay", "nowhere"], "'nowhere'"),
         (["run", "x" * 5000], "too long"),
         (["run", "--resume", "x" * 5000], "too long"),

@@ -599,7 +599,7 @@ def test_a_changed_byte_never_does_harm(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ((1, 2, 3), "no pair of arrays"),
+        ((1, 2, 3), "not a pair of arrays"),
         ((np.zeros((2, 784), np.float32),), "three parts"),
         (((np.zeros((2, 5), np.float32), np.zeros(2, np.int64)),) * 3, "(2, 5)"),
         (((np.full((2, 784), np.nan, np.float32), np.zeros(2, np.int64)),) * 3, "pixels go from nan"),

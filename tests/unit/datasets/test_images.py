@@ -112,7 +112,7 @@ def test_cifar_10_with_something_wrong_is_described(
 
     spoiled = {
         "expected 0 to 9": as_binary(x, [0, 119, 4]),
-        "no whole number from 0 to 9": as_pickle(x, [0, 10, 4]),
+        "not a whole number from 0 to 9": as_pickle(x, [0, 10, 4]),
         "2 labels for 3 images": as_pickle(x, [0, 9]),
         "expected 3,073 for each image": as_binary(x, [0, 9, 4])[:-1],
         "expected uint8 of shape (N, 3072)": as_pickle(x[:, :3071], [0, 9, 4]),
@@ -130,7 +130,7 @@ def test_cifar_10_with_something_wrong_is_described(
     assert "beside it data_batch_3 is missing" in refusal(tmp_path / "0")
     assert "without CIFAR-10's data_batch_1" in refusal(write_archive(tmp_path / "cifar-10-x.tar.gz", "x", {"y": b""}))
     (tmp_path / "cifar-10-python.tar.gz").write_bytes(b"no archive")
-    assert "no readable archive" in refusal("cifar10", Search(folders=(tmp_path,)))
+    assert "not a readable archive" in refusal("cifar10", Search(folders=(tmp_path,)))
 
 
 # By name.
@@ -265,7 +265,7 @@ def test_images_that_cannot_be_used_are_named(tmp_path: Path, monkeypatch: pytes
         (bad / "b" / "3.png").write_bytes(content)
         text = refusal(bad)
         assert "3.png" in text
-        assert "no readable image" in text
+        assert "not a readable image" in text
     monkeypatch.setitem(sys.modules, "PIL", None)
     monkeypatch.delitem(sys.modules, "clew_agent.datasets.image_folder")
     monkeypatch.delattr("clew_agent.datasets.image_folder")

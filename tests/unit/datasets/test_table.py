@@ -40,12 +40,12 @@ def test_without_a_column_of_that_name_the_last_one_is_the_class(tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no table of numbers|a header of 0 columns"),
+        ("", "not a table of numbers|a header of 0 columns"),
         ("a,class\n", "a header of 2 columns and a table of"),
-        ("a,class\n" + "1,x\n" * 6, "no table of numbers"),
-        ("a,class\n" + "1,0.5\n" * 6, "in the column 'class' that is no whole number"),
+        ("a,class\n" + "1,x\n" * 6, "not a table of numbers"),
+        ("a,class\n" + "1,0.5\n" * 6, "in the column 'class' that is not a whole number"),
         ("a,class\n" + "nan,0\n" * 6, "a value that is missing"),
-        ("a,class\n" + "1,-1\n" * 6, "that is no whole number"),
+        ("a,class\n" + "1,-1\n" * 6, "that is not a whole number"),
         ("a,class\n" + "1,5000\n" * 6, "classes up to 5,000"),
         ("a,b,class\n" + "1,0\n" * 6, "a header of 3 columns"),
     ],

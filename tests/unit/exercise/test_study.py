@@ -253,7 +253,7 @@ def test_lanes_are_runs_as_well() -> None:
         ({"values": (1, 3)}, "runs on 1, 2, 4, 8, 16 devices, not on 3"),
         ({"axis": "nodes"}, "runs on one node, not on 2"),
         ({"values": (1, True)}, "got True"),
-        ({"values": (2, 2)}, "value 2 is there twice"),
+        ({"values": (2, 2)}, "value 2 is listed twice"),
         ({"repeats": 0}, "1 to 100 repeats"),
         ({"warm_up": 60}, "shorter than the run of 60 steps, got 60"),
         ({"weak": True, "base": RunSpec(exercise="softmax")}, "needs to know the batch size"),

@@ -120,12 +120,12 @@ def test_what_is_no_list_of_values_is_said(text: str, words: str) -> None:
     [
         (Sweep(), "needs values in"),
         (Sweep(over={"colour": (1, 2)}), "no setting 'colour'"),
-        (Sweep(over={"seed": (1, 2)}), "Seeds are no axis"),
-        (Sweep(over={"learning_rate": (0.1, 0.1)}), "there twice"),
+        (Sweep(over={"seed": (1, 2)}), "Seeds are not an axis"),
+        (Sweep(over={"learning_rate": (0.1, 0.1)}), "listed twice"),
         (Sweep(method="random", over={"learning_rate": Range(low=0.1, high=1)}), "how many points"),
         (Sweep(method="list", points=({"steps": 1}, {"steps": 1})), "same values"),
         (Sweep(over={"steps": tuple(range(1, MAX_RUNS + 2))}), "at most 1,000 runs"),
-        (Sweep(over={"learning_rate": (0.1,)}, seeds=(1, 1)), "seed is there twice"),
+        (Sweep(over={"learning_rate": (0.1,)}, seeds=(1, 1)), "seed is listed twice"),
     ],
 )
 def test_what_is_wrong_with_a_sweep_is_said(sweep: Sweep, words: str) -> None:

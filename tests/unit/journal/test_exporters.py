@@ -196,12 +196,12 @@ def test_an_export_of_the_same_run_is_replaced_and_nothing_else(tmp_path: Path, 
     assert export(history_of(9), tmp_path) == path
     assert path.read_bytes() != first
     path.write_text("notes of a student")
-    with pytest.raises(ProblemError, match="no export of this run"):
+    with pytest.raises(ProblemError, match="not an export of this run"):
         export(history_of(9), tmp_path)
     assert path.read_text() == "notes of a student"
     path.unlink()
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ProblemError, match="no export of this run"):
+    with pytest.raises(ProblemError, match="not an export of this run"):
         export(history_of(9), tmp_path)
     assert [entry for entry in path.parent.iterdir() if entry.name.endswith(".part")] == []
 

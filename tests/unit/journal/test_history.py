@@ -337,7 +337,7 @@ def test_a_torn_tail_is_damage_only_once_the_run_has_ended(tmp_path: Path) -> No
 
 
 def test_a_folder_without_a_journal_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match="no run folder"):
+    with pytest.raises(ProblemError, match="not a run folder"):
         read_run(tmp_path)
     (tmp_path / "journal.0001").mkdir()
     with pytest.raises(ProblemError, match="Cannot read"):

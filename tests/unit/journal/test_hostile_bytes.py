@@ -40,7 +40,7 @@ from clew_agent.datasets import digits
 from clew_agent.datasets.files import gunzip, read_bytes
 from clew_agent.datasets.formats import format_idx, parse_idx, parse_npy, parse_npz
 from clew_agent.datasets.lab_pickle import parse_pickle
-from clew_agent.processes.nursery_messages import Ready, StartGuard, StartRefused, pair, receive_start, receive_told
+from clew_agent.processes.nursery_messages import Ready, StartGuard, StartRefused, pair, receive_reply, receive_start
 from clew_agent.services.services import read_line
 from clew_agent.supervisor.run_manager import read_record
 from clew_agent.supervisor.run_queue import QueueRecord
@@ -288,7 +288,7 @@ READERS = {
         "fork",
     ),
     "nursery's answer": Reader(
-        from_channel(receive_told),
+        from_channel(receive_reply),
         (msgspec.json.encode(Ready(seconds=0.5)), msgspec.json.encode(StartRefused(folder="/runs/a", reason="why"))),
         (msgspec.DecodeError,),
         "fork",

@@ -113,8 +113,8 @@ def link(name: str) -> Callable[[RunFolder], None]:
 @pytest.mark.parametrize(
     ("act", "expected"),
     [
-        (append_to("log.txt", b"x"), ["log.txt: has 15 bytes, recorded were 14"]),
-        (append_to("artifacts/empty.txt", b"x"), ["artifacts/empty.txt: has 1 bytes, recorded were 0"]),
+        (append_to("log.txt", b"x"), ["log.txt: has 15 bytes, but 14 were recorded"]),
+        (append_to("artifacts/empty.txt", b"x"), ["artifacts/empty.txt: has 1 bytes, but 0 were recorded"]),
         (remove("log.txt"), ["log.txt: is missing"]),
         (remove("spec.toml"), ["spec.toml: is missing"]),
         (remove("checkpoints/00000004/data"), ["checkpoints/00000004/data: is missing"]),
@@ -167,7 +167,7 @@ def test_a_frame_that_was_replaced_with_a_right_checksum_contradicts_the_seal(tm
         ),
         (
             lambda event: msgspec.structs.replace(event, resumes=1) if isinstance(event, Attempt) else event,
-            "goes on from attempt 1, which is not there",
+            "goes on from attempt 1, which is missing",
         ),
         (
             lambda event: msgspec.structs.replace(event, spec_sha256="0" * 64) if isinstance(event, Attempt) else event,
@@ -266,7 +266,7 @@ def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
 
 def test_a_folder_without_journal_is_a_finding_and_no_folder_a_refusal(tmp_path: Path) -> None:
     assert found(RunFolder(tmp_path / "clew-home")) == ["journal.0001: is missing"]
-    with pytest.raises(ProblemError, match="no folder"):
+    with pytest.raises(ProblemError, match="not a folder"):
         verify_run(tmp_path / "absent")
 
 

@@ -94,7 +94,7 @@ def test_pbs_without_a_program_that_starts_processes_elsewhere_is_refused(tmp_pa
 
 def test_a_silence_in_which_this_process_slept_is_nobodys_fault() -> None:
     silence = Silence(0.0)
-    silence.heard(1)
+    silence.received(1)
     for now in range(1, 6):
         silence.look(float(now))
     assert silence.seconds(1) == 5.0

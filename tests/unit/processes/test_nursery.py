@@ -314,7 +314,7 @@ os.dup2(theirs.fileno(), 3000)
 send(ours, StartGuard(folder="run", attempt=1))
 ours.shutdown(socket.SHUT_WR)
 Nursery(socket.socket(fileno=3000), None).run()
-print(type(receive_told(ours)).__name__)
+print(type(receive_reply(ours)).__name__)
 """
     assert output_of(program) == "StartRefused"
 

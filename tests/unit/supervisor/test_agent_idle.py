@@ -152,10 +152,10 @@ def test_a_program_is_used_until_nobody_asked_for_it_while_somebody_was_there(cl
     assert opened.in_use() == ("Jupyter",)
     for _ in range(11):
         clock.now += 5.0
-        opened.hear()
+        opened.note_request()
     assert opened.in_use() == ("Jupyter",)
     clock.now += 5.0
-    opened.hear()
+    opened.note_request()
     assert opened.in_use() == ()
     opened.open("jupyter", CALLER)
     assert opened.in_use() == ("Jupyter",)

@@ -162,7 +162,7 @@ def make_run(runs: Path, **changes: object) -> RunFolder:
 def seen_by(runs: Path, mine: str = "") -> RunRegistry:
     registry = RunRegistry(runs, lambda run: run == mine)
     registry.refresh()
-    while registry.unread or registry.behind():
+    while registry.unread or registry.has_more():
         registry.refresh()
     return registry
 
@@ -232,7 +232,7 @@ def test_a_sealed_journal_is_adopted_by_its_two_ends_as_if_it_had_been_read(tmp_
             writer.append(points(2 + 10 * block, [1.0] * 10))
     seal_lost(folder, 1)
     whole, ends = (TrackedRun(folder, RunSpec(exercise="toy")) for _ in range(2))
-    while whole.refresh() or whole.behind:
+    while whole.refresh() or whole.has_more:
         pass
     ends.adopt()
     assert folder.journal(1).stat().st_size > 3 * 64 * 1024
@@ -368,10 +368,10 @@ def test_a_journal_that_cannot_be_read_any_more_does_not_count_as_unread(tmp_pat
             writer.append(points(2, [1.0] * 50_000))
     tracked = TrackedRun(folder, RunSpec(exercise="toy"))
     tracked.refresh()
-    assert tracked.behind
+    assert tracked.has_more
     folder.journal(1).unlink()
     assert not tracked.refresh()
-    assert not tracked.behind
+    assert not tracked.has_more
 
 
 def test_one_long_poll_waits_for_each_viewer_and_key() -> None:

@@ -72,7 +72,7 @@ def test_a_script_may_log_every_tenth_step() -> None:
         ((message(0, loss=1), message(1, loss=1), message(2, loss=1, accuracy=1)), "Accuracy is missing at step 0", 1),
         ((message(4, loss=1, accuracy=1), message(3, loss=1, accuracy=1)), "Step 3 came after step 4", 1),
         ((message(-1, loss=1, accuracy=1), message(0.5, loss=1, accuracy=1)), "Step -1 is left out", 0),
-        ((b'{"step": 1}\n', b"\xff\n", b"[]\n", message(0, loss=1, accuracy=1)), "no message of clew_log", 1),
+        ((b'{"step": 1}\n', b"\xff\n", b"[]\n", message(0, loss=1, accuracy=1)), "not a clew_log message", 1),
     ],
 )
 def test_what_cannot_be_recorded_is_said_once_and_the_rest_is_kept(

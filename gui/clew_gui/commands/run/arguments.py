@@ -23,9 +23,9 @@ from clew_shared.spec import (
     Prediction,
     RateRange,
     RunSpec,
+    check_extras,
     check_spec,
     check_strategy,
-    check_wishes,
     read_text,
     strategy_for,
 )
@@ -305,7 +305,7 @@ def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunS
     problems += found
     spec = msgspec.structs.replace(spec, rate_range=test, prediction=drawn)
     spec, found = _spread(spec, request, card)
-    return spec, [*problems, *found, *check_wishes(spec, card)]
+    return spec, [*problems, *found, *check_extras(spec, card)]
 
 
 def _rate_range(text: str | None) -> tuple[RateRange | None, list[Problem]]:
