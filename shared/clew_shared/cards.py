@@ -229,7 +229,7 @@ class RaceSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Runs with the same start, data, order of batches and number of ``steps`` that differ in their lane's values only.
 
     ``metric`` decides. With a ``target`` the lane that gets there in the fewest steps wins; the lanes that do not get
-    there, and all without a target, stand by their best value.
+    there, and all without a target, are ranked by their best value.
     """
 
     id: str

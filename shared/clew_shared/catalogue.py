@@ -35,7 +35,7 @@ def decode(data: bytes) -> Catalogue:
 
 
 def catalogue_hash(catalogue: Catalogue) -> str:
-    """SHA-256 of its JSON: tells a viewer whether the agent offers what it shows."""
+    """SHA-256 of its JSON: shows a viewer whether the agent offers what it shows."""
     import hashlib  # a window paints without
 
     return hashlib.sha256(encode(catalogue)).hexdigest()

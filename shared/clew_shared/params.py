@@ -32,7 +32,7 @@ HEADLINE = (OPTIMIZER, LEARNING_RATE)
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One allowed value of a choice and the words that stand for it."""
+    """One allowed value of a choice and its words for people."""
 
     value: str
     label: str

@@ -1,4 +1,4 @@
-"""How the lanes of a race stand, judged from the runs' histories alone."""
+"""The ranking of the lanes of a race, from the runs' histories alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def stand(run: str, history: History, metric: str, better: Better, target: float
 
 
 def rank(standings: Iterable[Standing], better: Better) -> tuple[Standing, ...]:
-    """The winner first: fewest steps to the target, then the best value, then those without any; else as given."""
+    """The lanes from first to last: fewest steps to the target, then the best value, then those without any value."""
     sign = 1.0 if better == "lower" else -1.0
 
     def order(one: Standing) -> tuple[float, float]:

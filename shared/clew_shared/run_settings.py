@@ -27,7 +27,7 @@ _FIELDS = {
     "nodes": "Nodes",
     "precision": "Precision",
 }
-"""Settings of a run beside its hyperparameters, and their names for people."""
+"""Settings of a run besides its hyperparameters, and their names for people."""
 MAX_NOTE = 2000
 MAX_TAGS = 12
 MAX_TAG = 30
@@ -97,7 +97,7 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def differing(runs: Mapping[str, Mapping[str, Value]], limit: int = 0) -> dict[str, str]:
-    """For each run, in short, what tells it from the others of ``runs``: ``adam 0.003, batch size 32``. A lone run gets
+    """For each run, in short, how it differs from the other ``runs``: ``adam 0.003, batch size 32``. A lone run gets
     what its table always shows, its optimizer and its rate; ``limit`` bounds the number of settings (0: all)."""
     names = [one.name for one in differences(list(runs.values()))] if len(runs) > 1 else list(HEADLINE)
     chosen = sorted(names, key=lambda name: (name not in HEADLINE, name == SEED))[: limit or None]

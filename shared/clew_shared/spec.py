@@ -31,7 +31,7 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 SPREAD = ("strategy", "devices", "nodes")
 """The fields in which a further attempt of a run may differ from the one before."""
 SITE_PATH = "site:"
-"""What begins a path of the site itself, where one of this computer could stand."""
+"""The beginning of a path on the site, where a path on this computer would be possible too."""
 
 
 class Pruning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,7 +78,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """One run: the exercise, its hyperparameters, the seed, the data and where it spreads.
 
     ``source_hash`` is the SHA-256 of the exercise file that was chosen from; the agent refuses another one. ``data`` is
-    a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID made by whoever starts it.
+    a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID that the client makes.
     ``study`` names the race or sweep that the run belongs to (``clew_shared.study``), empty for none. ``devices`` are
     those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is the number
     format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for nobody.

@@ -33,7 +33,7 @@ class JobRunStarter:
 
     def __init__(self, allocation: Allocation, desk: RunManager, overtaken: Callable[[], bool] = lambda: False) -> None:
         self.pending = allocation.runs is not None
-        """Whether a spec is still to be dealt with; until the first look nobody knows."""
+        """Whether a spec still has to be handled; before the first check nobody knows."""
         self.over = False
         """Whether this agent has nothing to do here any more."""
         self._runs = allocation.runs
@@ -64,7 +64,7 @@ class JobRunStarter:
         for name in waiting:
             try:
                 self._deal(name, catalogue)
-            except OSError as error:  # it is tried again at the next look
+            except OSError as error:  # it is tried again at the next check
                 self._say(name, f"The run {name} of this job cannot be begun now: {error}.")
         return any(name not in self._dealt for name in waiting)
 

@@ -1,4 +1,4 @@
-"""The supervisor's hands: starts guards and sealers, sees whether processes live, ends a run at once."""
+"""Starts guards and sealers for the supervisor, checks whether processes live, and kills runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 GUARD = (sys.executable, "-P", "-m", "clew_agent", "guard")
 SEALER = (sys.executable, "-P", "-m", "clew_agent.processes.sealer")
 UNKNOWN_EXIT = -1
-"""Stands for the exit code of a guard that nobody waited for, because its nursery had gone."""
+"""The exit code given for a guard that nobody waited for, because its nursery had gone."""
 _GONE_FOR_S = 2.0
 """Neither trainer nor guard must have been seen for so long before a run is taken for left alone."""
 _ASK_EVERY_S = 1.0
@@ -149,7 +149,7 @@ class Launcher:
         self.seal(warm.folder, warm.attempt, "--stopped")
 
     def _reap_orphans(self) -> list[tuple[str, int]]:
-        """Guards of a nursery that has gone: nobody tells when they end."""
+        """Guards of a nursery that has gone: nobody reports their end."""
         nursery = self._nursery.pid if self._nursery is not None else None
         orphans = [(run, warm) for run, warm in self._warm.items() if warm.pid and warm.nursery != nursery]
         gone = [run for run, warm in orphans if warm.has_ended()]
@@ -231,7 +231,7 @@ def is_trainer(tracked: TrackedRun) -> bool:
 
 
 def _held_family(guard: int) -> list[int]:
-    """A guard and its descendants. It is held first: it must not start another one behind our back."""
+    """A guard and its descendants. It is held first: it must not start another one meanwhile."""
     with suppress(psutil.Error):
         process = psutil.Process(guard)
         process.suspend()

@@ -1,4 +1,4 @@
-"""A run that a job was to begin by itself and could not: its folder tells why, as that of a run which failed."""
+"""A run that a job was to begin by itself and could not: its folder says why, as for a run that failed."""
 
 from __future__ import annotations
 

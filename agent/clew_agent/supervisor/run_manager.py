@@ -36,9 +36,9 @@ from clew_shared.wire.messages import AnyReply, Done, MoveRun, Reply, RunningRun
 _log = logging.getLogger(__name__)
 
 _STOP_NOW_S = 3.0
-"""So long a trainer that was told to stop at once may take to obey, before it is killed."""
+"""So long a trainer that was asked to stop at once may take before it is killed."""
 _REMEMBERED = 50
-"""Runs that left the queue before they began, of which a successor is told; each takes a few hundred bytes."""
+"""Runs that left the queue before they began and are kept for a successor; each takes a few hundred bytes."""
 
 
 class RunManager:
@@ -344,7 +344,7 @@ class RunManager:
                 self._launcher.kill(tracked, max(tracked.wanted, tracked.attempt))
 
     def _take_out(self, tracked: TrackedRun) -> None:
-        """A queued run leaves no folder behind; a queued continuation leaves the run as it was."""
+        """The folder of a queued run is removed; a queued continuation leaves the run as it was."""
         if not tracked.attempt:
             tracked.cancelled = True
             self._cancelled[tracked.run] = tracked.spec
@@ -369,7 +369,7 @@ class RunManager:
                 self.registry.add(tracked)
 
     def forget_record(self, asked: bool) -> None:
-        """Leave nothing of the queue behind a job that has ended in good order, unless a run trains or waits, or was
+        """Remove the queue of a job that has ended in good order, unless a run trains or waits, or was
         taken out of it: its job may be queued again. ``asked``: the agent was asked to end, as it is then."""
         record = self._queue.record
         if not (self._cancelled or record.waiting or record.running or (asked and self._stopped)):

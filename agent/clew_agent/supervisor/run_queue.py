@@ -22,7 +22,7 @@ class QueueRecord(msgspec.Struct, frozen=True):
     """The queue as it is kept on disk for the agent's successor.
 
     ``devices`` are the ids that each running run has, ``attempts`` which attempt of it runs; earlier agents did not
-    keep them. ``cancelled`` are the runs that left the queue before they began and have no folder that would tell of
+    keep them. ``cancelled`` are the runs that left the queue before they began and have no folder that would show
     them. ``begun`` are the runs of a job that its agent has begun by itself, with the incarnation of the job;
     ``stopped`` are those that a person has stopped: they stay so when the job starts again. ``alone`` are the running
     ones that nothing may train beside.
@@ -42,7 +42,7 @@ class RunQueue:
     """First come, first served, as far as devices go round.
 
     Nobody is passed over for want of devices: while the first that waits needs four of them and three are free, those
-    behind it wait as well, so that its turn comes. Only a run whose own last attempt is still ending lets others by.
+    after it wait as well, so that its turn comes. Only a run whose own last attempt is still ending lets others by.
     A run that is timed has all devices idle beside its own. A run waits in it once.
     """
 

@@ -97,13 +97,13 @@ class RunRegistry:
         return (tracked for tracked in self._awake() if tracked.live and not tracked.elsewhere)
 
     def refresh(self) -> None:
-        """One turn: read what grew, adopt a few of those that wait, and look for new folders now and then."""
+        """One turn: read what grew, adopt a few waiting runs, and look for new folders now and then."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY_S
             self.look_for_folders()
         while self._unread and time.monotonic() < now + _ADOPT_FOR_S:
-            with suppress(OSError):  # it is found again at the next look
+            with suppress(OSError):  # it is found again at the next check
                 self._adopt(self._unread.popleft())
         for tracked in self._awake():
             if tracked.refresh():

@@ -64,7 +64,7 @@ _MOST_READERS = 1024
 
 
 class Supervisor:
-    """Everything that one agent answers. ``turn`` is one round of its loop; ``run`` turns until it is told to end."""
+    """Everything that one agent answers. ``turn`` is one round of its loop; ``run`` repeats it until the end."""
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class Supervisor:
 
     def run(self, idle: float, kept: float = 0.0) -> None:
         """Serve until ``Shutdown``, ``end``, or until for ``idle`` seconds no viewer asked and no run lived; in a job
-        only what is asked to be done counts. ``kept`` seconds, if that is more, as long as a program is open: whoever
-        opened it may be a laptop that sleeps."""
+        only what is asked to be done counts. ``kept`` seconds, if that is more, as long as a program is open: the
+        laptop that opened it may be asleep."""
         self._held = idle == math.inf
         while not self._ending:
             self.turn()
@@ -149,7 +149,7 @@ class Supervisor:
             self._ending = True
 
     def _work(self) -> list[tuple[Caller, AnyReply]]:
-        """One turn of the desk. A system that refuses a file or a process now may grant it at the next turn."""
+        """One turn. A system that refuses a file or a process now may grant it at the next turn."""
         try:
             return self._desk.turn()
         except OSError as error:

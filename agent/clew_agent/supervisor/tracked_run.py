@@ -21,7 +21,7 @@ _ENDS = 64 * 1024
 
 
 class TrackedRun:
-    """Follows one run. ``fold`` and what stands from ``host`` to ``devices`` are what its latest attempt says."""
+    """Follows one run. ``fold`` and the fields from ``host`` to ``devices`` come from its latest attempt."""
 
     def __init__(self, folder: RunFolder, spec: RunSpec) -> None:
         self.folder = folder
@@ -120,7 +120,7 @@ class TrackedRun:
     def fetch(self, attempt: int, offset: int) -> Fetched:
         """What will stay in the journal file of ``attempt`` from ``offset`` on, at most 256 KiB; maybe nothing yet.
 
-        Raises ``ProblemError`` for an offset behind the file's end and for a file that cannot be read.
+        Raises ``ProblemError`` for an offset after the file's end and for a file that cannot be read.
         """
         length, size = self._length_of(attempt), self._lasting(attempt)
         if offset > length:

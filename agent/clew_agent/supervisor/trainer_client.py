@@ -40,7 +40,7 @@ class _Line(msgspec.Struct):
 
 
 class ControlClient:
-    """One channel for each trainer, made when it is first needed. ``watch`` hangs a socket into a poll."""
+    """One channel for each trainer, made when it is first needed. ``watch`` adds a socket to a poll."""
 
     def __init__(
         self,

@@ -53,13 +53,13 @@ def cache_folder(places: Places) -> Path:
 
 
 def in_use(places: Places, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The cache folder if this process has been told to use it."""
+    """The cache folder if this process is set to use it."""
     folder = cache_folder(places)
     return folder if environ.get(VARIABLE) == _FLAGS + str(folder) else None
 
 
 def prepare(places: Places) -> None:
-    """Before TensorFlow looks: have a sound cache, or none where there is no room for it any more.
+    """Before TensorFlow reads it: make sure that the cache is sound, or turn it off where there is no room for it.
 
     A copy of the nursery has the nursery's environment, which may be hours old. TensorFlow reads the variable when it
     compiles for the first time.
@@ -74,7 +74,7 @@ def prepare(places: Places) -> None:
 
 
 def has_room(places: Places) -> bool:
-    """Whether a process that has compiled already may go on: it cannot be told any more to use the cache no longer."""
+    """Whether a process that has compiled already may go on: it can no longer be set not to use the cache."""
     folder = in_use(places)
     return folder is None or _is_roomy(folder)
 
@@ -87,7 +87,7 @@ def _is_roomy(folder: Path) -> bool:
 
 
 def vet(folder: Path) -> None:
-    """Remove what is damaged, what nobody vouches for, and the oldest of too many. Before TensorFlow looks."""
+    """Remove damaged files, files without a checksum, and the oldest of too many, before TensorFlow reads them."""
     files = sorted((path for path in folder.glob("*.pb")), key=_age)
     for place, path in enumerate(files):
         if place >= _MOST_FILES or not _is_sound(path):
@@ -150,7 +150,7 @@ def _version(package: str) -> str:
 
 
 def _processor() -> str:
-    """What the processor can do, as the system tells it: code for one that can do more would crash here."""
+    """What the processor can do, as the system reports it: code for one that can do more would crash here."""
     try:
         lines = _CPU.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The trainer's ear: one thread with an encrypted socket on the node's loopback. What it accepts waits for the loop."""
+"""Receives commands for the trainer, in a thread with an encrypted socket on loopback. They wait for the loop."""
 
 from __future__ import annotations
 

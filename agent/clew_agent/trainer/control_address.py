@@ -20,7 +20,7 @@ def allow_folder(places: Places, run: str) -> Path:
 
 
 def remove_address(run: str) -> None:
-    """Forget a trainer that has ended, as far as that is possible: whoever calls at an old address gets no answer."""
+    """Forget a trainer that has ended, as far as that is possible: a client at an old address gets no answer."""
     places = find_places()
     with suppress(OSError):
         address_file(places, run).unlink()

@@ -1,8 +1,8 @@
 """SHA-256 of a journal that grows fast, computed from the file by a process of its own.
 
 Hashing is most of what it costs to record steps that take a tenth of a microsecond. A trainer whose journal grows so
-fast starts this program, which reads at once what the trainer has written: the digests are in the journal where they
-always do. Where the program ends or is silent, the trainer hashes the file itself.
+fast starts this program, which reads at once what the trainer has written: the digests are in the journal at the usual
+places. Where the program ends or is silent, the trainer hashes the file itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ANSWER = 65
 
 
 class HashHelper:
-    """Stands for a ``hashlib`` object whose bytes are the first ``size`` bytes of ``path``, and all that come.
+    """Replaces a ``hashlib`` object whose bytes are the first ``size`` bytes of ``path``, and all that come.
 
     POSIX only. Raises ``OSError`` when the program cannot be started.
     """
@@ -50,7 +50,7 @@ class HashHelper:
         return self._process.pid
 
     def update(self, data: bytes, /) -> None:
-        """``data`` has been written to the file. The program is told now and then, so that it need not hurry later."""
+        """``data`` has been written to the file. The program learns it now and then, so it need not hurry later."""
         self._size += len(data)
         if self._own is None and self._size - self._announced >= _ANNOUNCE_EVERY:
             self._announced = self._size

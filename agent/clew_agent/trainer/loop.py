@@ -37,7 +37,7 @@ _RETRY_S = 1.0
 _LOST = 4.0
 """A range test ends when the loss is so many times its lowest value, as is usual (fast.ai's finder)."""
 _LOOK_EVERY_S = 2.0
-"""So often a trainer looks whether a later attempt has taken the run over."""
+"""So often a trainer checks whether a later attempt has taken over the run."""
 
 
 class Loop:
@@ -338,7 +338,7 @@ class RateTest:
         return change if until is None else min(until, change)
 
     def end_block(self, losses: npt.NDArray[np.floating[Any]]) -> None:
-        """Look whether it is over."""
+        """Check whether it is over."""
         loss = float(losses.mean())
         self._smooth = loss if math.isnan(self._smooth) else 0.7 * self._smooth + 0.3 * loss
         self._lowest = min(self._lowest, self._smooth)

@@ -297,7 +297,7 @@ class Recorder:
             self._settle()
 
     def _say(self, event: State) -> bool:
-        """Try to tell readers why nothing comes; whether that could be written."""
+        """Try to write for readers why nothing comes; returns whether that worked."""
         if not self._running:
             return False
         self._reserve.halve()

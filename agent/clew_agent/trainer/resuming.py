@@ -164,7 +164,7 @@ def live_changes(earlier: Mapping[int, Earlier], step: int) -> tuple[Live, ...]:
     """The changes of hyperparameters that act at ``step`` or later when the run goes on from there, by step.
 
     A later attempt's changes replace an earlier one's from its first step on. It repeats those that it reaches; what it
-    did not reach still stands, unless someone changed the same value again.
+    did not reach still counts, unless someone changed the same value again.
     """
     plan: list[Live] = []
     for attempt in earlier.values():
@@ -187,7 +187,7 @@ def live_changes(earlier: Mapping[int, Earlier], step: int) -> tuple[Live, ...]:
 
 
 def diverged_before(earlier: Mapping[int, Earlier], step: int) -> frozenset[str]:
-    """The metrics of which is recorded that they stopped being finite numbers before ``step``."""
+    """The metrics for which the journal says that they became NaN or infinite before ``step``."""
     diverged: dict[str, int] = {}
     for attempt in earlier.values():
         diverged = {metric: first for metric, first in diverged.items() if first < attempt.begin}

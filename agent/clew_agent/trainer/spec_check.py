@@ -1,4 +1,4 @@
-"""Whether a run may start: everything that is wrong with a spec, found together, before anything is left behind.
+"""Whether a run may start: everything that is wrong with a spec, found together, before any file is written.
 
 No NumPy: the supervisor asks this as well as the trainer. Data are only looked for; whether they are sound is seen when
 they are read.

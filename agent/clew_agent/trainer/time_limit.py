@@ -10,13 +10,13 @@ from clew_agent.trainer.deadline import Deadline
 from clew_shared.journal.events import Event, Log
 
 FORECAST = "forecast"
-"""``stage`` of the sentence that foretells the end; its ``seconds`` are those that the run still needs."""
+"""``stage`` of the sentence that predicts the end; its ``seconds`` are those that the run still needs."""
 _MARGIN_S, _MARGIN_PART = 10.0, 8
 """Kept for what was never measured: the files' records, the last state, a slower disk. Less where time is short."""
 _SAVING = 2.0
 """A checkpoint may take so many times what the longest one took."""
 _LEARN_S, _LEARN_PART = 5.0, 50
-"""So long the pace is looked at before anything is foretold, or a fiftieth of the time that is left."""
+"""So long the pace is measured before anything is predicted, or a fiftieth of the time that is left."""
 _SURE, _DOUBT = 1.03, 0.9
 """The run is said to be late when it needs so many times what is left, and to be in time after all below that."""
 
@@ -28,7 +28,7 @@ _UNITS = (("second", 1, 99.5), ("minute", 60, 99.5 * 60), ("hour", 3600, 48 * 36
 class Timekeeper:
     """One for each attempt. ``record`` takes the sentences; ``look`` puts the request to end into ``commands``.
 
-    What takes long between two looks, and what a checkpoint takes, is learned and kept in reserve.
+    The longest time between two checks, and the time for a checkpoint, are learned and kept in reserve.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Timekeeper:
 
     def look(self, step: int = 0, steps: int = 0, idle: bool = False) -> None:
         """Ask the run to end when it is time to. At a block's head with the next ``step`` of how many ``steps`` (0: no
-        step is trained yet, or ever); ``idle``: none was since the last look, because the run is paused."""
+        step is trained yet, or ever); ``idle``: none was since the last check, because the run is paused."""
         if not self._deadline.known:
             return
         if steps:

@@ -124,7 +124,7 @@ def train(
 def _stop_signals(run: str, commands: ControlRequests, deadline: Deadline) -> Iterator[None]:
     """A signal stops after the block, with a checkpoint; a second Ctrl+C at once, and the guard seals.
 
-    In a job SIGTERM is the scheduler's or the keeper's, whoever passed it on: its time is up, or someone cancelled it.
+    In a job SIGTERM comes from the scheduler or the keeper: its time is up, or someone cancelled it.
     """
 
     def note(number: int) -> None:

@@ -216,7 +216,7 @@ class Engine:
         """Trace and compile the steps and warm up; returns the seconds it took. No step has been done afterwards.
 
         The first steps that a process computes are up to thirty times slower (threads start, kernels choose their
-        form), so some are computed here and undone. The last ones tell how many the first block may take. Raises
+        form), so some are computed here and undone. The last ones show how many the first block may take. Raises
         ``ProblemError`` when the exercise could not be resumed exactly.
         """
         start = time.perf_counter()
@@ -350,7 +350,7 @@ class Engine:
         return self._strategy.settled(tuple(self._state.values()))
 
     def _room(self) -> int:
-        """Steps until something is due that stands between blocks."""
+        """Steps until something is due between blocks."""
         intervals = [every for every in (self.plan.checkpoint_every,) if every is not None]
         if self._evaluators:
             intervals.append(self._evaluation_interval())

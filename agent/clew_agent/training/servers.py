@@ -527,7 +527,7 @@ class _Servers:
     def _fresh(
         self, read: tf.Tensor, sent: Sequence[tf.Tensor | None], report: tf.Tensor, torn: tf.Tensor, began: tf.Tensor
     ) -> tf.Tensor:
-        """An update that was not done yet, unless it is too late or was begun once; the row that tells of it."""
+        """An update that was not done yet, unless it is too late or was begun once; returns the row that records it."""
         others = self._version.read_value() - read
         late = others > self._late
         status = tf.where(torn, _TORN, tf.where(late, _DROPPED, _APPLIED))

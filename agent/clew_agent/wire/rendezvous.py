@@ -127,9 +127,9 @@ def read_ports(text: str) -> PortRange:
 
 
 def own_address(environment: Mapping[str, str] = os.environ) -> str:
-    """The node's address as the login node reaches it, as far as can be told from here; never a name.
+    """The node's address as the login node reaches it, as far as can be seen from here; never a name.
 
-    That of the interface from which the login node is reached, else the one that the node's own name stands for, else
+    That of the interface from which the login node is reached, else the one that the node's own name has, else
     that of any interface. A node with nothing but its loopback has that.
     """
     mine = own_addresses()

@@ -91,7 +91,7 @@ class GuardedRouter:
 
     def watch(self, socket: zmq.Socket[bytes] | int, events: int = zmq.POLLIN) -> None:
         """``poll`` returns early as well when ``socket`` (or the system's socket of this number) is readable, or
-        another of these ``events`` happens to it; ``ready`` tells which it was."""
+        another of these ``events`` happens to it; ``ready`` shows which it was."""
         self._poller.register(socket, events)
 
     def unwatch(self, socket: zmq.Socket[bytes] | int) -> None:
@@ -202,7 +202,7 @@ def _configure(socket: zmq.Socket[bytes], keys: KeyPair, send_queue: int, silenc
     socket.maxmsgsize = _HARD_LIMIT
     socket.rcvhwm = _RECEIVE_QUEUE
     socket.sndhwm = send_queue
-    socket.router_mandatory = 1  # that a client has gone, or does not read, is told instead of dropping in silence
+    socket.router_mandatory = 1  # a client that has gone raises an error; nothing is dropped in silence
     socket.handshake_ivl = _HANDSHAKE_MS
     socket.heartbeat_ivl = min(_HEARTBEAT_MS, silence_ms // 4)
     socket.heartbeat_timeout = silence_ms

@@ -61,7 +61,7 @@ def idx_names(stem: str) -> tuple[str, ...]:
 def file_names(name: str) -> tuple[str, ...]:
     """Where the data set ``name`` is looked for in a folder, in this order.
 
-    Of the IDX files the training images stand for all, of CIFAR-10's batches the first. ``data_set_of`` says whether
+    The training images represent all IDX files, the first batch all of CIFAR-10's. ``data_set_of`` says whether
     what is found by a name that several sets use is the one that is looked for.
     """
     images = idx_names(IDX_STEMS[0])

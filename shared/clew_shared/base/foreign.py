@@ -1,4 +1,4 @@
-"""What bytes from elsewhere say. A file may be half written, a message sent by anybody: both get one answer."""
+"""Decoding of bytes from elsewhere. A file may be half written, a message sent by anybody: both are checked."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ def is_private(folder: Path) -> bool:
 def write_private(path: Path, data: bytes, lasting: bool = True) -> None:
     """Replace ``path`` by ``data`` in one go, mode 0600: a reader sees the old content or the new, never a part.
 
-    Not ``lasting``: the disk is not waited for, and a power cut of the next seconds may leave an empty file.
+    Not ``lasting``: does not wait for the disk, and a power cut within seconds may leave an empty file.
 
-    Raises ``OSError`` when the disk refuses; then the old content stands.
+    Raises ``OSError`` when the disk refuses; then the old content stays.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mkstemp makes mode 0600
     try:

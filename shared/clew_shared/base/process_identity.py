@@ -1,4 +1,4 @@
-"""Whether a process that was met earlier still runs. Numbers of processes are used again, so a number is not enough."""
+"""Whether a process that was seen earlier still runs. Process ids are used again, so an id is not enough."""
 
 from __future__ import annotations
 

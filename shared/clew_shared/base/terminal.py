@@ -25,7 +25,7 @@ _PLAIN = {
     "’": "'",
     "⁻": "-",
 }
-"""Where it can, one character stands for one: tables and the live picture keep their width."""
+"""Where possible, one character replaces one: tables and the live picture keep their width."""
 _UPPER_DOTS, _LOWER_DOTS = 0x01 | 0x02 | 0x08 | 0x10, 0x04 | 0x20 | 0x40 | 0x80
 """Bits of the upper and the lower half of a braille character, of which curves are made (Unicode block U+2800)."""
 _SUPERSCRIPTS = re.compile("[⁻⁰¹²³⁴-⁹]+")

@@ -20,12 +20,12 @@ class WakeupPipe:
             self._end.send(b"!")
 
     def clear(self) -> None:
-        """All that was called for so far is known."""
+        """Note all calls of ``wake`` so far."""
         with suppress(BlockingIOError):
             while self.socket.recv(4096):
                 pass
 
     def close(self) -> None:
-        """Nobody can be woken any more."""
+        """Close both ends; ``wake`` does nothing from now on."""
         self.socket.close()
         self._end.close()

@@ -69,7 +69,7 @@ def first_record(time: float, run: str) -> bytes:
 
 
 def restart_record(time: float, step: int) -> bytes:
-    """Tells TensorBoard to forget what it has from ``step`` on: step = 2, session_log = 7 {status = 1: START}."""
+    """Makes TensorBoard forget what it has from ``step`` on: step = 2, session_log = 7 {status = 1: START}."""
     event = b"\x09" + struct.pack("<d", time) + b"\x10" + _varint(step) + _field(0x3A, b"\x08\x01")
     return _framed(np.frombuffer(event, np.uint8)[np.newaxis, :]).tobytes()
 

@@ -14,7 +14,7 @@ from clew_shared.cards import MetricSpec
 
 
 class RunState(StrEnum):
-    """DRAFT to QUEUED and LOST stand in the laptop's job record, STARTING to the end in the node's journal."""
+    """DRAFT to QUEUED and LOST are in the laptop's job record, STARTING to the end in the node's journal."""
 
     DRAFT = "DRAFT"
     SUBMITTED = "SUBMITTED"
@@ -31,7 +31,7 @@ class RunState(StrEnum):
 
 
 # --- Events -----------------------------------------------------------------------------------------------------------
-# What may stand in a journal. PROTOCOL.md gives every event with an example; readers skip tags they do not know.
+# What may be in a journal. PROTOCOL.md gives every event with an example; readers skip tags they do not know.
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):

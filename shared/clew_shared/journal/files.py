@@ -167,7 +167,7 @@ class JournalWriter:
         self._hash: _Hash = hashlib.sha256()
         self._helper: RunningHash | None = None
         self._digested = 0
-        self._torn = 0  # bytes of an unfinished frame behind ``size`` that could not be taken back yet
+        self._torn = 0  # bytes of an unfinished frame after ``size`` that could not be taken back yet
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -180,7 +180,7 @@ class JournalWriter:
 
     @classmethod
     def open_to_seal(cls, path: Path) -> Self:
-        """An existing journal file whose writer has died, to append its end behind whatever is there.
+        """An existing journal file whose writer has died, to append its end after whatever is there.
 
         Nothing is cut: a torn last frame is filled up with zeros to the length it announces, so that readers which wait
         for the rest of it see that it is damaged and go on. ``sealed`` says that nothing is left to do. Raises

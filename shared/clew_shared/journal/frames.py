@@ -48,7 +48,7 @@ def frame_parts(event: Event) -> tuple[bytes, ...]:
 
 
 def _in_parts(points: Points) -> list[bytes]:
-    """The payload: everything before the first column's bytes, the bytes, what stands before the second column, …
+    """The payload: everything before the first column's bytes, the bytes, what is before the second column, …
 
     ``values`` is the last field, so the payload without columns ends with the header of an empty array.
     """

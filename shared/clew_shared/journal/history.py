@@ -188,7 +188,7 @@ def fits(event: Image | Histogram | Matrix) -> bool:
 
 
 def divergence(label: str, value: str, step: int) -> str:
-    """The sentence for a metric that stopped being a finite number."""
+    """The sentence for a metric that became NaN or infinite."""
     word = "NaN" if value == "NaN" else "infinite"
     return f"{label} became {word} at step {step:,}. A smaller learning rate may help."
 
@@ -222,7 +222,7 @@ class StepBlock(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best value of a curve, and the step where it first stood."""
+    """The best value of a curve, and the step where it was first reached."""
 
     step: int
     value: float
@@ -238,7 +238,7 @@ class Note(NamedTuple):
 class History:
     """Everything a run's journals say, built incrementally; feeding a block costs what the block holds.
 
-    A step is shown once: a later attempt wins from its start step on (evaluations and checkpoints, which stand *after*
+    A step is shown once: a later attempt wins from its start step on (evaluations and checkpoints, which come *after*
     as many updates as their step says, from the next one). What lost stays reachable by ``column(metric, attempt=n)``.
     What an attempt wrote after the length at which a later one found it changes nothing. The training clock runs on
     over attempts.
@@ -288,7 +288,7 @@ class History:
 
     @property
     def logs(self) -> list[Log]:
-        """The sentences, and what is said here of damage and of metrics that stopped being finite numbers."""
+        """The sentences, and what is said here of damage and of metrics that became NaN or infinite."""
         return self._sayings.logs
 
     def logs_since(self, attempt: int) -> list[Log]:

@@ -1,6 +1,6 @@
 """The client's end of the wire: one DEALER socket with CURVE. The only place in ``clew_shared`` that knows ZeroMQ.
 
-A ``Channel`` belongs to one thread. It never blocks except in ``request``, which waits no longer than it is told to.
+A ``Channel`` belongs to one thread. It never blocks except in ``request``, which waits no longer than its ``timeout``.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Wire:
         return self._connections if self.greeting is not Greeting.NONE else 0
 
     def hand_over(self, number: bytes, payload: bytes) -> bool:
-        """Give a message to be sent, without waiting; False when too many wait already."""
+        """Queue a message, without waiting; False when too many wait already."""
         try:
             self._socket.send_multipart([number, payload], flags=zmq.DONTWAIT)
         except zmq.Again:

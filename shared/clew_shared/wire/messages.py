@@ -50,7 +50,7 @@ class Hello(Request, frozen=True, kw_only=True, tag="hello"):
 
 
 class GetStatus(Request, frozen=True, kw_only=True, tag="status"):
-    """Asks for the states of all runs; answered at once, never behind a Fetch. ``wait`` > 0: answer on change."""
+    """Asks for the states of all runs; answered at once, never after a Fetch. ``wait`` > 0: answer on change."""
 
     version: int = 0
     wait: float = 0.0
@@ -113,7 +113,7 @@ class Stop(Request, frozen=True, kw_only=True, tag="stop"):
 
 
 class MoveRun(Request, frozen=True, kw_only=True, tag="move"):
-    """Puts a waiting run at ``place`` of the queue: 1 is next, a place behind the end is the last."""
+    """Puts a waiting run at ``place`` of the queue: 1 is next, a place after the end is the last."""
 
     run: str
     place: int
@@ -235,8 +235,8 @@ class Done(Reply, frozen=True, kw_only=True, tag="done"):
 
 
 class Service(Reply, frozen=True, kw_only=True, tag="service"):
-    """Answer to ``OpenService``: where it listens, on the agent's own address. Behind CURVE and for the agent's viewers
-    only: streams of HTTP, and nothing without the token.
+    """Answer to ``OpenService``: where it listens, on the agent's own address. Encrypted by CURVE, for the agent's
+    viewers only: streams of HTTP, and nothing without the token.
 
     ``page`` is the path at which a person begins, ``name`` the program in words.
     """

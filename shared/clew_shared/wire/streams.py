@@ -1,6 +1,6 @@
 """Many byte streams through one connection of messages: how a service's pages travel between laptop and node.
 
-Both ends run the same ``Streams`` over sockets of their own; whoever owns it brings the messages to the other end and
+Both ends run the same ``Streams`` over sockets of their own; its owner brings the messages to the other end and
 says which sockets are ready. Nothing here waits. PROTOCOL.md has the bytes.
 """
 
@@ -39,7 +39,7 @@ Key = tuple[bytes, bytes]
 
 class Streams:
     """The streams of one end. ``send`` hands a message over and says whether the other end is still there; ``watch``
-    is told which events of a socket matter: whether it can be read, whether it can be written. Belongs to one thread.
+    gets the events of a socket that matter: whether it can be read, whether it can be written. Belongs to one thread.
     """
 
     def __init__(self, send: Callable[[Key, bytes], bool], watch: Callable[[int, bool, bool], None]) -> None:
@@ -160,7 +160,7 @@ class Streams:
 
 
 class _Stream:
-    """``out`` waits for the socket, ``credit`` is what may still be sent, ``took`` what was not told yet."""
+    """``out`` waits for the socket, ``credit`` is what may still be sent, ``took`` what was not acknowledged yet."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock

@@ -258,7 +258,7 @@ def test_lanes_are_runs_as_well() -> None:
         ({"warm_up": 60}, "shorter than the run of 60 steps, got 60"),
         ({"weak": True, "base": RunSpec(exercise="softmax")}, "needs to know the batch size"),
         ({"axis": "colour"}, "softmax has no hyperparameter 'colour'"),
-        ({"axis": "batch_size", "warm_up": 5}, "axis of devices or nodes"),
+        ({"axis": "batch_size", "warm_up": 5}, "axis devices or nodes"),
         ({"axis": "batch_size", "values": (0,)}, "at least 1"),
         ({"axis": ""}, "need an axis"),
         ({"axis": "batch_size", "metric": "speed"}, "softmax has no metric 'speed'"),

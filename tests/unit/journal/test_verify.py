@@ -167,7 +167,7 @@ def test_a_frame_that_was_replaced_with_a_right_checksum_contradicts_the_seal(tm
         ),
         (
             lambda event: msgspec.structs.replace(event, resumes=1) if isinstance(event, Attempt) else event,
-            "goes on from attempt 1, which is missing",
+            "continues attempt 1, which is missing",
         ),
         (
             lambda event: msgspec.structs.replace(event, spec_sha256="0" * 64) if isinstance(event, Attempt) else event,
