@@ -52,7 +52,7 @@ def spread_words(spec: RunSpec) -> str:
 
 
 def _mode(spec: RunSpec) -> list[str]:
-    """What tells runs with parameter servers apart."""
+    """The settings in which runs with parameter servers differ."""
     asked = spec.options
     bound = f" {asked['staleness']}" if asked.get("mode") == "bounded" and "staleness" in asked else ""
     mode = [f"{asked['mode']}{bound}"] if "mode" in asked else []

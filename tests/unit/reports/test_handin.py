@@ -19,7 +19,7 @@ from clew_gui.reports.class_table import class_rows, table_csv, table_html
 from clew_gui.reports.facts import PredictionFact, ReportFacts, data_of, labels, make_facts, read_source
 from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, digest_of, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
-from clew_gui.reports.replay import Replay
+from clew_gui.reports.replay_writer import Replay
 from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError

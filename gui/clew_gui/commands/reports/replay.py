@@ -11,7 +11,7 @@ from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.output.progress import choose_display
 from clew_gui.commands.output.result import title
 from clew_gui.commands.run.follow import Follower
-from clew_gui.reports.replay import DEMONSTRATION, Replay, demonstrations, find_demonstration
+from clew_gui.reports.replay_writer import DEMONSTRATION, Replay, demonstrations, find_demonstration
 from clew_shared.base.problem import problem
 
 _POLL_S = 0.05

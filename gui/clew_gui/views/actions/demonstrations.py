@@ -43,7 +43,7 @@ class Demonstrations(QObject):
 
     def ask(self) -> Dialog:
         """Let a person choose a recording."""
-        from clew_gui.reports.replay import demonstrations
+        from clew_gui.reports.replay_writer import demonstrations
 
         dialog = Dialog(self._window, "Show a recording", _SENTENCE)
         for name, folder in demonstrations().items():
@@ -72,7 +72,7 @@ class Demonstrations(QObject):
     def show_recording(self, name: str) -> None:
         """Open its exercise and let it begin; the agent finds it like any run."""
         from clew_gui.reports.facts import read_source
-        from clew_gui.reports.replay import DEMONSTRATION, find_demonstration
+        from clew_gui.reports.replay_writer import DEMONSTRATION, find_demonstration
 
         try:
             exercise = read_source(find_demonstration(name)).spec.exercise

@@ -240,9 +240,11 @@ class PanelUpdater:
         lines = []
         for goal in scope.card.goals:
             by = scope.board.reached_by(goal, runs)
-            said = f"Reached in run {by.number}" if by is not None else "" if goal in mine else needs(goal)
-            window.guide.show_goal(goal.id, by is not None, f"{said}." if said else scope.board.beyond(goal, runs))
-            lines.append(f"{said or 'Not yet'}: {goal.text}")
+            reached_words = f"Reached in run {by.number}" if by is not None else "" if goal in mine else needs(goal)
+            window.guide.show_goal(
+                goal.id, by is not None, f"{reached_words}." if reached_words else scope.board.beyond(goal, runs)
+            )
+            lines.append(f"{reached_words or 'Not yet'}: {goal.text}")
         if not mine:
             text = needs(scope.card.goals[0]) if scope.card.goals else ""
             window.head.goal.show_goal(f"Goals: {text[:1].lower()}{text[1:]}" if text else "", False, "\n".join(lines))

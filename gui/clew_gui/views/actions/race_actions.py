@@ -69,7 +69,7 @@ class Races(QObject):
         bar.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id), done)
 
     def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunLike], selected: str) -> list[RaceEntry]:
-        from clew_shared.ranking import Standing, rank, stand  # NumPy: not before the window stands
+        from clew_shared.ranking import Standing, rank, stand  # NumPy: not before the window is painted
 
         metric = words.metric_of(card, race.metric)
         better: Literal["lower", "higher"] = "higher" if metric is not None and metric.better == "higher" else "lower"

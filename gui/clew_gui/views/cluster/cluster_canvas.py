@@ -384,8 +384,8 @@ class TimelinePlot(PlotWidget):
         """Show another one."""
         self._timeline = timeline
         self.setFixedHeight(timeline_height(timeline))
-        said = [f"{counted(len(lane.starts), 'bar')} of worker {lane.worker}" for lane in timeline.lanes]
-        self.setAccessibleDescription("; ".join([*said, *(event.text for event in timeline.events)]))
+        bars = [f"{counted(len(lane.starts), 'bar')} of worker {lane.worker}" for lane in timeline.lanes]
+        self.setAccessibleDescription("; ".join([*bars, *(event.text for event in timeline.events)]))
         self.update()
 
     def whole(self) -> Span | None:

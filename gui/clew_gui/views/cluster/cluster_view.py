@@ -201,9 +201,9 @@ class ClusterView(QWidget):
 
     def _banner(self) -> QFrame:
         self.sentence = label("", "body", wrap=True)
-        said = row(Glyph(self._appearance, "info", "accent", 18), self.sentence, gap=12, margins=(16, 8, 16, 9))
-        said.setStretch(1, 1)
-        note = frame("note", said)
+        head = row(Glyph(self._appearance, "info", "accent", 18), self.sentence, gap=12, margins=(16, 8, 16, 9))
+        head.setStretch(1, 1)
+        note = frame("note", head)
         note.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         return note
 

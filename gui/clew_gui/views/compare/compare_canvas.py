@@ -306,7 +306,7 @@ class CompareArt:
             self._text(painter, line, text, "captionStrong" if row == 0 else "caption", self.theme.text)
 
     def words(self, number: int) -> list[str]:
-        """What is said of a group."""
+        """The lines of the box about a group."""
         heads, cells = self.scene.table[0], self.scene.table[number + 1]
         pairs = (f"{head}: {cell}" for head, cell in zip(heads[1:], cells[1:], strict=True) if cell)
         return [f"Run {self.scene.groups[number].title}", *pairs]
@@ -364,8 +364,8 @@ class CompareCanvas(QWidget):
     def show_scene(self, scene: CompareScene, page: Page) -> None:
         """Show another picture."""
         self.scene, self.page, self._lifted = scene, page, -1
-        said = "; ".join(", ".join(row) for row in scene.table[1:8])
-        self.setAccessibleDescription(f"{len(scene.groups)} groups of runs. {said}")
+        rows = "; ".join(", ".join(row) for row in scene.table[1:8])
+        self.setAccessibleDescription(f"{len(scene.groups)} groups of runs. {rows}")
         self._renew()
 
     def lift(self, number: int) -> None:

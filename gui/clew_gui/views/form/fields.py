@@ -108,7 +108,7 @@ class NumberEdit(QLineEdit):
         super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The unit stands quietly at the right end."""
+        """The unit, faint at the right end."""
         super().paintEvent(event)
         if self._spec.unit:
             painter = QPainter(self)

@@ -23,7 +23,7 @@ RESET_WIDTH = 22
 class Usual(NamedTuple):
     """Where a field's default comes from, in words: at the end of its help, and on its reset arrow."""
 
-    said: str
+    source: str
     back: str
 
 
@@ -93,8 +93,8 @@ class FormRow:
         field.setAccessibleName(spec.label)
         field.setAccessibleDescription(spec.help)
         field.setObjectName(f"field.{spec.name}")
-        said = f"{self.usual.said}: {value_words(spec, spec.default)}."
-        field.setToolTip(f"{spec.help} {said}".strip())
+        default = f"{self.usual.source}: {value_words(spec, spec.default)}."
+        field.setToolTip(f"{spec.help} {default}".strip())
         self.label.setToolTip(field.toolTip())
         self.label.setFixedWidth(LABEL_WIDTH)
         self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)

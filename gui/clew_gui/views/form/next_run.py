@@ -312,7 +312,7 @@ class NextRun(QWidget):
         return self._drafts | ({self._card.id: self.spec()} if self._card is not None else {})
 
     def recall(self, drafts: Mapping[str, RunSpec], data: str, folder: str) -> None:
-        """What the form said in the window before; before any exercise is opened."""
+        """Take over what was in the forms of the window before; call it before any exercise is opened."""
         self._drafts.update(drafts)
         self.data_choice.choice, self.data_choice.folder = data, folder
 

@@ -1,4 +1,4 @@
-"""What is said of a run on a site while its job waits, works and ends. Pure functions."""
+"""The words about a run on a site while its job waits, works and ends. Pure functions."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class RaceDialog(Dialog):
     # --- What was chosen ----------------------------------------------------------------------------------------------
 
     def _read(self) -> tuple[StudySpec, list[Problem]]:
-        """The study as it stands, and what is wrong with it."""
+        """The study as the dialog describes it, and what is wrong with it."""
         problems: list[Problem] = []
         lanes = []
         for line in self.rows:
@@ -128,7 +128,7 @@ class RaceDialog(Dialog):
         return self._specs.get(STEPS) or ParamSpec(name=STEPS, kind="int", label="Steps", default=1, ge=1)
 
     def study(self) -> StudySpec:
-        """The study as it stands."""
+        """The study as the dialog describes it."""
         return self._read()[0]
 
     def _edited(self) -> None:

@@ -111,7 +111,7 @@ class SweepDialog(Dialog):
     # --- What was chosen ----------------------------------------------------------------------------------------------
 
     def _read(self) -> tuple[StudySpec, list[Problem]]:
-        """The study as it stands, and what is wrong with it."""
+        """The study as the dialog describes it, and what is wrong with it."""
         over: dict[str, Values] = {}
         fixed: dict[str, Value] = {}
         wrong: list[Problem] = []
@@ -157,7 +157,7 @@ class SweepDialog(Dialog):
         return study, check_study(study, self._card)
 
     def study(self) -> StudySpec:
-        """The study as it stands."""
+        """The study as the dialog describes it."""
         return self._read()[0]
 
     def _edited(self) -> None:

@@ -232,7 +232,7 @@ class RunCard(QFrame):
             self.sentence.set_text(self._sentence(self._last))
 
     def _show_reason(self, run: RunLike) -> None:
-        """Why it failed is said at once; a long reason only where the run failed before its first step and has nothing
+        """Show at once why it failed; a long reason only where the run failed before its first step and has nothing
         else to show."""
         text, hint = reason_of(run)
         known = (run.id, bool(text))

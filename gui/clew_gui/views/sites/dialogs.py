@@ -22,7 +22,7 @@ from clew_shared.base.problem import Problem
 
 
 class ScriptDialog(Dialog):
-    """Opens at once; the text comes when the site has said where things lie there."""
+    """Opens at once; the text comes when the site's folders are known."""
 
     def __init__(self, parent: QWidget, appearance: Appearance, title: str) -> None:
         super().__init__(parent, f"Job script for {title}", "This is what would be sent, character by character.")

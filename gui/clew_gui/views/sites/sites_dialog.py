@@ -272,7 +272,7 @@ class SitesDialog(Dialog):
         return known if draft is None or draft.kept is None else {**known, draft.name: draft.kept}
 
     def _all_wrong(self) -> tuple[Problem, ...]:
-        """What is wrong with the fields, each said below its own."""
+        """What is wrong with the fields, each shown below its own."""
         draft = self.draft()
         if draft.name == LOCAL:
             return ()
@@ -413,7 +413,7 @@ class SitesDialog(Dialog):
         dialog.open()
 
     def import_file(self, path: Path) -> None:
-        """Begin a site with what is in a file; what is wrong with it is said."""
+        """Begin a site with what is in a file; what is wrong with it is shown."""
         try:
             site = read_site(path)
         except ProblemError as error:

@@ -125,9 +125,9 @@ class SpeedupView(QWidget):
         self.sentence = label("", "subtitle", wrap=True)
         self.detail = label("", "body", "2", wrap=True)
         self._glyph = Glyph(self._appearance, "info", "accent", 18)
-        said = row(self._glyph, column(self.sentence, self.detail, gap=3), gap=12, margins=(16, 10, 16, 11))
-        said.setStretch(1, 1)
-        self.note = frame("note", said)
+        head = row(self._glyph, column(self.sentence, self.detail, gap=3), gap=12, margins=(16, 10, 16, 11))
+        head.setStretch(1, 1)
+        self.note = frame("note", head)
         self.note.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         return self.note
 

@@ -389,7 +389,7 @@ class Pill(QWidget):
         self.set_state(state)
 
     def set_state(self, state: str, text: str = "") -> None:
-        """Show another state; ``text`` when more than its word is to be said."""
+        """Show another state; ``text`` in place of its word."""
         wanted = text or state_style(state).word
         if (state, wanted) == (self._state, self._text):
             return

@@ -1,4 +1,4 @@
-"""Imports what takes long once the window stands, so that it answers meanwhile.
+"""Imports what takes long once the window is painted, so that it answers meanwhile.
 
 No class of Qt may be created outside the GUI's thread. Before Python 3.12 PySide keeps what it knows of its classes in
 a table that Qt's own code reads at almost every event, without Python's lock; a class made in another thread at that

@@ -22,7 +22,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class CompareState(msgspec.Struct, frozen=True):
-    """How the Compare tab was left: the picture, which runs, and what its fields said; empty means as on the first
+    """How the Compare tab was left: the picture, which runs, and the values of its fields; empty means as on the first
     day."""
 
     page: str = ""

@@ -127,8 +127,8 @@ class PicturesCanvas(DrawnWidget):
         """The pictures in ``size`` for a file; by default in the widget's own, where the slider says the step."""
         room, taken = size or self.size(), self.taken
         latest = max((one.figure.step for one in taken if one.figure is not None), default=None)
-        said = None if size is not None else latest
-        return PicturesArt(taken, room.width(), room.height(), self._theme, self.thresholds, said)
+        shown_step = None if size is not None else latest
+        return PicturesArt(taken, room.width(), room.height(), self._theme, self.thresholds, shown_step)
 
     # ------------------------------------------------------------ painting
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -28,7 +28,8 @@ class Walk:
 
 
 class Paths:
-    """Two layers of pixels: the paths, and below them their halos. A new chart, theme or choice of runs begins anew."""
+    """Two layers of pixels: the paths, and below them their halos. With a new chart, theme or choice of runs all is
+    drawn again."""
 
     def __init__(self, store: SeriesStore) -> None:
         self._store = store
