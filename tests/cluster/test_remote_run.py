@@ -109,7 +109,7 @@ def held(laptop: Laptop) -> Iterator[JobOrder]:
     with laptop.manager(order.job) as manager:
         manager.let_go(order.job)
         wait_until(lambda: manager.news(order.job).over)
-        assert manager.news(order.job).text == "You let the allocation go."
+        assert manager.news(order.job).text == "You gave the allocation back."
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_every_kind_of_site_is_reached_and_let_go(
             assert target.route == f"through {host}"
         manager.let_go(order.job)
         wait_until(lambda: manager.news(order.job).over)
-        assert manager.news(order.job).text == "You let the allocation go."
+        assert manager.news(order.job).text == "You gave the allocation back."
 
 
 # --- Routes -----------------------------------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ def _the_doctor_sees_its_habits(text: str) -> None:
         r"note  Login shell +The login shell prints text even when nobody is there: “Welcome",
         r"ok  Modules +Loaded: foss, TensorFlow\.",
         r"ok  Partition +There are: batch, express, accel\. Jobs go to batch\.",
-        r"note  Forwarding +The login node passes connections on to SSH servers only\.",
+        r"note  Forwarding +The login node forwards connections to SSH servers only\.",
         r"ok  TensorFlow there +TensorFlow 2\.\d+\.\d+ was imported on hpc-cn0\d\.",
         r"note  Port there +Port \d+ of hpc-cn0\d was not reached\.",
     ):

@@ -1,4 +1,4 @@
-"""What the commands know of the agent: its catalogue, and the Python that has TensorFlow."""
+"""The agent as the commands use it: its catalogue, the Python that has TensorFlow, and the program itself."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class AgentTurns(AgentProgram):
         self._answers.put(None)  # it has ended
 
     def ask(self, wanted: RunWanted) -> None:
-        """Have it do a run. One that has ended is not told: ``answer`` says so."""
+        """Have it do a run. Does nothing if the agent has ended: ``answer`` says so."""
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.write(msgspec.json.encode(wanted) + b"\n")

@@ -1,4 +1,4 @@
-"""``clew catalogue``: which exercises there are, and what each lets you choose."""
+"""``clew catalogue``: which exercises there are, and the settings of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clew_shared.params import format_value
 
 def catalogue(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew catalogue [EXERCISE]``: all exercises, or one with its presets, hyperparameters and goals."""
-    parser = Parser("clew catalogue", "List the exercises, or show what one of them lets you choose.")
+    parser = Parser("clew catalogue", "List the exercises, or show the settings of one of them.")
     parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help="show this one with its hyperparameters")
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="the cards as one line of JSON")

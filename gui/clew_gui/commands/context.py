@@ -1,4 +1,4 @@
-"""What every command is handed: where things are kept, where to write, and how refusals are told."""
+"""What every command is handed: where things are kept, where to write, and how problems are reported."""
 
 from __future__ import annotations
 

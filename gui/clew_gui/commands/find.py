@@ -54,7 +54,7 @@ def is_copy(places: Places, folder: Path) -> bool:
 
 
 class KeptJobs:
-    """What became of kept runs as far as their jobs on sites tell: a node that lost its power writes no end."""
+    """What became of kept runs as far as their jobs on sites show it: a node that lost its power writes no end."""
 
     def __init__(self, places: Places) -> None:
         self._places = places

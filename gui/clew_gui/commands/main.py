@@ -1,4 +1,4 @@
-"""The ``clew`` command: finds the command's module, and tells every refusal in one message with exit status 2."""
+"""The ``clew`` command: finds the command's module, and reports all problems in one message with exit status 2."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMMANDS = (
     Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
-    Command("Train", "race", "let optimizers run against each other from the same start", "run.race"),
+    Command("Train", "race", "race optimizers from the same start", "run.race"),
     Command("Train", "scaling", "time an exercise on 1, 2, 4 devices, and say what they gain", "run.scaling"),
     Command("Train", "sweep", "try many values: a grid, random ones, or what a sampler proposes", "run.sweep"),
     Command("Train", "study", "do the runs of a study, or those that are left of it", "run.study"),
@@ -50,7 +50,7 @@ COMMANDS = (
     Command("Sites", "logout", "end the logins to sites that stay for a while, or show them", "sites.logout"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "runs"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),
-    Command("Look back", "compare", "show in what runs differ, and what came of it", "compare"),
+    Command("Look back", "compare", "show how runs differ in settings and results", "compare"),
     Command("Look back", "note", "give a run a name, a note and tags", "compare"),
     Command("Look back", "replay", "show a finished run again as if it were training", "reports.replay"),
     Command("Hand in", "report", "write a report of runs as one HTML page or as PDF", "reports.report"),
@@ -101,7 +101,7 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stdout = None  # whoever read it has left: nothing more can be written there
+        sys.stdout = None  # its reader has left: nothing more can be written there
         return FAILED
     except Exception as error:  # noqa: BLE001  # the process border
         context.note(f"clew {name}: an unexpected error, {type(error).__name__}: {error}. {_kept_trace(context)}")

@@ -41,7 +41,7 @@ from clew_shared.run_settings import Facts, RunNote, differing, names_in, parse_
 from clew_shared.spec import RunSpec, read_spec
 
 _SHOWN = 30
-FILTER_HELP = "only runs that fit, such as: adam 'learning_rate > 0.01' tag=good -failed"
+FILTER_HELP = "only runs that match, such as: adam 'learning_rate > 0.01' tag=good -failed"
 
 
 def runs(context: CommandContext, argv: Sequence[str]) -> int:
@@ -66,7 +66,7 @@ def runs(context: CommandContext, argv: Sequence[str]) -> int:
     if len(shown) < len(chosen):
         context.say(f"{len(chosen) - len(shown)} older runs are not shown; --all shows them.")
     if len(chosen) < len(kept):
-        context.say(f"{len(chosen)} of {len(kept)} runs fit the filter.")
+        context.say(f"{len(chosen)} of {len(kept)} runs match the filter.")
     return OK
 
 
@@ -172,7 +172,8 @@ def runs_table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Tabl
 
 
 def titles_of(seen: Sequence[SeenRun]) -> dict[str, str]:
-    """Each run's name and tags; without a name what tells it from the other runs of its exercise. By folder name."""
+    """Each run's name and tags; without a name what distinguishes it from the other runs of its exercise. By folder
+    name."""
     groups: dict[str, dict[str, dict[str, Value]]] = {}
     for run in seen:
         if run.spec is not None:

@@ -1,4 +1,4 @@
-"""Folders to be sent to a site: their files, the name that stands for them, and the archive."""
+"""Folders to be sent to a site: their files, a name made from their content, and the archive."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def digests(files: Files) -> dict[str, str]:
 
 
 def name_of(kind: str, files: Files) -> str:
-    """A folder name that stands for the content: ``agent-0123456789abcdef``."""
+    """A folder name made from the content: ``agent-0123456789abcdef``."""
     return f"{kind}-{hashlib.sha256(msgspec.json.encode(digests(files))).hexdigest()[:16]}"
 
 
@@ -127,7 +127,7 @@ def source_of(path: Path, report: Callable[[str], None]) -> Upload:
     path = path.resolve()
     if not path.exists():
         text = f"There is no file or folder {path} on this computer."
-        hint = "Check --data. A path that begins with site: is one of the site."
+        hint = "Check --data. A path that begins with site: is on the site."
         raise problem("staging.absent", text, hint, str(path))
     try:
         if path.is_dir():

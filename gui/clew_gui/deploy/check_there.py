@@ -1,7 +1,7 @@
-"""Runs on the site, in its own Python: lets the agent that was brought there say whether runs could start.
+"""Runs on the site, in its own Python: asks the agent that was brought there whether runs could start.
 
 It comes over standard input: a line of JSON with the question follows it. The agent's own code answers, so that what is
-refused here is what its supervisor would refuse on the node, in the same words. The answer is a line of JSON behind the
+refused here is what its supervisor would refuse on the node, in the same words. The answer is a line of JSON after the
 question's mark.
 """
 # ruff: noqa: I002

@@ -29,7 +29,7 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
 
     ``command`` begins its command line: ``(".../python", "-P", "-m", "clew_agent")``; what it is to do follows.
     ``environment`` must be set for it, after the site's modules and prologue. ``python`` and ``tensorflow`` are
-    versions, "?" where the site does not tell. ``sent`` is how many bytes had to be brought.
+    versions, "?" where the site does not report one. ``sent`` is how many bytes had to be brought.
     """
 
     command: tuple[str, ...]
@@ -62,7 +62,7 @@ def ensure_agent(line: SiteConnection, report: Report) -> Installed:
 
 
 def _installed(found: Probe, folders: Sequence[str], sent: int) -> Installed:
-    # Ours come first: one of the site's may be too old. The site's own path stays behind them, for its TensorFlow.
+    # Ours come first: one of the site's may be too old. The site's own path comes after them, for its TensorFlow.
     path = [*folders, *(part for part in found.path.split(":") if part)]
     return Installed(
         command=(found.executable, "-P", "-m", "clew_agent"),

@@ -1,7 +1,7 @@
 """Runs on the site, in its own Python: unpacks what comes after it into a folder that appears whole or not at all.
 
 It comes over standard input: a line of JSON with the question follows it, then a packed tar archive. Two that install
-the same at once do no harm: the folder's name stands for its content. The answer is a line of JSON behind a mark.
+the same at once do no harm: the folder's name is made from its content. The answer is a line of JSON after a mark.
 """
 # ruff: noqa: I002
 
@@ -80,7 +80,7 @@ def put(new: Path, target: Path, replace: bool) -> None:
 
 
 def prune(software: Path, kept: "list[str]") -> None:
-    """Remove versions that nobody used for two weeks, but never the last three, and what a cut left behind."""
+    """Remove versions that nobody used for two weeks, but never the last three, and what interrupted transfers left."""
     ages = {}
     for path in software.iterdir():
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What would let a job wait for good or fail on its node, as far as the login node knows it: asked before it is sent.
+"""Checks before a job is sent: what would keep it waiting forever or make it fail, as far as the login node knows.
 
 The login node may differ from the nodes: a node's own TensorFlow and GPUs are asked by ``clew site doctor --job``, and
 by the agent when it starts. Everything here waits for the network.
@@ -39,7 +39,7 @@ _WAYS = {
 def check_time(line: SiteConnection, allocation: AllocationRequest) -> None:
     """Raise ``ProblemError`` when every partition that the job may go to allows less time than it asks for.
 
-    Where the scheduler does not tell its limits, the job is sent.
+    Where the scheduler does not report its limits, the job is sent.
     """
     command = line.scheduler.ask_partitions()
     if command is None or not seconds_asked(allocation):
@@ -62,7 +62,7 @@ def check_runs(line: SiteConnection, environment: Mapping[str, str], runs: Seque
     try:
         found: Problem | None = msgspec.convert(answer.get("problem", ""), Problem | None)
     except msgspec.ValidationError as error:
-        text = f"The agent on {line.title} answers something that cannot be understood: {error}."
+        text = f"The agent on {line.title} gave an answer that Clew cannot understand: {error}."
         raise problem("preflight.answer", text, "Try again.", line.name) from None
     if found is not None:
         raise ProblemError(_from_here(line, found))

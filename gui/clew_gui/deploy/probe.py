@@ -22,13 +22,13 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """A site's Python on its login node; the nodes may differ, which the doctor finds out.
 
     ``executable`` is its path, ``path`` its ``PYTHONPATH``, ``libc`` the version of glibc (empty: another library).
-    ``have`` is the version of each package by name ("?": there, but it does not tell; empty: not there), ``missing``
-    those that are not there or too old. ``packages`` names the folder that would hold the small ones of them.
-    ``states`` says of the agent's folder and of that one: intact, damaged or absent. ``launcher`` is the text of the
-    program there that starts the agent (empty: none). ``free`` is room in bytes where software goes, -1 where nobody
-    can tell. The last six are known from a thorough probe only: room in the home folder, what ``quota`` says, whether a
-    package index answers, the files of the data ``sets`` by name that a job's agent would find there, that of the
-    ``digits`` (scikit-learn's; empty: none), and where it would have ``searched`` for the sets.
+    ``have`` is the version of each package by name ("?": there, but the version is unknown; empty: not there),
+    ``missing`` those that are not there or too old. ``packages`` names the folder that would hold the small ones of
+    them. ``states`` says of the agent's folder and of that one: intact, damaged or absent. ``launcher`` is the text of
+    the program there that starts the agent (empty: none). ``free`` is room in bytes where software goes, -1 where
+    nobody can tell. The last six are known from a thorough probe only: room in the home folder, what ``quota`` says,
+    whether a package index answers, the files of the data ``sets`` by name that a job's agent would find there, that of
+    the ``digits`` (scikit-learn's; empty: none), and where it would have ``searched`` for the sets.
     """
 
     python: Annotated[str, msgspec.Meta(pattern=r"^\d{1,3}\.\d{1,3}(\.|$)")]
@@ -76,7 +76,7 @@ def probe(line: SiteConnection, agent: str = "agent", *, thorough: bool = False)
     try:
         found = msgspec.convert(answer, Probe)
     except msgspec.ValidationError as error:
-        text = f"The Python of {line.title} answers something that cannot be understood: {error}."
+        text = f"The Python of {line.title} gave an answer that Clew cannot understand: {error}."
         raise problem("bootstrap.there", text, "Check python in the site.", line.name) from None
     right = {name: file for name, file in found.sets.items() if data_set_of(file) == name}
     return msgspec.structs.replace(found, sets=right)

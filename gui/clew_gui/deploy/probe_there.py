@@ -1,7 +1,7 @@
-"""Runs on the site, in its own Python: tells what that Python has, without importing any of it.
+"""Runs on the site, in its own Python: reports what that Python has, without importing any of it.
 
-It comes over standard input: a line of JSON with the question follows it. Whatever Python answers, so this is written
-for 3.6 and later and uses the standard library alone. The answer is a line of JSON behind the question's mark.
+It comes over standard input: a line of JSON with the question follows it. Any Python may answer, so this is written
+for 3.6 and later and uses the standard library alone. The answer is a line of JSON after the question's mark.
 """
 # ruff: noqa: I002
 
@@ -33,7 +33,7 @@ def numbers(text: str) -> "tuple[int, ...]":
 
 
 def version_of(module: str, names: "list[str]") -> str:
-    """A package's version, "?" when it is there and does not tell, empty when it is not there."""
+    """A package's version, "?" when it is there without a version, empty when it is not there."""
     try:
         if find_spec(module) is None:
             return ""

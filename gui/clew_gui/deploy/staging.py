@@ -1,4 +1,4 @@
-"""Files of this computer brought to a site, each once: what lies there already, or in the course's folder, is used."""
+"""Brings files to a site, each once: a file that is there already, or in the course's folder, is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clew_shared.spec import SITE_PATH
 FIRST_PIECE = 1 << 20
 LARGEST_PIECE = 32 << 20
 _PIECE_S = 1.0
-"""Pieces grow until one takes this long: so often progress is told, not more."""
+"""Pieces grow until one takes this long: progress is reported that often, not more."""
 _LIMIT_S = 120.0
 _CHECKED_PER_S = 10_000_000
 """Bytes per second that a busy file system reads at the least."""
@@ -62,7 +62,7 @@ def stage_exercises(line: SiteConnection, folder: Path | str, report: Report) ->
 def _own_path(line: SiteConnection, path: str) -> str:
     if not is_remote_path(path):
         hint = "It begins with / or ~/, such as site:/data/mnist.npz, and has no .. in it."
-        raise problem("staging.path", f"{path!r} is no path on {line.title}.", hint, line.name)
+        raise problem("staging.path", f"{path!r} is not a path on {line.title}.", hint, line.name)
     done = line.run(("sh", "-c", _EXISTS, "sh", path))
     if done.late or done.code or not done.out.strip():
         text = f"There is no {path} on {line.title} that you can read."

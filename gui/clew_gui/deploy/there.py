@@ -1,4 +1,4 @@
-"""A program run by a site's Python on the login node, with the modules, prologue and environment that a job has there.
+"""Runs a program with a site's Python on the login node, with the modules, prologue and environment of a job.
 
 Everything goes over standard input: nothing is written there for it, and no argument is longer than a line.
 """
@@ -132,7 +132,7 @@ def _refused(line: SiteConnection, answer: Mapping[str, Any], before: str) -> Pr
             line.name,
         )
     text = f"The module {detail} cannot be loaded on {title}.{_said(before)}"
-    hint = f"`clew site modules {shlex.quote(line.name)}` lists those that there are."
+    hint = f"`clew site modules {shlex.quote(line.name)}` lists those that are available."
     return problem("bootstrap.module", text, hint, line.name)
 
 

@@ -1,3 +1,3 @@
-"""The doctor: looks at every step of the way to a site and everything that runs need there."""
+"""The doctor: checks every step of the way to a site and everything that runs need there."""
 
 from __future__ import annotations

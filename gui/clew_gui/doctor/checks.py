@@ -1,4 +1,4 @@
-"""All checks after the login, in the order in which they are looked at."""
+"""All checks after the login, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECKS: tuple[Check, ...] = (
     Check("home", "Home folder", home.home, "nothing can be written there"),
     Check("quota", "Quota", home.quota),
     Check("clock", "Clock", home.clock),
-    Check("consent", "Own lines", software.consent, "the site's own lines need your consent", ()),
+    Check("consent", "Own commands", software.consent, "the site's own shell commands need your consent", ()),
     Check("modules", "Modules", software.modules, "the modules cannot be loaded"),
     Check("python", "Python", software.python, "there is no suitable Python", _PYTHON),
     Check("tensorflow", "TensorFlow", software.tensorflow, "TensorFlow cannot be used", (*_PYTHON, "python")),
@@ -36,7 +36,7 @@ CHECKS: tuple[Check, ...] = (
     Check("account", "Account", queue.account, "", _QUEUE),
     Check("request", "Request", queue.request, "", _QUEUE),
     Check("ports", "Ports", routes.ports),
-    Check("forwarding", "Forwarding", routes.forwarding, "the login node passes nothing on", _LOGIN),
+    Check("forwarding", "Forwarding", routes.forwarding, "the login node forwards no connections", _LOGIN),
     Check("nodes", "Nodes", routes.nodes, "", _QUEUE),
     Check(
         "node",

@@ -1,4 +1,4 @@
-"""What the checks share: the site, the way to it once there is one, who may be asked, and what became known so far."""
+"""What the checks share: the site, the connection once there is one, who may be asked, and what is known so far."""
 
 from __future__ import annotations
 

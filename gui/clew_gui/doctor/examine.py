@@ -23,11 +23,11 @@ def examine(
     want_job: bool = False,
     stop: threading.Event | None = None,
 ) -> Generator[Finding, None, None]:
-    """Look at the site ``name``, one finding after another; ``prompter`` is asked what the login asks.
+    """Examine the site ``name``, one finding after another; ``prompter`` is asked what the login asks.
 
     Waits for the network: call it from a worker thread, and close the iterator, or set ``stop`` from any thread, to
     end it. A command on its way is waited for: a moment mostly, two minutes at most. ``want_job`` sends a tiny job,
-    which tells what a node has. Every refusal is a finding; nothing is raised but what the prompter raises.
+    which shows what a node has. Every refusal is a finding; nothing is raised but what the prompter raises.
     """
     if is_local(site):
         yield from local_findings(places)

@@ -9,7 +9,7 @@ import msgspec
 
 
 class Verdict(StrEnum):
-    """How it is. Only BAD keeps runs from working; WARN is worth knowing; SKIPPED was not tried, and why is said."""
+    """The outcome. Only BAD keeps runs from working; WARN is worth knowing; SKIPPED was not tried."""
 
     OK = "ok"
     WARN = "warn"
@@ -18,11 +18,11 @@ class Verdict(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at.
+    """One thing that was checked.
 
     ``check`` is its stable name for programs ("hostkey"), ``where`` the hop, user and host, for those that are looked
     at once for each hop; both together are unique. ``title`` is for people, ``text`` whole sentences, ``hint`` how to
-    fix it. ``code`` is that of the ``Problem`` behind a bad finding, where there is one. ``seconds`` is how long it
+    fix it. ``code`` is that of the ``Problem`` of a bad finding, where there is one. ``seconds`` is how long it
     took, with the time in which a person was asked.
     """
 
@@ -61,5 +61,5 @@ def wrong(text: str, hint: str, code: str = "") -> CheckResult:
 
 
 def untried(text: str) -> CheckResult:
-    """Not looked at; ``text`` says why."""
+    """Not checked; ``text`` says why."""
     return CheckResult(Verdict.SKIPPED, text)

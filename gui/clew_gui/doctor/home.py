@@ -52,7 +52,7 @@ def home(diagnosis: Diagnosis) -> CheckResult:
     done = diagnosis.sh(_WRITE, folder)
     if done.late:
         text = f"The file system of {folder} does not answer."
-        return wrong(text, "Tell the site's support; try again later.", "site.folder")
+        return wrong(text, "Report it to the site's support; try again later.", "site.folder")
     if done.code:
         return _unwritten(folder, done.said, last_line(done))
     free, total = _room(done.out)
@@ -88,7 +88,7 @@ def _room(text: str) -> tuple[int | None, int]:
 
 
 def quota(diagnosis: Diagnosis) -> CheckResult:
-    """What is left of the quota, where the site tells."""
+    """What is left of the quota, where the site reports it."""
     limits = parse_quota(diagnosis.sh(_QUOTA, diagnosis.line.layout().home).out)
     if not limits:
         return fine("The site reports no quota for you.")

@@ -88,7 +88,7 @@ def check_name(hop: Hop) -> CheckResult:
 
 
 def _addresses_of(hop: Hop) -> list[str] | None:
-    """None when nobody says it in time. The thread may then be asleep for long, and the program must end without it."""
+    """None when no answer came in time. The thread may then be asleep for long, and the program must end without it."""
     found: list[list[str]] = []
 
     def ask() -> None:
@@ -122,7 +122,7 @@ def check_port(hop: Hop) -> CheckResult:
     said = re.search(rb"^SSH-[0-9.]+-([!-~]{1,80})", greeting, re.MULTILINE)
     if said is None:
         text = f"The server at {hop.host}, port {hop.port}, is not an SSH server."
-        return wrong(text, "Check the port: SSH usually has 22.", "ssh.reach")
+        return wrong(text, "Check the port: SSH usually uses 22.", "ssh.reach")
     return fine(f"Port {hop.port} answers: {said[1].decode()}.")
 
 
@@ -154,7 +154,7 @@ def _dial(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def _passed(diagnosis: Diagnosis, number: int, until: str) -> Iterator[Finding]:
-    """The steps of a hop that went well before ``until``; what was told already is left out."""
+    """The steps of a hop that went well before ``until``; what was reported already is left out."""
     hop = diagnosis.hops[number]
     for step in _STEPS:
         if step == until:
@@ -218,7 +218,7 @@ def _place(diagnosis: Diagnosis, found: Problem) -> tuple[int, str]:
 
 
 def _unseen(diagnosis: Diagnosis, hop: Hop, found: Problem) -> CheckResult:
-    """A server that nobody has accepted yet: its fingerprint is told also where no person could be asked."""
+    """A server that nobody has accepted yet: its fingerprint is shown even if no person could be asked."""
     asked = [one for one in diagnosis.questions.asked if one.kind is PromptKind.CONFIRM and one.title == hop.title]
     if found.code == "ssh.hostkey.changed" or not asked:
         return _refused(found)

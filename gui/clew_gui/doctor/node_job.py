@@ -1,4 +1,4 @@
-"""The doctor's own job: tiny, short, and gone afterwards. It tells what a node has, and whether it can be reached."""
+"""The doctor's own job: tiny, short, and gone afterwards. It shows what a node has, and whether it can be reached."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _waits(diagnosis: Diagnosis, state: JobState | None) -> CheckResult:
 
 
 class _Ended:
-    """Asks the scheduler now and then whether a job that has begun is over."""
+    """Asks the scheduler now and then whether a job that has started is over."""
 
     def __init__(self, diagnosis: Diagnosis, ref: JobRef) -> None:
         self._diagnosis = diagnosis
@@ -231,7 +231,7 @@ def call_node(diagnosis: Diagnosis, found: JobAnswer) -> NodeAnswer:
     return NodeAnswer(**known)
 
 
-# --- What the checks after it tell ------------------------------------------------------------------------------------
+# --- The checks after it ---------------------------------------------------------------------------------------------
 
 
 def _known(diagnosis: Diagnosis) -> NodeAnswer:
@@ -288,7 +288,7 @@ def login_there(diagnosis: Diagnosis) -> CheckResult:
     if (result := not_an_answer(host, refusal)) is not None:
         return result
     text = f"{host} does not let you in by SSH, not even while your job runs there{what_it_asks(refusal)}."
-    return note(text, "Nothing needs mending.")
+    return note(text, "Nothing needs fixing.")
 
 
 def port_there(diagnosis: Diagnosis) -> CheckResult:

@@ -1,4 +1,4 @@
-"""Runs on a node, in the doctor's job, with the Python of the site: tells what the node has.
+"""Runs on a node, in the doctor's job, with the Python of the site: reports what the node has.
 
 The answer is a file of JSON in the job's folder, written twice: at once, with a port that waits for one connection, and
 again when TensorFlow was imported meanwhile. Written for Python 3.7 and later, with the standard library alone.
@@ -21,7 +21,7 @@ print("clew", tf.__version__, len(tf.config.list_physical_devices("GPU")))"""
 
 
 def listen(first: int, last: int) -> "socket.socket | None":
-    """A listening socket on the first free port of the range; 0 lets the system choose."""
+    """A listening socket on the first free port of the range; with 0 the system chooses."""
     for port in range(first, last + 1):
         sock = socket.socket()
         try:

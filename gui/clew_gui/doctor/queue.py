@@ -44,7 +44,7 @@ def partition(diagnosis: Diagnosis) -> CheckResult:
         return untried("There is no scheduler.")
     diagnosis.partitions = _partitions(diagnosis)
     if not diagnosis.partitions:
-        return untried("The scheduler's commands here do not tell which partitions there are.")
+        return untried("The scheduler's commands here do not list the partitions.")
     names = [one.name for one in diagnosis.partitions]
     asked = asked_names(diagnosis.site.allocation)
     if not diagnosis.site.allocation.partition:
@@ -84,7 +84,7 @@ def time_limit(diagnosis: Diagnosis) -> CheckResult:
     asked = diagnosis.site.allocation
     longest, seconds = longest_time(diagnosis.partitions, asked), seconds_asked(asked)
     if longest is None:
-        return fine("No limit is told.")
+        return fine("The scheduler reports no limit.")
     found = time_problem(diagnosis.partitions, asked)
     if found is not None:
         return wrong(found.text, found.hint, found.code)
@@ -106,7 +106,7 @@ def gpus(diagnosis: Diagnosis) -> CheckResult:
     counts = [one.gpus for one in there if one.gpus is not None]
     where = listed([one.name for one in there])
     if not counts:
-        return untried("The scheduler's commands here do not tell how many GPUs a node has.")
+        return untried("The scheduler's commands here do not show how many GPUs a node has.")
     most = max(counts)
     if asked > most:
         have = f"a node in {where} has {most}" if most else f"no node in {where} has any"
@@ -148,7 +148,7 @@ def request(diagnosis: Diagnosis) -> CheckResult:
     command = dialect.ask_acceptance()
     if command is None:
         able = " and ".join(one.label for one in SCHEDULERS.values() if one.ask_acceptance() is not None)
-        return untried(f"Only {able} tells beforehand whether it would take a job; with --job one is sent.")
+        return untried(f"Only {able} can test a job before it is sent; --job sends one.")
     spec = job_of(diagnosis.site, str(uuid.uuid4()), diagnosis.line.layout().job("doctor"), ("true",))
     done = diagnosis.line.run(command, stdin=dialect.script(spec).encode())
     if done.code == 0 and not done.late:

@@ -1,4 +1,4 @@
-"""Ports, and which of the routes to an agent on a node are open. A closed one is no failure: the next one is taken."""
+"""Ports, and which routes to an agent on a node are open. A closed one is no failure: Clew takes the next one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ports(diagnosis: Diagnosis) -> CheckResult:
         return untried("Not tried, because no Python was found to try them with.")
     done = diagnosis.line.run((diagnosis.probed.executable, "-c", _BIND, str(first), str(last)))
     if not re.fullmatch(r"\s*[0-9]+\s*", done.out):
-        return untried(f"Nobody knows: {last_line(done) or 'the site does not answer'}.")
+        return untried(f"This could not be checked: {last_line(done) or 'the site does not answer'}.")
     free = int(done.out)
     if not free:
         text = f"None of the ports {first} to {last} is free on {where}."
@@ -53,14 +53,14 @@ def ports(diagnosis: Diagnosis) -> CheckResult:
 
 
 def forwarding(diagnosis: Diagnosis) -> CheckResult:
-    """Whether the login node connects to ports elsewhere: to one that is most likely closed, which tells as well."""
+    """Whether the login node connects to ports elsewhere: a port that is most likely closed shows it as well."""
     if _connects(diagnosis, 20000 + secrets.randbelow(10000)):
-        return fine("The login node passes connections on: the agent is reached directly.")
+        return fine("The login node forwards connections, so Clew reaches the agent directly.")
     if _connects(diagnosis, _SSH):
-        text = "The login node passes connections on to SSH servers only. Clew then jumps into the node itself."
-        return note(text, "Nothing needs mending.")
-    text = f"The login node passes no connections on: it forbids forwarding. {_RELAY}"
-    return note(text, "Nothing needs mending; ask the site about AllowTcpForwarding for a faster way.")
+        text = "The login node forwards connections to SSH servers only. Clew then jumps into the node itself."
+        return note(text, "Nothing needs fixing.")
+    text = f"The login node forbids forwarding connections. {_RELAY}"
+    return note(text, "Nothing needs fixing; ask the site about AllowTcpForwarding for a faster way.")
 
 
 def _connects(diagnosis: Diagnosis, port: int) -> bool:
@@ -75,31 +75,31 @@ def _connects(diagnosis: Diagnosis, port: int) -> bool:
 def nodes(diagnosis: Diagnosis) -> CheckResult:
     """Whether one may log in to a node without having a job there."""
     if not diagnosis.scheduler.has_queue:
-        return untried("There are no further nodes.")
+        return untried("There are no other nodes.")
     command = diagnosis.scheduler.ask_nodes()
     node = diagnosis.scheduler.node_up(diagnosis.line.run(command)) if command is not None else ""
     if not node:
-        return untried("The scheduler's commands here do not tell the names of nodes.")
+        return untried("The scheduler's commands here do not show the names of nodes.")
     refusal = refused_at(diagnosis, node)
     if refusal is None:
-        return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node passes nothing else on.")
+        return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node forwards nothing else.")
     if (result := not_an_answer(node, refusal)) is not None:
         return result
     text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all"
     return note(
-        f"{text}{what_it_asks(refusal)}. {_RELAY}", "Nothing needs mending. --job finds out whether it does with a job."
+        f"{text}{what_it_asks(refusal)}. {_RELAY}", "Nothing needs fixing. --job finds out whether it does with a job."
     )
 
 
 def not_an_answer(node: str, refusal: Problem) -> CheckResult | None:
-    """What is said where ``refusal`` does not tell whether the node lets one in; None where it does."""
+    """The result where ``refusal`` does not show whether the node accepts logins; None where it does."""
     if refusal.code == "ssh.forwarding":
-        return untried("Not tried, because the login node passes no connection on.")
+        return untried("Not tried, because the login node forwards no connections.")
     if refusal.code == _UNKNOWN_KEY:
         text = f"{node} has an SSH server whose key is not known here yet, so nobody has tried whether it lets you in."
         return fine(f"{text} When Clew needs that way you are asked: “{refusal.text}”")
     if refusal.code in _UNREACHED:
-        return note(f"{node} cannot be reached by SSH: {refusal.text}", refusal.hint or "Nothing needs mending.")
+        return note(f"{node} cannot be reached by SSH: {refusal.text}", refusal.hint or "Nothing needs fixing.")
     return None
 
 
@@ -129,5 +129,5 @@ def _with_question(found: Problem, asked: Sequence[Prompt]) -> Problem:
 
 
 def what_it_asks(refusal: Problem) -> str:
-    """The end of a sentence on a node that lets nobody in; a node with pam_slurm mostly asks for a password then."""
+    """The end of a sentence about a node that refuses logins; a node with pam_slurm mostly asks for a password then."""
     return f": {refusal.text}" if refusal.code == _ASKS else ""

@@ -1,4 +1,4 @@
-"""Runs checks in their order, each bounded, none hiding the others where these can still be known."""
+"""Runs checks in their order, each with a time limit; a failed one hides only those that need it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clew_shared.base.problem import ProblemError
 
 
 class Check(NamedTuple):
-    """One thing to look at. ``needs`` are checks that must not be bad or untried before; ``cause`` ends the sentence
+    """One check. ``needs`` are checks that must not be bad or untried before; ``cause`` ends the sentence
     "Not tried, because …" of those that need this one. ``job``: only with a job on a node."""
 
     name: str
@@ -46,13 +46,13 @@ def follow(diagnosis: Diagnosis, checks: Sequence[Check], want_job: bool) -> Ite
 
 
 def _cause(diagnosis: Diagnosis, check: Check) -> str:
-    """Why it cannot be looked at: the first failure behind it, not the last one."""
+    """Why it cannot be checked: the first failure that led to this, not the last one."""
     return next((diagnosis.causes[need] for need in check.needs if need in diagnosis.causes), "")
 
 
 def _hindered(diagnosis: Diagnosis, check: Check, want_job: bool) -> CheckResult | None:
     if check.job and not want_job:
-        return untried("Asked with --job, which sends a tiny job to a node.")
+        return untried("Checked only with --job, which sends a tiny job to a node.")
     if cause := _cause(diagnosis, check):
         return untried(f"Not tried, because {cause}.")
     if diagnosis.left_s <= 0:

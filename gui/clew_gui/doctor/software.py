@@ -27,16 +27,16 @@ def consent(diagnosis: Diagnosis) -> CheckResult:
     """Whether the lines of shell that the site brings may be run."""
     words = words_of(diagnosis.site)
     if not words:
-        return fine("The site runs no lines of its own.")
+        return fine("The site runs no shell commands of its own.")
     if not consents(diagnosis.places).missing(words):
-        return fine("You have agreed to the lines of shell that the site runs in each job.")
-    text = "The site runs lines of shell of its own in each job, and you have not agreed to them yet."
-    hint = f"Read them and agree: clew site show {shlex.quote(diagnosis.name)} --consent"
+        return fine("You have approved the shell commands that the site runs in each job.")
+    text = "The site runs shell commands of its own in each job, and you have not approved them yet."
+    hint = f"Read and approve them: clew site show {shlex.quote(diagnosis.name)} --consent"
     return wrong(text, hint, "site.consent")
 
 
 def modules(diagnosis: Diagnosis) -> CheckResult:
-    """Whether the site's modules can be loaded, all of them told at once."""
+    """Whether the site's modules can be loaded, with all that cannot be in one result."""
     wanted = diagnosis.site.modules
     if not wanted:
         return fine("The site loads no modules.")
@@ -86,7 +86,7 @@ def _probed(diagnosis: Diagnosis) -> Probe:
 
 
 def tensorflow(diagnosis: Diagnosis) -> CheckResult:
-    """TensorFlow, Keras and NumPy, told without importing them."""
+    """The versions of TensorFlow, Keras and NumPy, without importing them."""
     problems = [one for one in unfit(diagnosis.line, _probed(diagnosis)) if one.code not in _PYTHON_CODES]
     if problems:
         return wrong(problems[0].text, problems[0].hint, problems[0].code)
@@ -158,6 +158,6 @@ def _course_data(diagnosis: Diagnosis) -> CheckResult:
         return wrong(f"The site's data are not there: {path}.", hint, "site.data")
     if done.code or done.late:
         said = f": {last_line(done)}" if last_line(done) else ""
-        return wrong(f"The site's data cannot be read: {path}{said}.", f"Ask whoever owns them. {hint}", "site.data")
+        return wrong(f"The site's data cannot be read: {path}{said}.", f"Ask their owner. {hint}", "site.data")
     names = [one for one in done.out.splitlines() if one]
     return fine(f"{path} can be read: {listed(names, 5)}.") if names else note(f"{path} can be read, and is empty.")

@@ -1,4 +1,4 @@
-"""Work that waits for a network, each piece in a thread of its own, so that nobody who asks for it has to wait."""
+"""Work that waits for a network, each piece in a thread of its own, so that its caller does not have to wait."""
 
 from __future__ import annotations
 

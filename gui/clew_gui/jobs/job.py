@@ -1,4 +1,4 @@
-"""A job as the laptop knows it: what was asked for, and what became known of it. Plain data."""
+"""A job as the laptop knows it: what was asked for, and what is known about it. Plain data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STAGE_WORDS = {
 class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asked for: a job with this UUID on the site of this name.
 
-    ``runs`` are begun by the job's agent itself. ``data`` is a file or folder of this computer that is brought there
+    The job's agent starts ``runs`` by itself. ``data`` is a file or folder of this computer that is brought there
     first (empty: none), ``exercises`` a folder of own exercises here. ``hold``: the allocation is kept until its end or
     until it is let go, also while nothing runs.
     """
@@ -87,11 +87,11 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will be heard of it."""
+        """Whether there will be no more news of it."""
         return self.stage in (JobStage.ENDED, JobStage.LOST)
 
     def is_past(self, now: float) -> bool:
-        """Whether its time is up by this computer's clock, whatever was last heard of it. ``now`` in seconds since
+        """Whether its time is up by this computer's clock, whatever the last news of it was. ``now`` in seconds since
         1970."""
         return self.stage is JobStage.RUNNING and self.until is not None and now > self.until + _LATE_S
 

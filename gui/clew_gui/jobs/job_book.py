@@ -1,6 +1,6 @@
 """The laptop's own list of jobs on sites: what was asked for, under which id it runs, what became of it.
 
-One line of JSON for each thing that became known, only appended. A job stands here before anything of it is sent, so
+One line of JSON for each piece of news, only appended. A job is here before anything of it is sent, so
 that it is found again whatever happens to the laptop. Windows and commands append to the same file.
 """
 
@@ -25,7 +25,7 @@ _UNSENT = frozenset({JobStage.DRAFT, JobStage.CONNECTING, JobStage.PREPARING, Jo
 
 
 class JobWish(StrEnum):
-    """What the person wanted of a job after it was sent: it tells why it ended."""
+    """What the person wanted of a job after it was sent: it explains why the job ended."""
 
     CANCEL = "cancel"
     LET_GO = "let_go"
@@ -41,7 +41,7 @@ class SendingProgram(msgspec.Struct, frozen=True):
 
     @property
     def is_here(self) -> bool:
-        """Whether it was started on this computer, as far as names tell. A container has a name of its own."""
+        """Whether it was started on this computer, as far as host names show. A container has its own name."""
         return self.host in ("", socket.gethostname())
 
     @property
@@ -117,7 +117,7 @@ class JobBook:
             return tuple(job for job, entry in self._entries.items() if not entry.forgotten)
 
     def open_jobs(self) -> tuple[str, ...]:
-        """Those of which more may be heard."""
+        """Those of which there may be more news."""
         with self._lock:
             return tuple(job for job in self.jobs() if not self._entries[job].news.over)
 

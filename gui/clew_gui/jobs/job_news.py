@@ -87,7 +87,7 @@ def of_end(
     hint for just this end."""
     text, wanted = reason.text, wish is not None and state.phase in (Phase.CANCELLED, Phase.COMPLETED, Phase.GONE)
     if wanted:
-        text = "You cancelled the job." if wish is JobWish.CANCEL else "You let the allocation go."
+        text = "You cancelled the job." if wish is JobWish.CANCEL else "You gave the allocation back."
     stage = JobStage.LOST if state.phase is Phase.GONE and not wanted else JobStage.ENDED
     found = None
     if state.phase is not Phase.COMPLETED and not wanted and (state.phase in ENDED or stage is JobStage.LOST):

@@ -1,4 +1,4 @@
-"""How a job comes to its id: it is sent from here, or found where another program may have sent it."""
+"""Gets a job its id: sends it, or finds it if another program may have sent it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
 
 
 class JobSender:
-    """Sends jobs of one site, a few at a time, and tells on the ``board`` how far each is. ``line`` is the site's line,
-    connected; ``installed`` brings the agent there; both may wait and raise ``ProblemError``. ``title`` is the site's.
-    ``clock`` tells how long something lasts, ``today`` seconds since 1970.
+    """Sends jobs of one site, a few at a time, and reports on the ``board`` how far each is. ``line`` is the site's
+    line, connected; ``installed`` brings the agent there; both may wait and raise ``ProblemError``. ``title`` is the
+    site's. ``clock`` measures how long something lasts, ``today`` seconds since 1970.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class JobSender:
             due = self._clock() + BEAT_S
 
     def _connect(self, job: str) -> SiteConnection:
-        """The first connection is not tried twice: whoever has just asked for the job learns at once what is wrong."""
+        """The first connection is not tried twice: the person who asked learns at once what is wrong."""
         self._at(job, JobStage.CONNECTING, f"Connects to {self._title()}.")
         return self._line()
 
@@ -143,12 +143,12 @@ class JobSender:
             raise problem("job.cancelled", "You cancelled the job; nothing was sent.")
 
     def _say_preparing(self, job: str, text: str) -> None:
-        """What brings things tells its progress every second: there it is ended, if nobody wants the job any more."""
+        """A transfer reports its progress every second and is ended there if nobody wants the job any more."""
         self._check_wanted(job)
         self._at(job, JobStage.PREPARING, text)
 
     def _given_up(self, job: str) -> bool:
-        """Also when another program has given it up: it is told as never sent, so it must not run."""
+        """Also when another program has given it up: it was reported as never sent, so it must not run."""
         return self._book.wish(job) is not None or self._book.news(job).over or self._tasks.closing
 
     # --- Found again --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""All jobs of one site: sent, watched, concluded, cancelled, by threads of their own. Nobody who asks has to wait."""
+"""All jobs of one site: sends, watches, concludes and cancels them in its own threads, so that callers never wait."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ class SiteJobManager:
         self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log, hint))
 
     def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
-        """Nobody could be asked: told as such, and nothing is over."""
+        """Nobody could be asked: the news says so, and nothing is over."""
         for job in jobs:
             self._unreached(job, problem)
 
@@ -306,7 +306,7 @@ class SiteJobManager:
         self._tasks.start(_END + job, lambda: self._end_it(job))
 
     def _end_it(self, job: str) -> None:
-        """Ask the scheduler to end it, until it was asked; whoever sends it just now does that behind."""
+        """Ask the scheduler to end it, until it was asked; a thread that is sending it does that afterwards."""
         news, pause = self.news(job), pauses()
         while news.id and not self.news(job).over:
             try:
@@ -323,7 +323,7 @@ class SiteJobManager:
                 return
 
     def _latest_wish(self, job: str) -> JobWish | None:
-        """Also that of another program: it tells why the job ended."""
+        """Also that of another program: it explains why the job ended."""
         with suppress(OSError):
             self._book.refresh()
         return self._book.wish(job)

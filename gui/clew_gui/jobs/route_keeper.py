@@ -1,5 +1,5 @@
-"""What leads to one job's agent: where it says that it listens, the key that lets a viewer in, and the way there, kept
-as long as it holds."""
+"""The route to one job's agent: the address where it listens, the key that admits a viewer, and a way there that is
+kept as long as it works."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class KeptRoute:
 
 
 class _Watched:
-    """A stream whose every byte shows that the agent lives; ``ended`` hears once whether this end wanted its end."""
+    """A stream whose every byte shows that the agent lives; ``ended`` is called once: did this side close it?"""
 
     def __init__(self, stream: Stream, heard: Callable[[], None], ended: Callable[[bool], None]) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""What is known of each job of a site: changed by many threads, told in order, noted in the book."""
+"""The news of each job of a site: changed by many threads, reported in order, noted in the book."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Change = Callable[[JobNews], JobNews]
 
 class JobStatusStore:
     """``report`` gets all that is new of a job, from the thread that learned it; it must not wait. ``turned`` is called
-    behind it when the job came to another stage, or a trouble came or went."""
+    after it when the job came to another stage, or a trouble came or went."""
 
     def __init__(self, book: JobBook, report: Callable[[JobNews], None], turned: Callable[[str], None]) -> None:
         self._book = book
@@ -34,7 +34,7 @@ class JobStatusStore:
         return known if known is not None else self._book.news(job)
 
     def publish(self, job: str, change: Change) -> None:
-        """Make new news out of the old, note them, and tell them. What is over stays over.
+        """Make new news out of the old, note them, and report them. What is over stays over.
 
         Raises ``ProblemError`` when a job that is about to be sent cannot be noted.
         """

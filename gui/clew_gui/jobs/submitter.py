@@ -89,7 +89,7 @@ class Submitter:
     def prepare(self, order: JobOrder, installed: Installed) -> JobSpec:
         """Bring what the job needs, check that it can run, and put its script and specs into its folder.
 
-        Raises ``ProblemError``; what is refused leaves no folder behind.
+        Raises ``ProblemError``; what is refused leaves no folder on the site.
         """
         line = self._reach()
         preflight.check_time(line, order.allocation)

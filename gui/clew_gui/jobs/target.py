@@ -1,4 +1,4 @@
-"""One job's agent as a session's link sees it: a thread of its own looks for it and lets viewers in; no call waits."""
+"""One job's agent as a session's link sees it: its own thread looks for it and admits viewers; no call waits."""
 
 from __future__ import annotations
 

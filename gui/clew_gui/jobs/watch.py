@@ -1,4 +1,4 @@
-"""One thread that asks a site's scheduler about all its jobs, politely, and finds out how those ended that have."""
+"""One thread that asks a site's scheduler about all its jobs, politely, and finds out how ended jobs ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JOIN_S = 3.0
 
 
 class WatchListener(Protocol):
-    """Who is told; called from the watch's thread. Jobs are named by their UUIDs."""
+    """Who gets the news; called from the watch's thread. Jobs are named by their UUIDs."""
 
     def at(self, job: str, state: JobState, limits: PartitionLimits | None) -> None:
         """The job waits or runs."""
@@ -99,7 +99,7 @@ class JobWatch:
             return self._bell.wait_for(lambda: not self._unanswered or self._ended, seconds)
 
     def _answered_for(self, *job_ids: str) -> None:
-        """Anyone who waits for word of these jobs has it: call it after it was told."""
+        """Stop waiting for news of these jobs: call it after the news was reported."""
         with self._bell:
             self._unanswered -= set(job_ids)
             self._bell.notify_all()

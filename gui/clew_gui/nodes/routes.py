@@ -50,9 +50,9 @@ class Route:
     """A way that led to the agent when it was found. ``text`` is for the status line: "through login, jumping into
     node1". ``connect`` makes a stream to a port of that node, ``port`` is the agent's.
 
-    Through a relay the stream that was checked is kept for whoever opens the way first: the scheduler may take seconds
-    to start another one, and nothing at its far end grows impatient meanwhile. Of the other kinds none is kept: there
-    an agent waits already at the far end, and not for long.
+    Through a relay the stream that was checked is kept for the first caller that opens the way: the scheduler may take
+    seconds to start another one, and nothing at its far end grows impatient meanwhile. Of the other kinds none is kept:
+    there an agent waits already at the far end, and not for long.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class RouteSearch(msgspec.Struct, frozen=True):
 
 
 class RouteFinder:
-    """Looks for ways at one site. ``installed`` tells what starts a program of ours there, for the relay.
+    """Looks for ways at one site. ``installed`` says what starts a program of ours there, for the relay.
 
     The kind that worked last comes first the next time; after a failure all are tried.
     """
@@ -229,7 +229,7 @@ _TRIED = {
 def node_hop(login: Hop, node: str) -> Hop:
     """The compute node as a further hop: the same person with the same keys as on the login node.
 
-    Raises ``ProblemError`` for a name that is none. It was told by the site, and becomes part of a command line here.
+    Raises ``ProblemError`` for a name that is none. It comes from the site, and becomes part of a command line here.
     """
     if not is_host(node):
         raise problem("route.node", f"The site calls a node {node[:80]!r}, which is not a host name.")

@@ -1,4 +1,4 @@
-"""A port of this computer's loopback behind which a service of an agent's stands, through one encrypted connection.
+"""A port on this computer's loopback that leads to a service of an agent, through one encrypted connection.
 
 Browsers connect to it as to any page. Any user of this computer can: the service's door asks everybody for its token.
 """
@@ -121,7 +121,7 @@ class ServiceEnd:
 
     def _check(self) -> None:
         """What was under way when the connection broke will never go on, and what of it was not sent yet never is: a
-        browser that was told of a failure asks again by itself, and nothing may be done twice."""
+        browser that sees a failure asks again by itself, and nothing may be done twice."""
         greeting, connections = self._wire.greeting, self._wire.connections
         refused = greeting is Greeting.REFUSED
         broken = connections > 1 or (connections == 1 and greeting is not Greeting.ACCEPTED)
@@ -143,7 +143,7 @@ class ServiceEnd:
 
     def _dial(self) -> Wire:
         """A new connection. Behind a tunnel the port takes connections while nobody answers them: what is said
-        meanwhile waits, since nobody was told that it failed."""
+        meanwhile waits, since nobody has seen a failure."""
         wire = Wire(self._context, HERE, self._far_port, self._server_key, self._keys, send_queue=0)
         self._poller.register(wire.socket, zmq.POLLIN)
         self._poller.register(wire.monitor, zmq.POLLIN)

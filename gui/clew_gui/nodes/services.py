@@ -1,6 +1,6 @@
 """Jupyter or TensorBoard of a job's agent, as an address of this computer: asked for, tunnelled, and kept in use.
 
-The agent starts it and tells the token through the encrypted channel; the browser's way there is the agent's own, and
+The agent starts it and sends the token through the encrypted channel; the browser's way there is the agent's own, and
 as encrypted.
 """
 
@@ -58,8 +58,8 @@ class Node(Protocol):
 
 
 class ServiceNews(msgspec.Struct, frozen=True):
-    """How it stands: ``url`` is where it can be used, with its token; empty while it cannot. ``text`` is for people and
-    holds no secret. ``over``: nothing more comes, for ``problem`` or because the job has ended."""
+    """The state of a service: ``url`` is where it can be used, with its token; empty while it cannot. ``text`` is for
+    people and holds no secret. ``over``: nothing more comes, for ``problem`` or because the job has ended."""
 
     text: str
     url: str = ""

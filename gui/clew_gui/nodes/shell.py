@@ -1,4 +1,4 @@
-"""A terminal on an allocation: by which way, and with which words."""
+"""Opens a terminal on an allocation: through which route, with which command."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shell_on_job(
 ) -> NodeShell:
     """A terminal on a job's first node: as a step of the job where its scheduler can do that, else by SSH.
 
-    Waits. Raises ``ProblemError``, also when the site lets nobody in.
+    Waits. Raises ``ProblemError``, also when the site refuses the login.
     """
     wanted = command or LOGIN_SHELL
     if not line.scheduler.has_queue:

@@ -1,4 +1,4 @@
-"""What is asked of the scheduler for one job: a site says what is usual, and each run may say otherwise."""
+"""What a job asks the scheduler for: a site sets the usual values, and each run may change them."""
 
 from __future__ import annotations
 

@@ -34,11 +34,11 @@ class Directives(NamedTuple):
 def check_directive(line: str, directives: Directives | None) -> list[Problem]:
     """The problem with one line for the scheduler, if there is one. None: there is no scheduler."""
     if directives is None:
-        text = f"There is no scheduler here to take {line[:60]!r}."
+        text = f"There is no scheduler here that would read {line[:60]!r}."
         return [Problem("site.directive", text, "Remove the line.", "extra")]
     match = directives.form.fullmatch(line)
     if match is None:
-        text = f"{line[:60]!r} is no directive that can be taken."
+        text = f"{line[:60]!r} is not a directive that Clew can pass on."
         return [Problem("site.directive", text, f"Write it like {directives.example}, one for each entry.", "extra")]
     # Schedulers take abbreviations: --outp is --output.
     if any(own.startswith(match["name"]) for own in directives.ours.split()):
@@ -125,12 +125,13 @@ MAX_PROLOGUE = 20_000
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One job. ``job`` is a UUID made by whoever submits; ``folder`` is an absolute path on the site, the job's own.
+    """One job. ``job`` is a UUID made by the program that submits; ``folder`` is an absolute path on the site, the
+    job's own.
 
     ``agent`` is the command line that serves, such as ``(".../python", "-m", "clew_agent", "serve")``, and ``launch``
-    what must stand before it to reach a compute node (``aprun -n 1``). ``gres`` is what the site's scheduler calls
+    what must come before it to reach a compute node (``aprun -n 1``). ``gres`` is what the site's scheduler calls
     GPUs: Slurm's ``gpu`` or ``gpu:tesla``, PBS' ``gpus``. ``select`` chooses the request form of OpenPBS. ``requeue``
-    lets the scheduler start the job a second time. ``extra`` are further directives in the scheduler's own words.
+    allows the scheduler to start the job a second time. ``extra`` are further directives in the scheduler's own words.
     ``environment`` is for the agent, and holds no secret: others may read a job's environment.
     """
 
@@ -156,7 +157,7 @@ class JobRef(msgspec.Struct, frozen=True):
 
 
 def long_name(job: str) -> str:
-    """The job's name where names may be long; the whole UUID stands in it."""
+    """The job's name where names may be long; the whole UUID is in it."""
     return f"clew-{job}"
 
 
@@ -190,7 +191,7 @@ def check_prologue(text: str) -> list[Problem]:
     """The problem with a site's own lines of shell: control characters could hide what they do."""
     hidden = [char for char in text if not char.isprintable() and char not in "\n\t"]
     if hidden:
-        words = f"The prologue holds a character that cannot be seen (U+{ord(hidden[0]):04X})."
+        words = f"The prologue contains an invisible character (U+{ord(hidden[0]):04X})."
         return [Problem("site.prologue", words, "Retype that line.", "prologue")]
     if len(text) > MAX_PROLOGUE:
         words = f"The prologue has {len(text):,} characters; {MAX_PROLOGUE:,} are allowed."
@@ -232,4 +233,9 @@ def _encodes(text: str) -> bool:
 
 
 def _wrong(where: str, label: str, value: str) -> Problem:
-    return Problem("job.field", f"{label} cannot be {value[:60]!r}.", "Only what is safe in a script is taken.", where)
+    return Problem(
+        "job.field",
+        f"{label} cannot be {value[:60]!r}.",
+        "Only characters that are safe in a script are allowed.",
+        where,
+    )

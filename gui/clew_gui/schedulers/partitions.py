@@ -15,7 +15,8 @@ from clew_shared.base.problem import Problem
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition or queue. None: not told. ``gpus`` is the most that one node has, ``kinds`` what they are called."""
+    """A partition or queue. None: not reported. ``gpus`` is the most that one node has, ``kinds`` what they are
+    called."""
 
     name: str
     default: bool = False
@@ -40,7 +41,7 @@ def chosen(partitions: Sequence[Partition], allocation: AllocationRequest) -> li
 
 
 def longest_time(partitions: Sequence[Partition], allocation: AllocationRequest) -> int | None:
-    """The seconds that a job may ask for at the most; None where that is not told, or there is no limit."""
+    """The seconds that a job may ask for at the most; None where that is not reported, or there is no limit."""
     limits = [one.seconds for one in chosen(partitions, allocation)]
     return None if None in limits else max((one for one in limits if one is not None), default=None)
 

@@ -200,7 +200,7 @@ class Pbs(Scheduler):
         return first_node(output.out)
 
     def ran_out_of_memory(self, printed: str) -> bool:
-        """What the node's daemon says, or Slurm behind its front end."""
+        """What the node's daemon says, or Slurm through its PBS front end."""
         return _MEMORY.search(printed) is not None or slurm.memory_ran_out(printed)
 
 
@@ -241,7 +241,7 @@ def _number(job: str) -> tuple[int, str]:
 def parse_qstat(text: str) -> list[tuple[str, dict[str, str]]]:
     """The jobs in the output of ``qstat -f``: id and attributes.
 
-    Torque and OpenPBS indent attributes by blanks and go on with a long one behind a tab; Slurm's qstat has tabs only.
+    Torque and OpenPBS indent attributes by blanks and continue a long one after a tab; Slurm's qstat has tabs only.
     """
     jobs: list[tuple[str, dict[str, str]]] = []
     last, tabs = "", False
@@ -304,7 +304,7 @@ def _exit_status(fields: Mapping[str, str]) -> int | None:
 def _end(code: int | None, used: int | None, asked: int | None, began: bool) -> tuple[Phase, int | None]:
     """How it ended, and the signal. A job that was ended at its limit had used it up; TERM before that is a qdel.
 
-    GONE for a job that has begun and of whose end nothing is told: others must say how it ended.
+    GONE for a job that has begun and whose end is not reported: others must say how it ended.
     """
     if code is None:
         return Phase.GONE if began else Phase.CANCELLED, None
@@ -361,7 +361,7 @@ def _count(text: str) -> int | None:
 
 
 def first_node(pbsnodes: str) -> str:
-    """A node that is up, in the answer of ``pbsnodes -a``: its name stands before its indented lines."""
+    """A node that is up, in the answer of ``pbsnodes -a``: its name comes before its indented lines."""
     match = re.search(
         r"^([A-Za-z0-9][\w.-]{0,200})\s*\n(?:[ \t]+(?!state =).*\n)*[ \t]+state = (?:free|job)", pbsnodes, re.MULTILINE
     )
@@ -384,7 +384,7 @@ _REASONS: Sequence[tuple[re.Pattern[str], Reason]] = tuple(
     for pattern, reason in (
         (
             r"can never run.*\bngpus\b|can never run.*\bgpus\b",
-            Reason("It will not start: no node has so many GPUs.", True),
+            Reason("It will not start: no node has that many GPUs.", True),
         ),
         (r"can never run", Reason("It will not start: no node has what it asks for.", True)),
         (r"too many failed attempts", Reason("It will not start: its start failed too often.", True)),

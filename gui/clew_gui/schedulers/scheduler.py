@@ -117,7 +117,7 @@ class Scheduler(Protocol):
         return None
 
     def partitions(self, output: Output) -> tuple[Partition, ...]:
-        """What was answered; nothing where nobody can tell."""
+        """What was answered; nothing where it is not known."""
         return ()
 
     def ask_gpus(self) -> Command | None:
@@ -125,7 +125,7 @@ class Scheduler(Protocol):
         return None
 
     def most_gpus(self, output: Output) -> int | None:
-        """The most that one node has; None where nobody can tell."""
+        """The most that one node has; None where it is not known."""
         return None
 
     def ask_nodes(self) -> Command | None:
@@ -146,7 +146,7 @@ class Scheduler(Protocol):
 
     def ask_acceptance(self) -> Command | None:
         """Ask whether the job whose script is on standard input would be taken, and ``submitted`` reads why not; None
-        where only a job can tell."""
+        where only a job can show it."""
         return None
 
     def ran_out_of_memory(self, printed: str) -> bool:
@@ -199,8 +199,8 @@ def _recognise(output: Output, refusals: Sequence[Refusal]) -> Problem:
             text = f"{refusal.text} It said: {said}"
             return Problem(f"scheduler.{refusal.code}", text, refusal.hint, refusal.where)
     text = (
-        f"The scheduler did not take the job: {said}"
+        f"The scheduler did not accept the job: {said}"
         if said
-        else (f"The scheduler's command ended with exit code {output.code} and without a word.")
+        else (f"The scheduler's command ended with exit code {output.code} and printed nothing.")
     )
-    return Problem("scheduler.refused", text, "The site's documentation may know this message.")
+    return Problem("scheduler.refused", text, "Look for this message in the site's documentation.")

@@ -199,7 +199,7 @@ class Slurm(Scheduler):
         return ("sinfo", "--noheader", *only, "--format=%l|%s|%D|%P")
 
     def limits(self, output: Output) -> PartitionLimits:
-        """The limits of the partition, of the default one where several are told."""
+        """The limits of the partition, of the default one where several are listed."""
         rows = [line.strip().split("|") for line in output.out.splitlines() if line.count("|") == 3]
         if output.code or output.late or not rows:
             return PartitionLimits()
@@ -403,7 +403,7 @@ _REASONS: Mapping[str, Reason] = {
     "Dependency": Reason("It waits for another job."),
     "DependencyNeverSatisfied": Reason("It will not start: the job that it waits for did not end as it should.", True),
     "Licenses": Reason("It waits for a licence."),
-    "JobArrayTaskLimit": Reason("As many parts of this job run already as it allows itself."),
+    "JobArrayTaskLimit": Reason("As many tasks of this job are running as its own limit allows."),
     "JobHeldUser": Reason("It will not start: you have held it. `scontrol release` lets it go.", True),
     "JobHeldAdmin": Reason("It will not start: an administrator has held it. Ask the site's support.", True),
     "JobHoldMaxRequeue": Reason("It will not start: it was started too often without success.", True),

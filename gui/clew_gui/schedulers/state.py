@@ -42,8 +42,8 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True):
     """One job as one answer of the scheduler describes it.
 
     ``reason`` is the scheduler's own word. ``start`` is when it began, or is expected to begin while it waits; ``end``
-    when its time is up, or when it ended; both in seconds since 1970, None when not told. ``nodes`` is how the
-    scheduler writes them (``node[1-3]``). ``by`` is who cancelled it, empty when not told. ``exit_code`` and ``signal``
+    when its time is up, or when it ended; both in seconds since 1970, None when unknown. ``nodes`` is how the
+    scheduler writes them (``node[1-3]``). ``by`` is who cancelled it, empty when unknown. ``exit_code`` and ``signal``
     are those of the job script. ``limit`` is the time asked for, in seconds.
     """
 
@@ -61,7 +61,7 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What a command on the site left behind. ``late`` means that it was given up, and nothing else counts."""
+    """The result of a command on the site. ``late`` means that it was given up, and nothing else counts."""
 
     code: int
     out: str = ""
@@ -82,7 +82,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class PartitionLimits(msgspec.Struct, frozen=True):
-    """What a partition allows a job; None: not told, or no limit."""
+    """What a partition allows a job; None: not reported, or no limit."""
 
     time: int | None = None
     nodes: int | None = None

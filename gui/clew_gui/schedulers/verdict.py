@@ -74,7 +74,7 @@ _PHASES = {
 
 
 def state_of_record(record: ExitRecord, job_id: str) -> JobState | None:
-    """What the record says of the job's end; None while it has not ended, as far as the record tells.
+    """What the record says of the job's end; None while it has not ended, as far as the record shows.
 
     The scheduler ends a job in the same way when its time is up and when it was cancelled: the clock tells them apart.
     """
@@ -100,7 +100,7 @@ NO_TRACE = "no trace"
 NEVER_BEGAN = "never began"
 """Reason of a job that is gone and has no record: as far as anybody knows it never ran."""
 _CERTAIN = frozenset({Phase.OUT_OF_MEMORY, Phase.NODE_FAILED, Phase.TIMED_OUT})
-"""What the scheduler knows better than the keeper, which was only told to end, or not even that."""
+"""What the scheduler knows better than the keeper, which was only asked to end, or not even that."""
 
 
 def follow(before: JobState | None, now: JobState) -> JobState:

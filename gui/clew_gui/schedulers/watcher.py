@@ -1,6 +1,6 @@
-"""When to ask the scheduler: seldom, once for all jobs, and not at all while the agents themselves are heard.
+"""When to ask the scheduler: seldom, once for all jobs, and not at all while the agents themselves answer.
 
-Pure policy: the clock's time comes in with every call, whoever asks the scheduler does that elsewhere.
+Pure policy: the clock's time comes in with every call, and the scheduler is asked elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GROWTH = 1.5
 UNANSWERED_S = 10.0
 """A scheduler that does not answer has trouble enough: it is asked again after so long at the soonest."""
 HEARTBEAT_S = 15.0
-"""An agent that was heard within so long speaks for its job."""
+"""An agent that answered within this time speaks for its job."""
 CALL_LIMIT_S = 45.0
 """The bound on one call: a dead controller kept `squeue` for 28 s with short settings; sites have longer ones."""
 _JITTER = 0.1
@@ -50,7 +50,7 @@ class Watcher:
         self._jobs.pop(job, None)
 
     def heard(self, job: str, now: float) -> None:
-        """The job's agent was heard: nobody asks until it has been silent for a while."""
+        """The job's agent answered: nobody asks until it has been silent for a while."""
         if job in self._jobs:
             self._jobs[job].heard = now
 

@@ -52,7 +52,7 @@ def _plain(state: JobState, who: str) -> str:
         Phase.RUNNING: f"The job runs{where}.",
         Phase.SUSPENDED: f"The {who} has suspended the job{where}; it goes on later.",
         Phase.COMPLETING: f"The job is ending{where}.",
-        Phase.REQUEUED: "The job was put back into the queue, and will begin anew.",
+        Phase.REQUEUED: "The job was put back into the queue, and will start again.",
         Phase.COMPLETED: "The job has ended.",
         Phase.OUT_OF_MEMORY: "The job used more memory than it had asked for, and was killed.",
         Phase.NODE_FAILED: f"A node of the job failed{where}.",
@@ -68,7 +68,7 @@ def _failed(state: JobState) -> str:
     if state.reason.startswith("keeper: "):
         known = {
             "absent": "The agent's program could not be started on the node.",
-            "crashing": "The agent crashed again and again; its last lines stand in the job's log.",
+            "crashing": "The agent crashed again and again; its last lines are in the job's log.",
             "module": f"The module {detail} could not be loaded on the node.",
             "ended": "The job's script ended before the agent was started; the site's prologue may be the reason.",
         }

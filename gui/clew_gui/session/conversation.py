@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 ANSWER_WITHIN_S = 25.0
-"""From sending; a trainer's own bound in the agent is shorter, so a late trainer is told of by the agent."""
+"""From sending; a trainer's own bound in the agent is shorter, so the agent itself reports a late trainer."""
 
 Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive | DisturbCluster | Shutdown | GetCatalogue
 """A ``Shutdown`` only with ``idle``: it may come twice, also to the next agent."""
@@ -83,7 +83,7 @@ class OutgoingCommands:
         self._asked[request_id] = (command, time.monotonic() + ANSWER_WITHIN_S)
 
     def answered(self, request_id: bytes, reply: AnyReply) -> CommandOutcome | None:
-        """What to tell the person of a reply, if it is a refusal of one of these."""
+        """What a person should know about a reply, if it is a refusal of one of these."""
         asked = self._asked.pop(request_id, None)
         if asked is None or not isinstance(reply, Refused):
             return None

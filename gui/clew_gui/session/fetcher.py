@@ -150,7 +150,7 @@ class Fetcher:
         shutil.rmtree(self._mirrors / run, ignore_errors=True)
 
     def alone(self, last: bool) -> None:
-        """No agent tells of the runs: what there is of them must be looked for. ``last``: nothing will be added, and
+        """No agent lists the runs: what there is of them must be looked for. ``last``: nothing will be added, and
         each run is ``Settled`` once all of it is here."""
         begins = last and not self._last
         self._last = last
@@ -200,7 +200,7 @@ class Fetcher:
             return
         if attempt in cursor.mirror.sealed:
             told = cursor.status is not None and cursor.status.attempt > attempt
-            later = told or self._last  # nobody tells then: it is looked for
+            later = told or self._last  # nobody lists it then: it is looked for
             cursor.complete, cursor.attempt = not later, attempt + 1 if later else attempt
 
     # --- What is to come ----------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ class Fetcher:
             self._take_owed(run, cursor, have >= wanted, bool(data))
             return
         if _look_back(cursor, reply.attempt, items):
-            return  # they come again behind what they go on from
+            return  # they come again after the bytes that they continue
         if cursor.replay is None and reply.sealed and have == reply.size:
             items = [*items, *cursor.mirror.finish(reply.attempt)]
         if items or reply.data:
@@ -305,7 +305,9 @@ class Fetcher:
             self._give_up(run, cursor)
         elif found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
             self._restart(run, cursor, cursor.attempt)
-        elif cursor.status is None:  # the agent took no such run, or has not read its catalogue yet; its list will tell
+        elif (
+            cursor.status is None
+        ):  # the agent took no such run, or has not read its catalogue yet; its list will show it
             cursor.expected = False
         else:
             cursor.not_before = time.monotonic() + _DISK_AGAIN_S

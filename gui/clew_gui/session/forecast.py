@@ -1,4 +1,4 @@
-"""What runs will take, judged by one that trained before."""
+"""How long runs will take, judged by one that trained before."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class Intake:
         for model in self._jobs.take_news(news):
             gathered.states.add(model.id)
             self._refresh_stale(model, self._jobs.models[news.job].link, gathered)
-        unsent = job is not None and job.elsewhere and not news.id  # whoever sent it was told
+        unsent = job is not None and job.elsewhere and not news.id  # the program that sent it has reported that
         if job is not None and news.over and not told and not unsent and news.problem is not None:
             gathered.problems.append(news.problem)
 

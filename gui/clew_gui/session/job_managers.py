@@ -59,8 +59,8 @@ class JobManager(Protocol):
 
 
 class JobManagers:
-    """``make`` makes the manager of a site, given its name, the book and where to tell news. Used from one thread, but
-    ``preview``; the news come from threads of the managers."""
+    """``make`` makes the manager of a site, given its name, the book and where to report news. Used from one thread,
+    but ``preview``; the news come from threads of the managers."""
 
     def __init__(
         self, book: JobBook, make: Callable[[str, JobBook, Report], JobManager], title: Callable[[str], str]

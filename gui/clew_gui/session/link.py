@@ -37,7 +37,7 @@ _GREET_WITHIN_S = 5.0
 _GREET_JOB_WITHIN_S = 35.0
 """The way to a job's agent may be a program that the scheduler starts on its node first."""
 _START_WITHIN_S = 30.0
-"""Python on a cold, slow disk; then the person is told, and it is tried again."""
+"""Python on a cold, slow disk; then the person sees a problem, and it is tried again."""
 _START_AGAIN_S = 0.5
 _LOOK_EVERY_S = 0.02
 """While the agent comes up, its address file is looked for this often."""
@@ -117,7 +117,7 @@ class Link:
         self._do(lambda: self._adopt(run))
 
     def release(self, run: str) -> None:
-        """The run is another link's, which may take it up as soon as ``Released`` has been told."""
+        """The run is another link's, which may take it up as soon as ``Released`` is in the inbox."""
         if self._thread.ident is None:
             self._release(run)
         else:
@@ -128,7 +128,7 @@ class Link:
         self._do(lambda: self._drop(run))
 
     def finish(self) -> None:
-        """The job is over: what it left is fetched by files, and each of its runs is told to be ``Settled``."""
+        """The job is over: what it left is fetched by files, and each of its runs is reported as ``Settled``."""
         self._do(self._finish)
 
     def look(self) -> None:
@@ -174,7 +174,7 @@ class Link:
     def _guarded_turn(self) -> None:
         try:
             self.turn()
-        except Exception as error:  # noqa: BLE001  # the thread's border: a link that fails is made anew, the window lives on
+        except Exception as error:  # noqa: BLE001  # the thread's border: a link that fails is made again, the window lives on
             _log.exception("The connection failed; Clew makes a new one.")
             self.report(Problem("link.internal", f"The connection failed: {error}.", "Clew makes a new one by itself."))
             self._disconnect()
@@ -368,7 +368,7 @@ class Link:
             self._inbox.put(LinkStatus(state, since or time.time(), text, self._datasets, self.job))
 
     def report(self, problem: Problem) -> None:
-        """A trouble that lasts is told once, until the agent has been heard again; another version once for all."""
+        """A lasting problem is reported once, until the agent answers again; another version only once."""
         if problem.code in _ONCE:
             if problem.text not in self._told_once:
                 self._told_once.add(problem.text)

@@ -111,7 +111,7 @@ class Mirror:
         neither behind a hole.
 
         Raises ``OSError`` when the disk refuses; then the copy is as long as it was. Raises ``Replaced`` when another
-        program has set the copy aside: nothing is written then. Bytes behind a gap are dropped.
+        program has set the copy aside: nothing is written then. Bytes after a gap are dropped.
         """
         have = self.length(attempt)
         data = data[max(0, have - offset) :]

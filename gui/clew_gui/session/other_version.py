@@ -10,7 +10,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.wire.messages import PROTOCOL_VERSION, Welcome
 
 CODES = ("link.protocol", "link.version")
-"""Of the problems that stand here: nothing failed, and to say it once is enough."""
+"""The code of these problems: nothing failed, and to say it once is enough."""
 
 
 class _Age(Enum):

@@ -110,7 +110,7 @@ class Evidence(NamedTuple):
     this computer.
 
     ``follows_on``: an earlier job had it before, so an end in the journal may be that one's. ``settled``: the job is
-    over, and all that it left of the journals is here. ``refused``: why it was never begun. ``never_arrived``: its
+    over, and all that it left of the journals is here. ``refused``: why it never began. ``never_arrived``: its
     request was lost with an earlier window. ``coming``: much of the journal is still to come. ``ahead``: more of it is
     here than there was when the agent spoke last.
     """
@@ -162,7 +162,7 @@ def _without_journal(known: Evidence) -> RunState:
 
 def _with_journal(known: Evidence) -> RunState:
     fold, status = known.fold, known.status
-    if fold.state is RunState.DRAFT:  # its first frame is here, which tells of no state yet
+    if fold.state is RunState.DRAFT:  # its first frame is here, which has no state yet
         return RunState.STARTING
     if status is None or status.attempt < fold.attempt:
         return fold.state

@@ -110,7 +110,7 @@ class RunModel:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Names of the devices that it has or had, as far as the agent tells."""
+        """Names of the devices that it has or had, as far as the agent reports them."""
         return self.status.devices if self.status is not None else ()
 
     @property
@@ -123,7 +123,7 @@ class RunModel:
     @property
     def reading(self) -> float | None:
         """Share of this computer's copy that has been read, while that goes on and the agent does not say that it
-        trains: what was read so far tells a state of long ago."""
+        trains: what was read so far shows an old state."""
         have = sum(have for have, _ in self._have.values())
         ended = self.status is None or self.status.state in TERMINAL
         return have / self.copied if ended and have < self.copied else None

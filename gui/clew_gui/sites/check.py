@@ -97,7 +97,7 @@ def check_title(name: str, site: Site, known: Mapping[str, Site | None]) -> list
 
 
 def with_free_title(name: str, site: Site, known: Mapping[str, Site | None]) -> Site:
-    """The site with its name behind the title where another site has that title: a file from a teacher may be added
+    """The site with its name after the title where another site has that title: a file from a teacher may be added
     twice."""
     if not site.title or not check_title(name, site, known):
         return site
@@ -169,7 +169,7 @@ def _check_words(site: Site) -> list[Problem]:
     for name in ("title", "note"):
         text: str = getattr(site, name)
         if len(text) > MAX_TEXT or any(not char.isprintable() and char not in "\n\t" for char in text):
-            words = f"The {name} is too long, or has characters that cannot be seen."
+            words = f"The {name} is too long, or contains invisible characters."
             found.append(Problem("site.form", words, f"{MAX_TEXT} characters are allowed.", name))
     if site.key.endswith(".pub"):
         hint = f"The private key is most likely {site.key.removesuffix('.pub')}."

@@ -1,4 +1,4 @@
-"""What a site runs in its own words is shown whole and needs one consent; the consent holds for exactly that text."""
+"""Consent to a site's own shell commands: they are shown in full, and a consent holds for exactly that text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMMAND = "proxy command"
 
 
 class OwnWords(msgspec.Struct, frozen=True):
-    """A text that is run as it stands: ``kind`` says where, ``text`` is all of it."""
+    """A text that is run exactly as written: ``kind`` says where, ``text`` is all of it."""
 
     kind: str
     text: str

@@ -79,7 +79,7 @@ def split_jump(spec: str) -> tuple[str, str, int]:
 
 
 def named_keys(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """The key files that were asked for by name. Without any, OpenSSH tells all that it would look for; a file that is
+    """The key files that were asked for by name. Without any, OpenSSH lists all that it would look for; a file that is
     not there is passed over, as there."""
     if len(paths) > 1 and all(Path(path).name in _DEFAULT_KEYS for path in paths):
         return ()

@@ -1,4 +1,4 @@
-"""Sites to begin with: the machines of five courses, and plain ones for each scheduler.
+"""Sites to start from: the machines of five courses, and plain ones for each scheduler.
 
 The courses' machines are gone or have changed since; their presets keep the way to them, their scheduler's dialect and
 what the slides ask for. Hosts, accounts and reservations are for the user to fill in.

@@ -82,7 +82,7 @@ def address(site: Site) -> str:
 
 
 def launcher(site: Site, allocation: AllocationRequest) -> tuple[str, ...]:
-    """What stands before the agent's command in the job script: on a Cray the script itself runs beside the nodes."""
+    """What comes before the agent's command in the job script: on a Cray the script itself runs beside the nodes."""
     cores = str(allocation.cpus) if allocation.cpus else ""
     if site.launch == "aprun":  # -b: the program lies where the node can read it, do not copy it
         return ("aprun", "-q", "-b", "-n", "1", "-N", "1", *(("-d", cores) if cores else ()))

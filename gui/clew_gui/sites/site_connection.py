@@ -138,7 +138,7 @@ class SiteConnection:
         return ("env", f"PATH={self._path}", *command) if self._path else command
 
     def _path_of_login(self, timeout: float) -> str:
-        """The search path of a login shell with the site's modules, asked for once; empty when it is not told."""
+        """The search path of a login shell with the site's modules, asked for once; empty when it is unknown."""
         if self._login_path is None:
             keeper = files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
             done = self._run(("bash", "-l", "-c", keeper + _PATH, "bash", *self.site.modules), b"", timeout)

@@ -20,7 +20,7 @@ from clew_shared.base.problem import Problem, raise_all
 from clew_shared.params import check, format_value
 
 Kind = Literal["line", "list", "lines", "text", "choice", "switch"]
-"""``list``: one line with commas; ``lines``: one entry each line; ``text``: several lines as they stand."""
+"""``list``: one line with commas; ``lines``: one entry each line; ``text``: several lines as written."""
 
 ASKED = "allocation."
 NAME = "name"
@@ -28,7 +28,7 @@ NAME = "name"
 
 @dataclass(frozen=True)
 class SiteField:
-    """One field. ``shape`` is an example that stands in it while it is empty, or the words beside a switch."""
+    """One field. ``shape`` is an example that is shown in it while it is empty, or the words beside a switch."""
 
     name: str
     label: str
@@ -154,7 +154,7 @@ _KINDS = {field.name: field.kind for group in GROUPS for field in group.fields}
 
 
 def texts_of(site: Site) -> dict[str, str]:
-    """What stands in the fields for this site; switches as "true" or empty."""
+    """The contents of the fields for this site; switches as "true" or empty."""
     found: dict[str, str] = {}
     for name, kind in _KINDS.items():
         value: Any = (
@@ -174,7 +174,7 @@ def texts_of(site: Site) -> dict[str, str]:
 
 
 def site_of(texts: Mapping[str, str]) -> tuple[Site, tuple[Problem, ...]]:
-    """The site that stands in the fields, and everything that is wrong; a field that cannot be read is as if empty."""
+    """The site that the fields describe, and everything that is wrong; a field that cannot be read is as if empty."""
     problems: list[Problem] = []
     values: dict[str, Any] = {}
     for name, kind in _KINDS.items():
@@ -258,13 +258,13 @@ def _numbers(name: str, text: str) -> tuple[int | tuple[int, ...], list[Problem]
     if not all(part.isascii() and part.isdecimal() and len(part) < 7 for part in parts):
         hint = "Write one number, such as 2222." if name == "port" else "Write the first and the last: 40000-40999."
         return empty, [
-            Problem(f"site.{name}", f"{text[:40]!r} is no {'port' if name == 'port' else 'range'}.", hint, name)
+            Problem(f"site.{name}", f"{text[:40]!r} is not a {'port' if name == 'port' else 'range'}.", hint, name)
         ]
     numbers = tuple(int(part) for part in parts)
     if name == "ports":
         return numbers, []
     if len(numbers) > 1 or numbers == (0,):
-        return empty, [Problem("site.port", f"{text[:40]!r} is no port.", "Write one number, such as 2222.", name)]
+        return empty, [Problem("site.port", f"{text[:40]!r} is not a port.", "Write one number, such as 2222.", name)]
     return (numbers[0] if numbers else 0), []
 
 

@@ -86,7 +86,7 @@ class SiteStore:
         """The problem with a name that another site has."""
         if check_name(name) or not self.path(name).exists():
             return []
-        hint = "Choose another name, or say --replace."
+        hint = "Choose another name, or give --replace."
         return [Problem("site.taken", f"There is already a site {name!r}.", hint, name)]
 
     def save(self, name: str, site: Site, replace: bool = False) -> Path:

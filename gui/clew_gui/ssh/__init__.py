@@ -1,3 +1,3 @@
-"""Connections through SSH: one interface, with paramiko or with the OpenSSH of the system behind it."""
+"""Connections through SSH: one interface, implemented with paramiko or with the system's OpenSSH."""
 
 from __future__ import annotations

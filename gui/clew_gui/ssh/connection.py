@@ -89,7 +89,7 @@ def ssh_files(places: Places) -> SshFiles:
 class Finished(msgspec.Struct, frozen=True):
     """A command that ended. What the login shell printed before it is in neither output.
 
-    The status of a command that died of a signal is -1 or 255, whichever way SSH tells it.
+    The status of a command that died of a signal is -1 or 255, whichever way SSH reports it.
     """
 
     exit_status: int
@@ -193,7 +193,7 @@ class Connection(Protocol):
         """End it and everything on it; at once, also when the network is dead."""
 
 
-# --- Commands whose output can be told from a login shell's noise ---------------------------------------------------
+# --- Commands whose output is separated from a login shell's noise ---------------------------------------------------
 
 
 def shell_line(command: Command) -> str:
@@ -202,7 +202,7 @@ def shell_line(command: Command) -> str:
 
 
 def new_mark() -> bytes:
-    """What stands between a login shell's noise and a command's output: unguessable, so that no noise contains it."""
+    """The mark between a login shell's noise and a command's output: unguessable, so that no noise contains it."""
     return f"<clew {secrets.token_hex(8)}>".encode()
 
 
@@ -213,7 +213,7 @@ def marked(command: Command, mark: bytes) -> str:
 
 
 def for_login_shell(script: str) -> str:
-    """A line that lets ``/bin/sh`` run ``script``, for a login shell of any kind."""
+    """A command line that runs ``script`` with ``/bin/sh``, for a login shell of any kind."""
     # A C shell understands neither a line break nor an exclamation mark within quotes.
     inner = f'eval "$(printf %b "{_in_octal(script)}")"' if "\n" in script or "!" in script else script
     return f"exec /bin/sh -c {shlex.quote(inner)}"
@@ -240,7 +240,7 @@ def unmarked(status: int, stdout: bytes, stderr: bytes, mark: bytes, title: str)
 
 
 def skip_noise(recv: Callable[[int], bytes], mark: bytes, title: str) -> bytes:
-    """Read up to ``mark`` and give back what came behind it. Raises ``ProblemError`` when it does not come."""
+    """Read up to ``mark`` and return what came after it. Raises ``ProblemError`` when it does not come."""
     seen = b""
     while (rest := after_mark(seen, mark)) is None:
         data = recv(4096) if len(seen) < NOISE_LIMIT else b""

@@ -1,4 +1,4 @@
-"""Which way of speaking SSH is taken: a login that is there, paramiko, or the system's ``ssh``."""
+"""Chooses how to connect through SSH: a login that exists already, paramiko, or the system's ``ssh``."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def refused_channel(title: str, host: str, port: int, code: int, words: str) -> 
     """The server did not connect further, and said why."""
     if code == PROHIBITED or "prohibited" in words:
         text = f"{title} does not forward connections to {host}, port {port}."
-        return problem("ssh.forwarding", text, "Clew has other ways; ask the site about AllowTcpForwarding.", title)
+        return problem("ssh.forwarding", text, "Clew has other routes; ask the site about AllowTcpForwarding.", title)
     return cannot_connect(title, host, port, words or "it cannot be reached")
 
 

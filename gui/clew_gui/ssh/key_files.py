@@ -1,4 +1,4 @@
-"""Private key files: what a file is, told without its passphrase, and the key in it."""
+"""Private key files: what kind a file is, which needs no passphrase, and the key in it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def describe_key(data: bytes, path: str) -> KeyFile:
             return KeyFile(key_type, b"ENCRYPTED" in data[:400])
     if b"PRIVATE KEY-----" in head:
         raise Incompatible(f"{path} is a key in a format that only the system's ssh reads")
-    raise problem("ssh.key", f"{path} is no private key.", "Give the file that ssh-keygen made, without .pub.", path)
+    raise problem("ssh.key", f"{path} is not a private key.", "Give the file that ssh-keygen made, without .pub.", path)
 
 
 def _describe_openssh(data: bytes, path: str) -> KeyFile:
@@ -174,6 +174,6 @@ def _opened(file: Path, kind: KeyFile, passphrase: str | None) -> paramiko.PKey:
             key.load_certificate(str(certificate))
     except (paramiko.SSHException, ValueError, IndexError, UnicodeError) as error:
         text = f"The key {file} cannot be opened."
-        hint = "It may be damaged or of a form that is not known here; ssh-keygen -y -f KEY shows why."
+        hint = "It may be damaged or in a format that Clew does not know; ssh-keygen -y -f KEY shows why."
         raise problem("ssh.key", text, hint, str(file)) from error
     return key

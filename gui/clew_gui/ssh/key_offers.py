@@ -1,4 +1,4 @@
-"""Which keys are offered to a server, and in which order, so that it never closes the door for want of patience.
+"""Which keys are offered to a server, and in which order, so that it does not hang up after too many keys.
 
 A usual server (``MaxAuthTries 6``) hangs up at the sixth refusal of a login, and each wrong key is one. Some are left
 for what a person types, who is let in on the same connection then.
@@ -31,8 +31,8 @@ _AGENT_S = 5.0
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """One key to offer: what tells it from others, in words for the route, how to have it, and whether it was asked for
-    by name."""
+    """One key to offer: what distinguishes it from others, in words for the route, how to have it, and whether it was
+    asked for by name."""
 
     id: bytes
     words: str

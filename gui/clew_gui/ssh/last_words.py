@@ -1,4 +1,4 @@
-"""What a command wrote to its standard error last: where it ends before it has done anything, that says why."""
+"""The end of a command's standard error: if the command ended before it did anything, this says why."""
 
 from __future__ import annotations
 

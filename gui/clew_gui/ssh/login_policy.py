@@ -1,4 +1,4 @@
-"""Between a site's logins and the person: no question comes out of nowhere, only after the person did something."""
+"""Decides when a site's login may ask the person: only after the person did something, never out of nowhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A terminal over there: a command that believes to sit before a screen, whichever way SSH is spoken.
+"""A terminal on the other side: a command that runs as if in front of a screen, with either way of SSH.
 
 Without a size there is none: the command gets plain pipes, and its two outputs come as one.
 """
@@ -18,7 +18,7 @@ _END_S = 2.0
 
 
 UNKNOWN = 255
-"""What ``ssh`` itself exits with when it cannot tell."""
+"""What ``ssh`` itself exits with when it does not know."""
 
 
 class ProcessTerminal:
@@ -68,7 +68,7 @@ class ProcessTerminal:
             self._shut(self._into)
 
     def last_words(self) -> str:
-        """See ``Stream.last_words``. Here they stand on the screen."""
+        """See ``Stream.last_words``. Here they are on the screen."""
         return ""
 
     def resize(self, size: Size) -> None:

@@ -1,4 +1,4 @@
-"""Will this Python do for the agent? What to ask it, and what its answer means. The caller runs it, without waiting."""
+"""Whether a Python can run the agent: what to ask it, and what its answer means. The caller runs it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def judge(python: str, exit_code: int, output: str) -> Problem | None:
         absent = dict.fromkeys(_NEEDED[name] for name in lacking)
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError):  # no limit to what a program may print
         said = output.strip().splitlines()[-1:] or [f"it ended with exit code {exit_code}"]
-        return _problem(python, f"{python} is no Python of version 3.11 or later: {said[0]}.")
+        return _problem(python, f"{python} is not a Python of version 3.11 or later: {said[0]}.")
     if found < _OLDEST:
         return _problem(python, f"{python} is Python {found[0]}.{found[1]}; Clew needs 3.11 or later.")
     if absent:

@@ -36,7 +36,7 @@ class Target(Protocol):
         """In words, such as "This computer"."""
 
     def introduce(self, name: str, public_key: str) -> None:
-        """The viewer's key, told once and early: where bringing it to the agent takes its time, that can begin."""
+        """The viewer's key, given once and early: where bringing it to the agent takes its time, that can begin."""
 
     def find(self) -> AgentAddress | None:
         """Where its agent listens; None when none serves."""
@@ -48,7 +48,7 @@ class Target(Protocol):
         """Raise ``ProblemError`` when the agent that was started has ended."""
 
     def is_alive(self, address: AgentAddress) -> bool:
-        """Whether that agent still runs, as far as it can be told from here."""
+        """Whether that agent still runs, as far as can be seen from here."""
 
     def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
         """Put the viewer's key on the agent's allow-list. Raises ``OSError`` or ``ProblemError``, with the code

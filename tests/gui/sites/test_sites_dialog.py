@@ -61,10 +61,10 @@ def test_every_field_of_a_site_comes_back_from_the_form(site: Site) -> None:
     ("name", "text", "words"),
     [
         ("host", "not a host", "a host looks like"),
-        ("port", "x", "is no port"),
+        ("port", "x", "is not a port"),
         ("port", "70000", "from 1 to 65535"),
         ("ports", "40000", "is not a range"),
-        ("ports", "many", "is no range"),
+        ("ports", "many", "is not a range"),
         ("allocation.time", "soon", "cannot be read"),
         ("allocation.nodes", "0", "Must be"),
         ("allocation.gpus", "-1", "Must be"),

@@ -450,7 +450,7 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
     assert sites is not None
     student.until(lambda: [row.job for row in sites.bar.rows()] == [hold.job], "the held node")
     book.refresh()
-    book.note_news(JobNews(job=hold.job, stage=JobStage.ENDED, id="8", text="You let the allocation go."))
+    book.note_news(JobNews(job=hold.job, stage=JobStage.ENDED, id="8", text="You gave the allocation back."))
     student.until(lambda: not sites.bar.isVisible(), "its end")
 
 

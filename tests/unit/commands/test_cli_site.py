@@ -169,10 +169,10 @@ def test_a_job_may_be_named_as_its_scheduler_does(places: Places) -> None:
 def test_two_that_are_called_the_same_are_told_and_none_is_taken(places: Places) -> None:
     sent_jobs(places)
     book = job_book(places)
-    with pytest.raises(ProblemError, match=r"2 jobs go by '52': j2 \(52 on Lab\), j3 \(52 on Other\)"):
+    with pytest.raises(ProblemError, match=r"2 jobs match '52': j2 \(52 on Lab\), j3 \(52 on Other\)"):
         find_job(places, book, "52")
     book.note_order(JobOrder(job="11112222-0000-4000-8000-000000000009", site="lab"), title="Lab")
-    with pytest.raises(ProblemError, match=r"5 jobs go by '2222': j1 \(4711\.server\.example\.org on Lab\), j2 "):
+    with pytest.raises(ProblemError, match=r"5 jobs match '2222': j1 \(4711\.server\.example\.org on Lab\), j2 "):
         find_job(places, book, "2222")
 
 

@@ -378,7 +378,7 @@ def test_it_says_what_to_do_now(clinic: Clinic, name: str) -> None:
     ("name", "words"),
     [
         ("data that are not there", "Correct data in the site, or leave it out"),
-        ("data that may not be read", "Ask whoever owns them"),
+        ("data that may not be read", "Ask their owner"),
         ("ports that are taken", "another range as ports"),
         ("no Slurm", "Is this the login node"),
         ("Slurm is away", "Jobs that run go on"),

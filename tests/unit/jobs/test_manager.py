@@ -512,7 +512,7 @@ def test_a_job_that_was_put_back_waits_again(office: Office, manager: SiteJobMan
     reach(manager, order.job, JobStage.RUNNING)
     office.login.jobs["1"].state, office.login.jobs["1"].reason = "PENDING", "BeginTime"
     news = reach(manager, order.job, JobStage.QUEUED)
-    assert news.text == "The job was put back into the queue, and will begin anew."
+    assert news.text == "The job was put back into the queue, and will start again."
 
 
 def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: Office) -> None:
@@ -632,7 +632,7 @@ def test_a_wish_to_end_waits_for_the_network(office: Office, manager: SiteJobMan
     manager.let_go(order.job)
     until(manager, lambda: manager.news(order.job).problem is not None)
     office.login.away = None
-    assert reach(manager, order.job, JobStage.ENDED).text == "You let the allocation go."
+    assert reach(manager, order.job, JobStage.ENDED).text == "You gave the allocation back."
 
 
 def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, manager: SiteJobManager) -> None:

@@ -83,7 +83,7 @@ def test_how_torques_jobs_ended() -> None:
 def test_how_openpbs_jobs_ended_and_that_one_can_never_run() -> None:
     jobs = [ref("1207.pbs"), ref("1208.pbs"), ref("1209.pbs")]
     states = scheduler_of("pbs").states(jobs, Output(0, pbs.OPENPBS))
-    assert scheduler_of("pbs").explain(states["1207.pbs"]).text == "It will not start: no node has so many GPUs."
+    assert scheduler_of("pbs").explain(states["1207.pbs"]).text == "It will not start: no node has that many GPUs."
     assert (states["1208.pbs"].phase, states["1209.pbs"].phase) == (Phase.TIMED_OUT, Phase.FAILED)
     assert (states["1209.pbs"].exit_code, states["1209.pbs"].nodes) == (3, "node1,node2")
     assert set(scheduler_of("pbs").ended(jobs, Output(0, pbs.OPENPBS))) == {"1208.pbs", "1209.pbs"}

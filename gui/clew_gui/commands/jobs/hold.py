@@ -69,7 +69,7 @@ class HeldNode:
         return self._managers.book.news(self.job).over
 
     def wait(self, context: CommandContext, *wanted: JobStage) -> bool:
-        """Until it is so far, with each new sentence told; False when it ended instead, or someone wants to stop."""
+        """Wait until it is there, printing each new sentence; False when it ended instead, or someone wants to stop."""
         while not self._stops():
             if self.news.stage in wanted:
                 return True
@@ -94,7 +94,7 @@ class HeldNode:
         return True
 
     def keep(self, context: CommandContext) -> None:
-        """Stay until it is over or someone wants to stop, and tell each minute what it costs."""
+        """Stay until it is over or someone wants to stop, and print each minute what it costs."""
         shown_at = 0.0
         while not self._stops() and not self.news.over:
             if time.monotonic() - shown_at >= _LINE_EVERY_S:
@@ -123,7 +123,7 @@ def reach_node(
     hint: str = "",
 ) -> Iterator[HeldNode]:
     """The held or live allocation of ``site``; where there is none (or with ``fresh``) one is asked for with the flags
-    ``asking``, and given back at the end. ``stops`` counts wishes to stop.
+    ``asking``, and given back at the end. ``stops`` counts requests to stop.
 
     Raises ``ProblemError``, also when there is none and none may be asked for; ``hint`` then says what else helps.
     """
@@ -191,7 +191,7 @@ def hold(context: CommandContext, argv: Sequence[str]) -> int:
 
 
 def held_state(news: JobNews, order: JobOrder) -> str:
-    """How an allocation is that was held when this was last heard: until when, in which queue, or how it ended."""
+    """The state of an allocation that is held, by the latest news: until when, in which queue, or how it ended."""
     if news.over:
         return f"It is over. {news.text}".rstrip()
     state = held_line(news, order.allocation.nodes) if news.stage is JobStage.RUNNING else f"{STAGE_WORDS[news.stage]}."

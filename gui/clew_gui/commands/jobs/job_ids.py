@@ -47,7 +47,7 @@ def find_job(places: Places, book: JobBook, word: str, site: str = "") -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        text = f"{len(found)} jobs go by {word!r}: {_listed(book, found)}."
+        text = f"{len(found)} jobs match {word!r}: {_listed(book, found)}."
         raise problem("cli.job", text, "Give its number, or more of its id.", word)
     if runs:
         hint = f"See: clew show {word}" + (f" The scheduler's {word} is {_listed(book, called)}." if called else "")

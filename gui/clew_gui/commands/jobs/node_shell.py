@@ -72,7 +72,7 @@ def chosen_job(context: CommandContext, book: JobBook, site: str, word: str) -> 
 
 
 def split_words(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Our own words, and the command behind ``--``: one word of it is a line for the shell."""
+    """Our own words, and the command after ``--``: one word of it is a line for the shell."""
     if "--" not in argv:
         return argv, ()
     at = argv.index("--")
@@ -85,7 +85,7 @@ def split_words(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
 def first_node(nodes: str) -> list[str]:
     """The first node of a scheduler's list, in a list; empty when none is named.
 
-    ``node[03-07,9]`` begins with ``node03``; ``exec_host`` of PBS names cores behind a slash.
+    ``node[03-07,9]`` begins with ``node03``; ``exec_host`` of PBS names cores after a slash.
     """
     name, bracket, rest = nodes.partition("[")
     if bracket and "," not in name:

@@ -160,7 +160,7 @@ def choose_display(console: Console, card: ExerciseCard | None, title: str, afte
 
 
 def takes_more(file: IO[str]) -> bool:
-    """Whether a line can be written without waiting for the reader of ``file``; True where nobody can tell.
+    """Whether a line can be written without waiting for the reader of ``file``; True where that is not known.
 
     A pipe whose reader is busy elsewhere is full after 64 KiB: a few minutes of lines.
     """

@@ -77,7 +77,7 @@ class Watched:
         return self._told
 
     def _look_at_link(self, job: StillJob) -> None:
-        """Since when the agent is not heard; it begins with the first state that is not live. A job that waits again
+        """Since when the agent does not answer; it begins with the first state that is not live. A job that waits again
         will have another agent."""
         if job.link.state is LinkState.LIVE or not_begun(job.news):
             self._silent_since, self._ended = 0.0, False
@@ -88,7 +88,7 @@ class Watched:
         self._ended = self._ended or job.link.text == AGENT_ENDED
 
     def _silence(self, job: StillJob) -> str:
-        """The agent is not heard: since when, whether a person can help, and that nothing is lost."""
+        """The agent does not answer: since when, whether a person can help, and that nothing is lost."""
         if job.link.state is LinkState.LIVE:
             return ""
         if self._again:
@@ -139,7 +139,7 @@ def why_unasked(job: StillJob) -> Problem | None:
 
 
 def no_agent(job: StillJob) -> str:
-    """Why the agent of a job that runs is not heard, where nothing of its run is shown yet; empty while it is being
+    """Why the agent of a job that runs does not answer, where nothing of its run is shown yet; empty while it is being
     connected to, which needs no words."""
     link = job.link
     if link.state is LinkState.LIVE or link.text == "connecting":

@@ -10,7 +10,7 @@ from clew_gui.ssh.prompts import Prompt, Prompter, TellingPrompter
 
 
 class TerminalLock:
-    """A ``Prompter`` that hands questions on to ``prompter``. ``asked`` counts them, and what was only told."""
+    """A ``Prompter`` that hands questions on to ``prompter``. ``asked`` counts them and messages."""
 
     def __init__(self, prompter: Prompter) -> None:
         self.asked = 0

@@ -17,14 +17,14 @@ from clew_shared.base.problem import problem
 _POLL_S = 0.05
 _ABOUT = """Show a finished run again as if it were training: here, and in a window that is open meanwhile.
 
-The replay is a run of its own, which is called one and which nobody can hand in. Ctrl+C ends it."""
+The replay is a run of its own, marked as a replay; it cannot be handed in. Ctrl+C ends it."""
 
 
 def replay(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew replay RUN [--speed X]``: 0 when it was shown to its end."""
     parser = Parser("clew replay", _ABOUT)
     parser.add_argument("run", metavar="RUN", nargs="?", help=f"{RUN_HELP}, or {DEMONSTRATION}NAME")
-    parser.add_argument("--speed", metavar="X", type=float, default=1.0, help="so many times as fast (default 1)")
+    parser.add_argument("--speed", metavar="X", type=float, default=1.0, help="how many times as fast (default 1)")
     parser.add_argument("--name", metavar="TEXT", default="", help="a name for it (default: Replay of …)")
     parser.add_argument("--list", action="store_true", help="list the demonstrations that come with Clew")
     options = parser.parse_args(list(argv))

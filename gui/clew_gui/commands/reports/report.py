@@ -64,9 +64,7 @@ The name is remembered: runs that are started from then on carry it, and only th
 def hand_in(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew hand-in RUN… --student NAME``: says where the bundle is."""
     parser = _parser("clew hand-in", _HAND_IN)
-    parser.add_argument(
-        "--out", metavar="FILE", help="the file to write (default: one named after exercise and student)"
-    )
+    parser.add_argument("--out", metavar="FILE", help="the file to write (default: named after exercise and student)")
     parser.add_argument("--json", action="store_true", help="one line of JSON with the file and its SHA-256")
     options = parser.parse_args(list(argv))
     made, sources = _made(context, options.runs, options.exercises, options.student)
@@ -95,7 +93,7 @@ def answer(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew answer EXERCISE [NUMBER TEXT]``: shows the questions of a guide, or answers one."""
     parser = Parser("clew answer", "Show the questions of an exercise's guide with your answers, or answer one.")
     parser.add_argument("exercise", metavar="EXERCISE", help="which exercise; `clew catalogue` lists them")
-    parser.add_argument("number", metavar="NUMBER", nargs="?", type=int, help="which question, from 1 on")
+    parser.add_argument("number", metavar="NUMBER", nargs="?", type=int, help="which question, counted from 1")
     parser.add_argument("text", metavar="TEXT", nargs="?", help="the answer; it replaces an earlier one")
     parser.add_argument("--exercises", metavar="DIR", help="the folder of your own exercises, if it is one of them")
     options = parser.parse_args(list(argv))

@@ -257,7 +257,7 @@ def _no_exercise(name: str | None, catalogue: Catalogue) -> Problem:
 
 
 def _stray(extras: Iterable[str], flags: Sequence[str], exercise: str) -> list[Problem]:
-    """One problem for each word that argparse had no use for; the value behind an unknown option goes with it."""
+    """One problem for each word that argparse had no use for; the value after an unknown option goes with it."""
     problems = []
     after_option = False
     for word in extras:
@@ -332,7 +332,7 @@ def _prediction(file: str | None) -> tuple[Prediction | None, list[Problem]]:
     except (ValueError, IndexError):
         step, metric, points = "", "", []
     if step != "step":
-        text = f"{file} is no prediction: its first line must be step,METRIC and each other line a step and a value."
+        text = f"{file} is not a prediction: its first line must be step,METRIC and each other line a step and a value."
         return None, [Problem("cli.predict", text, "For example: step,loss and below it 0,2.3 and 500,0.3.", "predict")]
     steps, values = zip(*points, strict=True) if points else ((), ())
     return Prediction(metric, steps, values), []
@@ -372,7 +372,7 @@ def count(name: str, text: str | None) -> tuple[int, list[Problem]]:
 def parse_run(argv: Sequence[str], catalogue: Catalogue, run: str) -> tuple[RunArguments, ExerciseCard, RunSpec]:
     """From the words after ``clew run`` to a checked spec. Raises one ``ProblemError`` with all problems."""
     request, card, problems = read_request(argv, catalogue)
-    if card is None:  # nothing says which values would be right, but what else is wrong can be told
+    if card is None:  # nothing says which values would be right, but other mistakes can be found
         problems += _seed(request.seed, _NO_PRESET)[1] + _out(request.out)
         raise_all(problems)
         raise AssertionError("an unknown exercise is a problem")

@@ -39,9 +39,9 @@ def run_queued(
     heading: str,
     as_json: bool = False,
 ) -> int:
-    """Queue ``spec``, say its place while it waits, follow it, and tell how it ended; returns the exit status.
+    """Queue ``spec``, say its place while it waits, follow it, and print how it ended; returns the exit status.
 
-    Raises ``ProblemError`` when the agent refuses it; then nothing is left behind.
+    Raises ``ProblemError`` when the agent refuses it; then nothing is left over.
     """
     folder = context.places.runs / spec.run
     with (

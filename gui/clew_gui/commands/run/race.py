@@ -73,7 +73,7 @@ def _asked(
 
 
 def _no_race(file: str) -> Problem:
-    return Problem("cli.study", f"{file} is a study over one axis and no race.", f"Run it with: clew study {file}")
+    return Problem("cli.study", f"{file} is a study over one axis, not a race.", f"Run it with: clew study {file}")
 
 
 def _steps(request: RunArguments, card: ExerciseCard, spec: RunSpec, chosen: RaceSpec) -> int:

@@ -92,7 +92,7 @@ def run_spec(
     as_json: bool = False,
     exercises: str | None = None,
 ) -> int:
-    """Run ``spec`` in ``folder`` and tell of it; returns the exit status."""
+    """Run ``spec`` in ``folder`` and show it; returns the exit status."""
     outcome = run_outcome(context, spec, card, folder, title(spec, card), as_json, exercises)
     return conclude(context, outcome, folder, card, as_json)
 
@@ -159,8 +159,8 @@ def _resume_parser() -> Parser:
     parser.add_argument(
         "--exercises", metavar="DIR", help="the folder of your own exercises, if the run is one of them"
     )
-    parser.add_argument("--strategy", metavar="NAME", help="go on under another strategy")
-    parser.add_argument("--devices", metavar="N", help="go on with so many devices, on each node")
+    parser.add_argument("--strategy", metavar="NAME", help="continue with another strategy")
+    parser.add_argument("--devices", metavar="N", help="continue with this many devices on each node")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     parser.add_argument("--detach", action="store_true", help="return when the further job waits in the queue")
     add_allocation_flags(parser, "of the further job, instead of what the last one asked for")

@@ -47,7 +47,7 @@ from clew_shared.spec import RunSpec, read_spec
 
 _LOOK_S = 0.05
 _KNOWN_S = 20.0
-"""A job that waited when it was last heard of may be over by now: its scheduler is asked within this time."""
+"""A job that waited at the last news may be over by now: its scheduler is asked within this time."""
 _END_S = 15.0
 """So long the end of a job whose run has ended is waited for; its agent is asked to let go of the node."""
 _END_SAID_S = 3.0
@@ -274,7 +274,7 @@ class FollowedSiteRun:
 
     def until_known(self) -> bool:
         """Until it is known whether the run's job is over, by its scheduler or its agent; False after Ctrl+C. What the
-        book says may be old. A job that still waits has nothing to tell after a while."""
+        book says may be old. A job that still waits has no news after a while."""
         until = time.monotonic() + _KNOWN_S
         while not (self.job.news.over or self.model.status is not None):
             if self._stops():

@@ -45,7 +45,9 @@ def sweep(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--method", choices=("grid", "random", "tpe"), default="grid", help=method)
     parser.add_argument("--count", metavar="N", default="0", help="points of the methods random and tpe")
     parser.add_argument("--seeds", metavar="N,N", default="", help="run each point once with each of these seeds")
-    parser.add_argument("--pruner", choices=("median", "halving"), default="", help="end runs early that do worse")
+    parser.add_argument(
+        "--pruner", choices=("median", "halving"), default="", help="stop runs early that do worse than the others"
+    )
     parser.add_argument("--metric", metavar="NAME", default="", help="what the runs are ranked by")
     parser.add_argument("--save", metavar="FILE", help="write the study there; default: where Clew keeps studies")
     options, rest = parser.parse_known_args(list(argv))

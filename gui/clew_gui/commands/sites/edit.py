@@ -219,5 +219,5 @@ def _ask_again(context: CommandContext, name: str, copy: Path, problems: Sequenc
 
 def _unsaved(name: str, copy: Path) -> Problem:
     text = f"The site {name} was not changed. What you typed is kept in {copy}."
-    hint = f"`clew site edit {shlex.quote(name)}` goes on with it; delete it to begin with the site's file."
+    hint = f"`clew site edit {shlex.quote(name)}` goes on with it; delete it to start from the site's file."
     return Problem("site.unsaved", text, hint, str(copy))

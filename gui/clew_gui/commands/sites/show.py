@@ -56,7 +56,7 @@ def all_words(found: Site) -> tuple[OwnWords, ...]:
 def _consent(
     context: CommandContext, options: argparse.Namespace, words: tuple[OwnWords, ...], missing: Sequence[OwnWords]
 ) -> int:
-    """Show all that is run as it stands, and remember that the person agrees."""
+    """Show everything that is run, exactly as written, and remember that the person agrees."""
     consents(context.places).give(words)
     if options.json:
         context.say_json({"name": options.name, "consent_given": words, "consent_missing": ()})

@@ -237,7 +237,7 @@ def _row(one: NamedSite) -> tuple[str, ...]:
 
 
 def _free_hosts(known: Sequence[NamedSite]) -> list[str]:
-    """The hosts of the SSH configuration of which no site has been made yet."""
+    """The hosts of the SSH configuration for which there is no site yet."""
     taken = {one.name for one in known} | {one.site.host for one in known if one.site is not None}
     return [name for name in offered_hosts(user_config()) if name not in taken]
 

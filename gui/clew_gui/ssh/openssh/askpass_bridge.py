@@ -1,4 +1,4 @@
-"""What the system's ``ssh`` asks, asked by Clew: an owner-only socket, and a small program named by ``SSH_ASKPASS``."""
+"""Clew asks what the system's ``ssh`` asks: an owner-only socket, and a small program named by ``SSH_ASKPASS``."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class AskpassBridge:
 
 
 def _is_mine(sock: socket.socket) -> bool:
-    """Whether the other end belongs to this user, where the system tells."""
+    """Whether the other end belongs to this user, where the system shows it."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return True

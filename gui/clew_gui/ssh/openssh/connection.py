@@ -295,7 +295,7 @@ class ProcessStream:
         self._words = LastWords(errors.read1, mark, "ssh client", self._listen)
 
     def _listen(self, data: bytes) -> None:
-        """What the client says, which tells that its channel was opened; empty when it says no more."""
+        """What the client says, which shows that its channel was opened; empty when it says no more."""
         if not data:
             self._errors.close()
             self._failed = not self._opened.is_set()

@@ -146,7 +146,7 @@ class Master:
         return self.pid != 0
 
     def _asked_pid(self) -> int:
-        """The id of the process behind the socket, which it tells itself; 0 when it does not answer."""
+        """The id of the process that serves the socket, as it reports it; 0 when it does not answer."""
         try:
             done = subprocess.run(
                 [*self.client(), "-O", "check", "clew"], capture_output=True, text=True, check=False, timeout=_END_S
@@ -259,7 +259,7 @@ class Master:
             self.end()
 
     def end(self) -> None:
-        """End the process, whoever else uses it, and remove the folder."""
+        """End the process, even if others use it, and remove the folder."""
         if not self.pid and self.socket.exists():
             self.pid = self._asked_pid()
         for send, patience in ((signal.SIGTERM, _FAREWELL_S), (signal.SIGKILL, _END_S)):

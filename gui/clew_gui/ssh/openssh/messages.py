@@ -27,7 +27,7 @@ _REACH = {
 
 
 def explain(hop: Hop, words: str, bridge: AskpassBridge, known: Sequence[HostKey], kept_back: int = 0) -> ProblemError:
-    """Why a login failed. What the bridge knows comes first: it heard the person. So many keys of the agent were
+    """Why a login failed. What the bridge knows comes first: it asked the person. So many keys of the agent were
     ``kept_back``."""
     if bridge.problem is not None:
         return bridge.problem

@@ -1,4 +1,4 @@
-"""Proving to a server who one is: keys, the agent, one-time codes, passwords, and several of these in one login.
+"""Authentication: keys, the agent, one-time codes, passwords, and several of these in one login.
 
 The order is OpenSSH's: public keys (those asked for by name first), then what the server itself asks
 (keyboard-interactive), then the password. A server that hangs up after too many keys is dialled again for the rest, a

@@ -115,7 +115,7 @@ class SshTransport(paramiko.Transport):
             inner._send_message(data)
 
     def _addressed(self, message: Message) -> bool:
-        """Put in the server's number of the channel, if it is one of a channel; False behind that channel's end."""
+        """Put in the server's number of the channel, if it is one of a channel; False after that channel's end."""
         with message.packet.getbuffer() as data:
             if data[0] not in _MSGS_OF_CHANNELS:
                 return True
@@ -152,7 +152,7 @@ class Bound:
     """A call on ``channel`` may take ``seconds``; then the channel is closed, which wakes anyone who waits on it.
 
     paramiko waits without end for a reply to a request, and a write can block while the network is dead. When closing
-    the channel does not help within a second, the link is closed. ``expired`` tells whether the time was up.
+    the channel does not help within a second, the link is closed. ``expired`` says whether the time was up.
     """
 
     def __init__(self, link: SshTransport, channel: paramiko.Channel, seconds: float) -> None:
