@@ -81,7 +81,7 @@ def _siblings(path: Path) -> dict[str, Path]:
     found = {name: path.parent / f"{name}{end}" for name in CIFAR_BATCHES}
     missing = [file.name for file in found.values() if not file.is_file()]
     if missing:
-        text = f"{path} is one of CIFAR-10's six batches; beside it {', '.join(missing)} is missing."
+        text = f"{path} is one of CIFAR-10's six batches, but {', '.join(missing)} is missing beside it."
         raise problem("data.missing", text, "Unpack the whole archive into one folder.", str(path.parent))
     return found
 

@@ -70,7 +70,7 @@ def _read_idx(folder: Path, chosen: Path) -> DataSet:
     found = {stem: find_idx(folder, stem) for stem in IDX_STEMS}
     missing = [stem for stem, path in found.items() if path is None]
     if missing:
-        text = f"{chosen} is one of MNIST's four files; beside it {', '.join(missing)} is missing."
+        text = f"{chosen} is one of MNIST's four files, but {', '.join(missing)} is missing beside it."
         raise problem("data.missing", text, "Put all four into one folder, plain or as .gz.", str(folder))
     paths = tuple(path for path in found.values() if path is not None)
     return _from_bytes(paths, *(_parsefind_idx(path) for path in paths))

@@ -41,7 +41,7 @@ class ParameterServerSettings(Params, frozen=True, kw_only=True):
         int,
         Knob(
             "Staleness bound",
-            "So many updates of others may come between the reading of the weights and the update.",
+            "How many updates by other workers may come between reading the weights and the update.",
             group=_GROUP,
             unit="updates",
             ge=0,
@@ -81,7 +81,7 @@ class ParameterServerSettings(Params, frozen=True, kw_only=True):
         int,
         Knob(
             "Updates per call",
-            "A worker makes so many updates, each with weights just read, before it asks the coordinator for more.",
+            "Updates that a worker makes, each with weights that it has just read, before it asks for more work.",
             group=_GROUP,
             ge=1,
             le=100,
@@ -92,8 +92,8 @@ class ParameterServerSettings(Params, frozen=True, kw_only=True):
         int,
         Knob(
             "Local steps",
-            "A worker takes so many steps of gradient descent on a copy of the weights, each with a batch of its own,"
-            " and sends the sum of the changes as one update.",
+            "Steps of gradient descent that a worker takes on a copy of the weights, each with its own batch, before"
+            " it sends the sum of the changes as one update.",
             group=_GROUP,
             unit="steps",
             ge=1,

@@ -31,14 +31,16 @@ class JobRunStarter:
     ``overtaken`` says whether another agent serves this job now: the job was queued again while this node was cut off.
     """
 
-    def __init__(self, allocation: Allocation, desk: RunManager, overtaken: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, allocation: Allocation, manager: RunManager, overtaken: Callable[[], bool] = lambda: False
+    ) -> None:
         self.pending = allocation.runs is not None
         """Whether a spec still has to be handled; before the first check nobody knows."""
         self.over = False
         """Whether this agent has nothing to do here any more."""
         self._runs = allocation.runs
         self._incarnation = allocation.incarnation
-        self._desk = desk
+        self._manager = manager
         self._overtaken = overtaken
         self._dealt: set[str] = set()
         self._logged: set[str] = set()
@@ -75,13 +77,13 @@ class JobRunStarter:
             _log.error("%s names no run: the file name must be the run's UUID.", path)
             return
         try:
-            begun = self._desk.begin(_read(path), catalogue.get(), self._incarnation)
+            begun = self._manager.begin(_read(path), catalogue.get(), self._incarnation)
         except ProblemError as error:
             found = combine(error.problems)
             if found.code.startswith("spec.") and time.time() - path.stat().st_mtime < _WHOLE_AFTER_S:
                 return
             _log.error("The run %s of this job is refused: %s", path.stem, found)
-            self._desk.refuse(path.stem, path.read_bytes(), found, self._incarnation)
+            self._manager.refuse(path.stem, path.read_bytes(), found, self._incarnation)
             begun = True
         if begun:
             self._dealt.add(name)

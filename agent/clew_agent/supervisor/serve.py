@@ -111,11 +111,11 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     nursery = _nursery(places, options, devices, router)
     launcher = Launcher(places.home, options.guard, options.exercises, nursery)
     name = job.job if job is not None else ""
-    desk = RunManager(places.runs, record, launcher, control, devices, find_search(places), name, options.strategies)
+    manager = RunManager(places.runs, record, launcher, control, devices, find_search(places), name, options.strategies)
     address = _address(agent, router)
-    duty = JobRunStarter(job, desk, lambda: _overtaken(places, address)) if job is not None else None
+    duty = JobRunStarter(job, manager, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)
-    supervisor = Supervisor(router, desk, control, catalogue, nursery, services, duty)
+    supervisor = Supervisor(router, manager, control, catalogue, nursery, services, duty)
     supervisor.agent = agent
     asked: list[int] = []
 
@@ -129,7 +129,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
             _log.info("Agent %s serves %s at %s, port %d.", agent, places.home, address.address, router.port)
             supervisor.run(options.idle, options.kept)
         if job is not None and not _overtaken(places, address):
-            desk.forget_record(asked=bool(asked))
+            manager.forget_record(asked=bool(asked))
     finally:
         withdraw(places, address)
         supervisor.close()

@@ -502,8 +502,7 @@ class _Servers:
     def _report(
         self, metrics: tf.Tensor, found: Sequence[tf.Tensor | None], seconds: tf.Tensor, worker: tf.Tensor
     ) -> tf.Tensor:
-        """What a worker tells of what it ``found`` (the columns from its number on), after so many ``seconds`` of
-        sleep."""
+        """What a worker reports after it ``found`` its gradients and slept ``seconds``."""
         with tf.control_dependencies([metrics, *(one for one in found if one is not None)]):
             slept = pause(seconds)
         with tf.control_dependencies([slept]):

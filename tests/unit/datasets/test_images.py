@@ -127,7 +127,7 @@ def test_cifar_10_with_something_wrong_is_described(
         assert f"{archive}: test_batch" in refusal(archive)
     assert not (tmp_path / "made").exists()
     (tmp_path / "0" / "data_batch_3").unlink()
-    assert "beside it data_batch_3 is missing" in refusal(tmp_path / "0")
+    assert "data_batch_3 is missing beside it" in refusal(tmp_path / "0")
     assert "without CIFAR-10's data_batch_1" in refusal(write_archive(tmp_path / "cifar-10-x.tar.gz", "x", {"y": b""}))
     (tmp_path / "cifar-10-python.tar.gz").write_bytes(b"no archive")
     assert "not a readable archive" in refusal("cifar10", Search(folders=(tmp_path,)))
