@@ -83,7 +83,7 @@ def keep_answer(places: Places, exercise: str, question: str, text: str) -> None
         path.parent.mkdir(parents=True, exist_ok=True)
         write_private(path, tomli_w.dumps(content, multiline_strings=True).encode())
     except OSError as error:
-        text = f"The answer cannot be kept in {path}: {error.strerror or error}."
+        text = f"The answer cannot be saved in {path}: {error.strerror or error}."
         raise problem("answers.write", text, "Free some space, or check the folder.", str(path)) from None
 
 

@@ -146,10 +146,8 @@ def _check_report(
     )
     same = claimed.version == __version__
     if not same:
-        text = (
-            f"The report is of Clew {claimed.version}, this is {__version__}: its numbers were compared, not its words."
-        )
-        notes.append(text)
+        versions = f"The report was made by Clew {claimed.version}, this is {__version__}"
+        notes.append(f"{versions}: its numbers were compared, not its words.")
     wrong = differences(*((claimed, found) if same else (_numbers(claimed), _numbers(found))))
     for one in wrong[:_MAX_NAMED]:
         text = f"The report and the journals differ in {one.place}: {one.claimed} was handed in, {one.found} is true."

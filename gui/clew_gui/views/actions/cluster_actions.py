@@ -157,4 +157,4 @@ def _refusal(run: RunLike) -> str:
         return f"Run {run.number} has ended"
     if run.link_stale:
         return f"The link to run {run.number} is silent"
-    return "" if run.state is RunState.RUNNING else f"Run {run.number} does not train yet, or is paused"
+    return "" if run.state is RunState.RUNNING else f"Run {run.number} is not training now"

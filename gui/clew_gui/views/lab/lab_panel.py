@@ -29,7 +29,7 @@ Tick = Literal["todo", "part", "done", "broken"]
 Index = QModelIndex | QPersistentModelIndex
 
 _TICKS: Mapping[Tick, tuple[str, str, str]] = {
-    "todo": ("s_todo", "border", "not begun"),
+    "todo": ("s_todo", "border", "not started"),
     "part": ("s_part", "accent", "begun"),
     "done": ("s_done", "ok", "goals reached"),
     "broken": ("s_failed", "bad", "cannot be loaded"),

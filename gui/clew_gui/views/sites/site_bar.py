@@ -14,7 +14,7 @@ from clew_gui.views.presentation.job_words import held_words, locked_words
 from clew_gui.views.sites.services import TITLES, ServiceStatus
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row
 
-_NOT_YET = "The node is not there yet"
+_NOT_YET = "The node is not available yet"
 _INDENT = 20
 _TIPS = {
     "jupyter": "Start Jupyter on this node and show it in the browser here (Ctrl+J)",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ANSWER_MS = 500
 """A window that lives takes the connection at once, whatever it is doing; a name left by a dead one refuses it."""
 _PAINTED_S = 5.0
-"""Bound on the wait for a window that has just begun and does not listen yet."""
+"""Bound on the wait for a window that has just started and does not listen yet."""
 _PAUSE_S = 0.05
 
 

@@ -162,7 +162,7 @@ class Gutter:
             painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, text, line.width()))
 
     def _cell(self, painter: QPainter, theme: Theme, label: Label, cell: QRectF) -> None:
-        """The number of the run and its value, behind a piece of its line."""
+        """The number of the run and its value, after a piece of its line."""
         swatch(painter, QRectF(cell.left(), cell.top(), 8, cell.height()), theme, label.run.index)
         chosen = font("captionStrong" if label.strong else "caption")
         painter.setFont(chosen)
