@@ -45,14 +45,14 @@ def verify(context: CommandContext, argv: Sequence[str]) -> int:
         context.say_json({"run_dir": str(folder), "ok": report.ok, "findings": report.findings})
     else:
         for finding in report.findings:
-            context.say(told(finding))
+            context.say(as_sentence(finding))
         context.say(f"{what} is as it was written." if report.ok else f"{folder} is not as it was written.")
         if copy:
             context.say("It is the copy of a run that was made elsewhere; its checkpoints and other files are there.")
     return OK if report.ok else FAILED
 
 
-def told(finding: Fault) -> str:
+def as_sentence(finding: Fault) -> str:
     """``journal.0001, offset 4711: bytes …``: the file, the first differing byte or block, and what is wrong."""
     offset = "" if finding.offset is None else f", offset {finding.offset}"
     return f"{finding.file}{offset}: {finding.text}"

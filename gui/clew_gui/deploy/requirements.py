@@ -11,7 +11,7 @@ KERAS = "keras"
 
 
 class Need(msgspec.Struct, frozen=True):
-    """A distribution in version ``least`` or newer, told by its ``module``; ``others`` are names it also goes by."""
+    """A distribution in version ``least`` or newer, known by its ``module``; ``others`` are names it also goes by."""
 
     name: str
     module: str

@@ -135,8 +135,8 @@ def data(diagnosis: Diagnosis) -> CheckResult:
     sets = {"mnist": f"not found in {listed(found.searched)}"}
     sets |= {name: f"found in {file}" for name, file in found.sets.items()}
     digits = "come with the agent" if here else "come with scikit-learn there" if there else "not there"
-    told = " ".join(f"{_exercises(name)}: {where}." for name, where in (sets | {"digits": digits}).items())
-    text = f"{folder.text} {told}"
+    places = " ".join(f"{_exercises(name)}: {where}." for name, where in (sets | {"digits": digits}).items())
+    text = f"{folder.text} {places}"
     if here or there:
         return folder._replace(text=text)
     way = "Install scikit-learn on this computer, and Clew brings the digits along."

@@ -199,8 +199,8 @@ class Fetcher:
         if cursor.replay is not None:
             return
         if attempt in cursor.mirror.sealed:
-            told = cursor.status is not None and cursor.status.attempt > attempt
-            later = told or self._last  # nobody lists it then: it is looked for
+            listed = cursor.status is not None and cursor.status.attempt > attempt
+            later = listed or self._last  # nobody lists it then: it is looked for
             cursor.complete, cursor.attempt = not later, attempt + 1 if later else attempt
 
     # --- What is to come ----------------------------------------------------------------------------------------------

@@ -123,8 +123,8 @@ class Intake:
                 self._ended(end, gathered)
             case Cards() as cards:
                 self.catalogue = gathered.catalogue = cards.catalogue
-            case RequestFailed() as told:
-                self._told(told, gathered)
+            case RequestFailed() as failed:
+                self._request_failed(failed, gathered)
             case LinkStatus() as status:
                 self._link_changed(status, gathered)
 
@@ -185,17 +185,17 @@ class Intake:
             if before != (model.state, model.reason, model.queue):
                 gathered.states.add(run)
 
-    def _told(self, told: RequestFailed, gathered: Gathered) -> None:
-        if told.problem.code != NEEDS_PERSON:  # that is shown with the jobs, for as long as it lasts
-            gathered.problems.append(told.problem)
-        model = self._runs.models.get(told.refused)
+    def _request_failed(self, failed: RequestFailed, gathered: Gathered) -> None:
+        if failed.problem.code != NEEDS_PERSON:  # that is shown with the jobs, for as long as it lasts
+            gathered.problems.append(failed.problem)
+        model = self._runs.models.get(failed.refused)
         if model is None:
             return
-        model.refused = told.problem.text
+        model.refused = failed.problem.text
         self.started.discard(model.id)
         gathered.states.add(model.id)
         try:
-            self._runs.record.refuse(model.id, told.problem.text, time.time())
+            self._runs.record.refuse(model.id, failed.problem.text, time.time())
         except OSError as error:
             gathered.problems.append(Problem("session.disk", f"The refusal cannot be recorded: {error}."))
 
@@ -220,13 +220,13 @@ class Intake:
 
     def _news(self, news: JobNews, gathered: Gathered) -> None:
         job = self._jobs.models.get(news.job)
-        told = job is not None and job.news.over
+        was_over = job is not None and job.news.over
         gathered.jobs.add(news.job)
         for model in self._jobs.take_news(news):
             gathered.states.add(model.id)
             self._refresh_stale(model, self._jobs.models[news.job].link, gathered)
         unsent = job is not None and job.elsewhere and not news.id  # the program that sent it has reported that
-        if job is not None and news.over and not told and not unsent and news.problem is not None:
+        if job is not None and news.over and not was_over and not unsent and news.problem is not None:
             gathered.problems.append(news.problem)
 
     def _look_around(self, gathered: Gathered) -> None:

@@ -90,7 +90,7 @@ class Link:
         self._failures = 0
         self._not_before = 0.0
         self._starting_until = self._start_again = self._files_not_before = 0.0
-        self._told = ""
+        self._reported = ""
         self._told_once: set[str] = set()
         self._looked = 0.0
         self._datasets: tuple[str, ...] = ()
@@ -306,7 +306,7 @@ class Link:
 
     def _go_on(self, talk: Conversation) -> None:
         if talk.receive():
-            self._failures, self._told = 0, ""
+            self._failures, self._reported = 0, ""
         self._catalogue, self._datasets = talk.catalogue, talk.datasets or self._datasets
         if talk.welcome and talk.news:
             talk.news = False
@@ -373,8 +373,8 @@ class Link:
             if problem.text not in self._told_once:
                 self._told_once.add(problem.text)
                 self._inbox.put(RequestFailed(problem))
-        elif problem.code != self._told:
-            self._told = problem.code
+        elif problem.code != self._reported:
+            self._reported = problem.code
             self._inbox.put(RequestFailed(problem))
 
 

@@ -94,7 +94,7 @@ class PlainDisplay:
         self._after_attempt = after_attempt
         self._card = card
         self._title: str | None = title
-        self._told: dict[int, Log] = {}
+        self._shown: dict[int, Log] = {}
         self._evaluated = -1
         self._step = 0
         self._next = 0.0
@@ -111,11 +111,11 @@ class PlainDisplay:
             self._say(self._title)
             self._title = None
         for log in logs:
-            if id(log) not in self._told and log.level != "debug":
+            if id(log) not in self._shown and log.level != "debug":
                 if not (last or self._ready()):
                     return
                 self._say(f"  {log.text}")
-            self._told[id(log)] = log  # kept, so that no other can have its id
+            self._shown[id(log)] = log  # kept, so that no other can have its id
         if note != self._note:
             self._say(f"  {note}")
             self._note = note

@@ -59,7 +59,7 @@ class Watched:
         self._place: tuple[int, int, RunState] | None = None
         self._silent_since = 0.0
         self._ended = self._again = False
-        self._told: Standstill | None = None
+        self._shown: Standstill | None = None
 
     def look(self, run: StillRun, job: StillJob, now: float) -> Standstill | None:
         """Why nothing moves; None when something does, or the run is over."""
@@ -71,10 +71,10 @@ class Watched:
         self._look_at_link(job)
         text = _why(run, job, self._silence(job), self._moved, now)
         if not text:
-            self._told = None
-        elif self._told is None or self._told.text != text:
-            self._told = Standstill(text, self._silent_since or now)
-        return self._told
+            self._shown = None
+        elif self._shown is None or self._shown.text != text:
+            self._shown = Standstill(text, self._silent_since or now)
+        return self._shown
 
     def _look_at_link(self, job: StillJob) -> None:
         """Since when the agent does not answer; it begins with the first state that is not live. A job that waits again

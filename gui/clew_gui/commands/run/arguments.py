@@ -358,8 +358,8 @@ def _spread(spec: RunSpec, request: RunArguments, card: ExerciseCard) -> tuple[R
         options={one.name: _written(one, typed[one.name]) for one in chosen.params} | strange,
     )
     checks = [*check_spec(spread, "the command line"), *check_strategy(spread, card)]
-    told = {one.text for one in check_spec(spec, "the command line")}
-    return spread, [*wrong, *more, *found, *(one for one in checks if one.text not in told)]
+    known_texts = {one.text for one in check_spec(spec, "the command line")}
+    return spread, [*wrong, *more, *found, *(one for one in checks if one.text not in known_texts)]
 
 
 def count(name: str, text: str | None) -> tuple[int, list[Problem]]:

@@ -252,7 +252,7 @@ class FollowedSiteRun:
         self._after_attempt = after_attempt
         self._watched = Watched(time.time())
         self._asked = 0
-        self._told = ""
+        self._shown = ""
         self._problems: list[Problem] = []
         self._versions: list[Problem] = []
 
@@ -282,14 +282,14 @@ class FollowedSiteRun:
             if not_begun(self.job.news) and time.monotonic() >= until:
                 return True
             self._turn()
-            self._tell_wait()
+            self._say_wait()
         return True
 
     def until_settled(self) -> bool:
         """Until everything is here that its job, which is over, has left of it; False after Ctrl+C."""
         while not self.model.settled and not self._stops():
             self._turn()
-            self._tell_wait()
+            self._say_wait()
         return self.model.settled
 
     def until_sent(self) -> None:
@@ -297,7 +297,7 @@ class FollowedSiteRun:
         while not (self.job.news.over or self.job.news.stage in (JobStage.QUEUED, JobStage.RUNNING)):
             self._turn()
             self._tell_versions()
-            self._tell_wait()
+            self._say_wait()
 
     def to_the_end(self, card: ExerciseCard | None, heading: str) -> None:
         """Until the run has ended and all of its journal is here."""
@@ -313,7 +313,7 @@ class FollowedSiteRun:
                     display = None  # what is said or asked is below the picture: begin a new one below that
                 self._tell_versions()
                 if self.model.history.fold.attempt <= after_attempt:
-                    self._tell_wait()
+                    self._say_wait()
                     continue
                 with self._terminal.lock.drawing() as free:
                     if free:
@@ -389,7 +389,7 @@ class FollowedSiteRun:
     def _note(self) -> str:
         return _STOP_NOTES[min(self._asked, 2)]
 
-    def _tell_wait(self) -> None:
+    def _say_wait(self) -> None:
         """What the job waits for; while it runs and nobody serves there yet, what the link says."""
         job = self.job
         text = job.news.text
@@ -397,11 +397,11 @@ class FollowedSiteRun:
             text = missing
         elif job.news.stage is JobStage.RUNNING and self.model.queue:
             text = f"Waiting: {queue_place(self.model.queue)} of {job.news.nodes or job.title}."
-        if not text or text == self._told or job.news.refused:  # a refusal is the last word of the command
+        if not text or text == self._shown or job.news.refused:  # a refusal is the last word of the command
             return
         with self._terminal.lock.drawing() as free:
             if free:
-                self._told = text
+                self._shown = text
                 self._say(text)
 
     def _tell_versions(self) -> None:
@@ -431,11 +431,11 @@ class FollowedSiteRun:
 
     def conclude(self, card: ExerciseCard | None) -> int:
         """Say how the run ended, at once, and then see its job end; returns the exit status."""
-        status = self.tell(card)
+        status = self.show_result(card)
         self.wait_for_the_job()
         return status
 
-    def tell(self, card: ExerciseCard | None) -> int:
+    def show_result(self, card: ExerciseCard | None) -> int:
         """How it ended; returns the exit status."""
         model, context = self.model, self._terminal.context
         self._tell_versions()
