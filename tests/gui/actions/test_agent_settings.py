@@ -38,8 +38,8 @@ def settings_of(program: Program) -> AgentSettings:
         (0, "[[3, 8], []]", "is Python 3.8"),
         (2, "unknown option -P", "unknown option -P"),
         (1, "", "exit code 1"),
-        (0, "[]", "no Python"),
-        (0, "7", "no Python"),
+        (0, "[]", "not a Python"),
+        (0, "7", "not a Python"),
     ],
 )
 def test_what_a_python_answers_is_judged_in_words(code: int, output: str, words: str | None) -> None:
@@ -66,8 +66,8 @@ def test_a_python_with_everything_is_kept_and_the_agent_started_anew_with_it(
     [
         ("/nowhere/python", "", "There is no file /nowhere/python"),
         ("", "/nowhere/else", "There is no folder /nowhere/else"),
-        ("/bin/false", "", "/bin/false is no Python"),
-        (__file__, "", "is no Python"),
+        ("/bin/false", "", "/bin/false is not a Python"),
+        (__file__, "", "is not a Python"),
     ],
 )
 def test_what_will_not_do_is_said_and_nothing_is_changed(
