@@ -77,6 +77,7 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (),
         verdict += f", because the run diverged at step {end:,}"
     if unjudged:
         verdict, beyond = f"not judged, because this is {unjudged}", False
+    label += ", best value" if goal.which == "best" else ""
     return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}", beyond)
 
 

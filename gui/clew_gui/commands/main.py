@@ -69,7 +69,7 @@ COMMANDS = (
 _EXAMPLES = """Examples:
   clew run softmax                          the course's values, live in the terminal
   clew run softmax --learning-rate 0.1      one hyperparameter changed
-  clew run cnn --preset tiny                a few seconds, no data needed
+  clew run cnn --preset tiny                a small run that needs no data
   clew show last                            the run that was started last
   clew export last --csv out                its points as a table"""
 

@@ -54,7 +54,7 @@ def runs(context: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     kept, jobs, known = kept_runs(context.places), KeptJobs(context.places), cards(context.places)
     if not kept and not options.json:
-        context.say(f"No runs are kept in {context.places.runs} yet. Begin with: clew run softmax")
+        context.say(f"No runs are kept in {context.places.runs} yet. Start with: clew run softmax")
         return OK
     chosen = filtered(kept, options.filter, known, jobs)
     shown = chosen if options.all else chosen[-_SHOWN:]
@@ -163,8 +163,8 @@ def runs_table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Tabl
     table.add_column("Name or settings", min_width=12)
     for name in more:
         table.add_column(name, justify="right", no_wrap=True)
-    for head in (*(("Steps",) if wide else ()), "Result", *(("Time",) if wide else ()), "Began"):
-        table.add_column(head, justify="left" if head in ("Result", "Began") else "right", no_wrap=True)
+    for head in (*(("Steps",) if wide else ()), "Result", *(("Time",) if wide else ()), "Started"):
+        table.add_column(head, justify="left" if head in ("Result", "Started") else "right", no_wrap=True)
     titles = titles_of(seen)
     for run in seen:
         table.add_row(*_cells(run, titles.get(run.kept.folder.name, ""), more, wide, with_data))

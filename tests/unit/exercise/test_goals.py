@@ -82,6 +82,11 @@ def test_a_value_that_is_no_number_reaches_nothing() -> None:
         (goal(">=", 0.9), [0.9079], "test accuracy: 90.79 %; the goal is at least 90 %: reached"),
         (goal("<=", 0.9), [0.9079], "test accuracy: 90.79 %; the goal is at most 90 %: not reached"),
         (
+            goal(">=", 0.9, which="best"),
+            [0.91, 0.89],
+            "test accuracy, best value: 91 %; the goal is at least 90 %: reached",
+        ),
+        (
             goal("near", 0.9079, tolerance=0.0002),
             [0.9079],
             "test accuracy: 90.79 %; the goal is 90.79 % ± 0.02 %: reached",

@@ -60,7 +60,7 @@ def last_run(book: JobBook, record: RunRecord, site: str = "") -> str:
     sent = [run for run in record.numbers if run not in record.forgotten and book.job_of(run)]
     sent = [run for run in sent if site in ("", book.order(book.job_of(run)).site)]
     if not sent:
-        hint = f"Begin with: clew run softmax --site {shlex.quote(site) if site else 'NAME'}"
+        hint = f"Start with: clew run softmax --site {shlex.quote(site) if site else 'NAME'}"
         raise problem("cli.job", f"No run was sent to {site or 'a site'} yet.", hint, "last")
     return max(sent, key=lambda run: record.numbers[run])
 

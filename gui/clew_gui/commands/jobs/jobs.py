@@ -109,7 +109,7 @@ def list_jobs(context: CommandContext, book: JobBook, everything: bool, as_json:
     if as_json:
         context.say_json([_as_json(line) for line in shown])
     elif not lines:
-        context.say("No job was sent to a site yet. Begin with: clew run softmax --site NAME")
+        context.say("No job was sent to a site yet. Start with: clew run softmax --site NAME")
     else:
         context.console().print(_table(shown))
         if len(shown) < len(lines):

@@ -107,7 +107,7 @@ class NextRun(QWidget):
         self.code = Button(appearance, "Code", "quiet", "code", "Show the file that runs (Ctrl+U)")
         self.code.clicked.connect(self.code_asked)
         self.race = Button(
-            appearance, "Race…", "quiet", "flag", "Let several optimizers run against each other (Ctrl+R)"
+            appearance, "Race…", "quiet", "flag", "Train the same network with several optimizers and compare them (Ctrl+R)"
         )
         self.race.clicked.connect(self.race_asked)
         self.prediction: Prediction | None = None

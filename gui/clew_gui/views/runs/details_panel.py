@@ -71,7 +71,7 @@ def _about(run: RunLike) -> dict[str, str]:
         "Tags": " ".join(f"#{tag}" for tag in run.note.tags),
         "Note": run.note.note,
         "State": words.join([STATE_WORDS[run.state], run.reason]),
-        "Began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(fold.first_started)) if fold.first_started else "",
+        "Started": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(fold.first_started)) if fold.first_started else "",
         "Took": words.clock(fold.ended - fold.first_started) if fold.ended and fold.first_started else "",
         "Where": run.where,
         "Node": fold.host,
