@@ -185,7 +185,7 @@ def paint_node(theme: str, file: str) -> None:
             """The held node."""
             return frozenset({"node"})
 
-        def told(self, job: str) -> tuple[ServiceStatus, ...]:
+        def status(self, job: str) -> tuple[ServiceStatus, ...]:
             """The states of both services."""
             both = (
                 ServiceStatus("jupyter", "Jupyter is open.", "http://"),

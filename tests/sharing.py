@@ -1,8 +1,8 @@
 """How ``make test`` shares its files between processes (pytest-xdist): the longest start first.
 
-Each file stays in one process. The files of tests/cluster are one share for each process beyond two: each share brings
-up its own cluster, and while it waits for jobs and links two other processes compute. With three or more processes,
-those with a cluster do nothing else.
+Each file stays in one process. The files of tests/cluster are split into one share for each process beyond two, and
+at least one. Each share brings up its own cluster, and while it waits for jobs and links, two other processes compute.
+A process that has done its share takes other files.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from functools import cached_property
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
-from xdist.workermanage import WorkerController
 
 CLUSTER = "tests/cluster/"
 _COMPUTING = 2
-"""More processes would only get in each other's way on a computer with two cores."""
+"""So many processes have no cluster: one for each core of a small computer."""
 
 
 class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
@@ -26,13 +25,6 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
     def __init__(self, config: pytest.Config, log: object = None) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False
-
-    def _reschedule(self, node: WorkerController) -> None:
-        has_cluster = not self.assigned_work[node].keys().isdisjoint(self._cluster_shares.values())
-        if not has_cluster or len(self.nodes) <= _COMPUTING:
-            super()._reschedule(node)
-        elif not node.shutting_down:
-            node.shutdown()  # when it has done what it was given
 
     def _split_scope(self, nodeid: str) -> str:
         return self._cluster_shares.get(file_of(nodeid), file_of(nodeid))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -34,16 +35,19 @@ NETWORKS = [
 EVERY_STEP = {"average_every": 1}
 
 
-_ALONE: dict[bytes, Outcome] = {}
+@pytest.fixture(scope="module")
+def alone() -> Callable[[Case], Outcome]:
+    """What one device makes of a case. Several tests compare with it, so each case is trained once."""
+    known: dict[bytes, Outcome] = {}
 
+    def train(case: Case) -> Outcome:
+        single = msgspec.structs.replace(case, strategy="single")
+        key = msgspec.json.encode(single)
+        if key not in known:
+            known[key] = outcome(single, 1)
+        return known[key]
 
-def alone(case: Case) -> Outcome:
-    """What one device makes of it, which several tests compare with: it is trained once."""
-    single = msgspec.structs.replace(case, strategy="single")
-    known = msgspec.json.encode(single)
-    if known not in _ALONE:
-        _ALONE[known] = outcome(single, 1)
-    return _ALONE[known]
+    return train
 
 
 def differ(one: Outcome, other: Outcome) -> float:
@@ -53,7 +57,7 @@ def differ(one: Outcome, other: Outcome) -> float:
 
 
 @pytest.mark.parametrize("devices", [2, 4])
-def test_several_devices_train_as_one_does(devices: int) -> None:
+def test_several_devices_train_as_one_does(devices: int, alone: Callable[[Case], Outcome]) -> None:
     """Batches of 50 and 22 on 4 devices are filled up; dropout, augmentation and batch normalisation are the same."""
     cases = [SOFTMAX, FULL, *([CNN, *NETWORKS] if devices == 2 else ())]
     for case, spread_out in zip(cases, spread(devices, cases), strict=True):
@@ -73,7 +77,7 @@ def test_sixteen_bits_halve_what_is_reduced_and_hardly_change_the_loss() -> None
     assert 0 < differ(half, whole) < 2e-3
 
 
-def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path) -> None:
+def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path, alone: Callable[[Case], Outcome]) -> None:
     """And what is saved between two averages is an average: the run goes on from there as it would have gone. To
     evaluate the average between two averages changes no weight."""
     rare = {"average_every": 4}
@@ -96,7 +100,9 @@ def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path) -> N
     assert (evaluated.losses, evaluated.evaluation) == (unsaved.losses, unsaved.evaluation)
 
 
-def test_a_run_goes_on_under_another_strategy_and_number_of_devices(tmp_path: Path) -> None:
+def test_a_run_goes_on_under_another_strategy_and_number_of_devices(
+    tmp_path: Path, alone: Callable[[Case], Outcome]
+) -> None:
     """The state has names of its own: no strategy and no number of devices is in it."""
     one, two, four = (str(tmp_path / name) for name in ("one", "two", "four"))
     first = outcome(Case(exercise="cnn", values=FULL.values, strategy="single", until=3, save=one), 1)

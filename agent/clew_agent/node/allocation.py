@@ -98,7 +98,7 @@ def _job(text: str, found: list[Problem]) -> str:
     except ValueError:
         known = False
     if not known:
-        found.append(_bad(JOB, text, "it is not a UUID"))
+        found.append(_bad(JOB, text, "that is not a UUID"))
     return text if known else ""
 
 

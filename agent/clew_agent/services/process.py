@@ -1,7 +1,7 @@
 """``clew-agent service KIND ADDRESS ALLOW_LIST``: one service with its door, a child of the agent.
 
-It writes to standard output where it listens, and ends when its standard input does, so that it never outlives the
-agent; in a job the keeper finds it, and what it started, by the environment.
+It prints where it listens on standard output, and ends when its standard input is closed, so that it never outlives
+the agent; in a job the keeper finds it, and what it started, by the environment.
 """
 
 from __future__ import annotations

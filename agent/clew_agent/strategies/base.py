@@ -14,7 +14,7 @@ import tensorflow as tf
 class Rows:
     """Which rows of the global batch this replica computes: ``count`` rows from row ``first``, of ``total``.
 
-    Where the replicas do not divide the batch, the last rows are after its end: they are fillers of weight 0.
+    Where the replicas do not divide the batch, the last rows are beyond its end: they are fillers of weight 0.
     """
 
     total: int

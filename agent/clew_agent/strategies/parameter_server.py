@@ -122,7 +122,10 @@ class ServerCluster:
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
         """Refused: workers do not talk to each other."""
-        text = "This exercise needs sums over all devices in a step, as batch normalisation does. Workers have none."
+        text = (
+            "This exercise needs sums over all devices in each step, for example for batch normalisation. "
+            "The workers of parameter servers do not exchange such sums."
+        )
         raise problem("spec.strategy", text, "Choose mirrored or multi-worker.", "strategy")
 
     def settle(self, state: Sequence[tf.Variable]) -> None:

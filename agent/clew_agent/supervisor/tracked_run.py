@@ -120,7 +120,7 @@ class TrackedRun:
     def fetch(self, attempt: int, offset: int) -> Fetched:
         """What will stay in the journal file of ``attempt`` from ``offset`` on, at most 256 KiB; maybe nothing yet.
 
-        Raises ``ProblemError`` for an offset after the file's end and for a file that cannot be read.
+        Raises ``ProblemError`` for an offset beyond the file's end and for a file that cannot be read.
         """
         length, size = self._length_of(attempt), self._lasting(attempt)
         if offset > length:

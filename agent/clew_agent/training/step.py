@@ -73,7 +73,7 @@ class BatchSource:
         return Batch(tf.gather(self._x, pick.index), tf.gather(self._y, pick.index), pick.index, pick.weight)
 
     def share(self, pick: Pick, rows: Rows, strategy: Strategy) -> Batch:
-        """One replica's rows of the batch. Rows after its end are filled with its last sample, of weight 0."""
+        """One replica's rows of the batch. Rows beyond its end are filled with its last sample, of weight 0."""
         place = rows.first + tf.range(rows.count)
         own = tf.minimum(place, rows.total - 1)
         index = tf.gather(pick.index, own)

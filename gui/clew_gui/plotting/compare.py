@@ -192,7 +192,7 @@ def _group(
 
 
 def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseCard) -> str:
-    """``7 Warm start``, ``3 Adam 0.003``, ``3, 4, 9 Adam``: numbers, and the name or the settings in which they
+    """``7  Warm start``, ``3  Adam 0.003``, ``3, 4, 9  Adam``: numbers, and the name or the settings in which they
     differ."""
     numbers = ", ".join(str(run.number) for run in runs[:3]) + (", …" if len(runs) > 3 else "")
     settings = runs[0].settings

@@ -41,8 +41,8 @@ class Due(NamedTuple):
 
 
 def schedule(folder: Path) -> list[Due]:
-    """The events of a run in the order and at the pace in which they were written; steps that a later attempt repeated
-    are shown once."""
+    """The events of a run in the order and at the pace in which they were written. What an attempt wrote after a later
+    one had taken over is left out."""
     numbers = RunFolder(folder).attempts()
     cuts: dict[int, int] = {}
     for number in numbers:

@@ -305,9 +305,7 @@ class Fetcher:
             self._give_up(run, cursor)
         elif found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
             self._restart(run, cursor, cursor.attempt)
-        elif (
-            cursor.status is None
-        ):  # the agent took no such run, or has not read its catalogue yet; its list will show it
+        elif cursor.status is None:  # refused, or its catalogue is not read yet: its list will show it
             cursor.expected = False
         else:
             cursor.not_before = time.monotonic() + _DISK_AGAIN_S

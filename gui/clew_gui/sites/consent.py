@@ -37,13 +37,13 @@ def words_of(site: Site, proxy_command: str = "") -> tuple[OwnWords, ...]:
 
 
 class Consents:
-    """The texts that the user has agreed to, as digests in ``path``; a file that cannot be read holds none."""
+    """The texts that the user has approved, as digests in ``path``; a file that cannot be read holds none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def missing(self, words: tuple[OwnWords, ...]) -> tuple[OwnWords, ...]:
-        """Those of ``words`` that nobody has agreed to yet."""
+        """Those of ``words`` that nobody has approved yet."""
         known = self._load()
         return tuple(one for one in words if one.digest not in known)
 

@@ -20,7 +20,7 @@ class WakeupPipe:
             self._end.send(b"!")
 
     def clear(self) -> None:
-        """Note all calls of ``wake`` so far."""
+        """Forget all calls of ``wake`` so far: the socket is readable again only after the next one."""
         with suppress(BlockingIOError):
             while self.socket.recv(4096):
                 pass

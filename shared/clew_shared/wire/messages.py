@@ -50,7 +50,7 @@ class Hello(Request, frozen=True, kw_only=True, tag="hello"):
 
 
 class GetStatus(Request, frozen=True, kw_only=True, tag="status"):
-    """Asks for the states of all runs; answered at once, never after a Fetch. ``wait`` > 0: answer on change."""
+    """Asks for the states of all runs; answered without waiting for a Fetch. ``wait`` > 0: answer on change."""
 
     version: int = 0
     wait: float = 0.0
@@ -113,7 +113,7 @@ class Stop(Request, frozen=True, kw_only=True, tag="stop"):
 
 
 class MoveRun(Request, frozen=True, kw_only=True, tag="move"):
-    """Puts a waiting run at ``place`` of the queue: 1 is next, a place after the end is the last."""
+    """Puts a waiting run at ``place`` of the queue: 1 is next, a place beyond the end is the last."""
 
     run: str
     place: int

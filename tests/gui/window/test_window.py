@@ -465,7 +465,7 @@ def test_search_finds_and_enter_opens(softmax: Program, qtbot: QtBot) -> None:
 def test_ticks_and_goals_come_from_the_journals(busy: Program) -> None:
     assert busy.window.head.goal.accessibleName() == "1 of 2 goals reached", "as the rows of the table say"
     index = busy.window.lab.tree.currentIndex()
-    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "Softmax on MNIST, begun, 91.58 %"
+    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "Softmax on MNIST, started, 91.58 %"
 
 
 def test_an_exercise_that_cannot_be_loaded_says_so(softmax: Program) -> None:

@@ -184,12 +184,12 @@ def test_consent_is_given_to_what_was_shown(said: Said, tmp_path: Path) -> None:
     assert "clew site show course --consent" in said("show", "course")
     text = said("show", "course", "--consent")
     assert "    source /apps/lab.sh\n" in text
-    assert "You have agreed to this text." in text
-    assert "not agreed" not in said("show", "course")
+    assert "You have approved this text." in text
+    assert "not approved" not in said("show", "course")
     assert said.json("show", "course", "--consent")["consent_missing"] == []
     path.write_text(path.read_text().replace("lab.sh", "other.sh"))
     said("add", "course", "--file", str(path), "--replace")
-    assert "not agreed" in said("show", "course")
+    assert "not approved" in said("show", "course")
 
 
 def test_a_site_without_words_of_its_own_needs_no_consent(said: Said) -> None:

@@ -59,28 +59,30 @@ def begun(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> Begun
 OTHERS = [f"tests/unit/test_{letter}.py::test_{number}" for letter in "abcdef" for number in range(3)]
 
 
-def test_one_of_three_processes_has_the_cluster_and_nothing_else(begun: Begun) -> None:
-    sharing, (first, *others) = begun(3, JOB, WALLTIME, *OTHERS)
-    assert (first.given, first.shutting_down) == ([0, 1], True)
-    assert [process.given for process in others] == [[2, 3, 4], [5, 6, 7]], "in their order, and each file in one"
-    sharing.mark_test_complete(others[1], 5)
-    assert others[1].given == list(range(5, 11))
-    assert not any(process.shutting_down for process in others)
+def test_one_of_three_processes_begins_with_the_cluster_and_then_takes_others(begun: Begun) -> None:
+    jobs = [f"{JOB}[{number}]" for number in range(4)]
+    sharing, (first, *others) = begun(3, *jobs, WALLTIME, *OTHERS)
+    assert first.given == list(range(5))
+    assert [process.given for process in others] == [[5, 6, 7], [8, 9, 10]], "in their order, and each file in one"
+    sharing.mark_test_complete(others[1], 8)
+    assert others[1].given == list(range(8, 14))
+    for done in range(3):
+        sharing.mark_test_complete(first, done)
+    assert first.given == [*range(5), 14, 15, 16]
 
 
-def test_two_of_four_processes_have_a_cluster_each_and_nothing_else(begun: Begun) -> None:
-    sharing, processes = begun(4, JOB, WALLTIME, f"{CLUSTER}test_ssh.py::test_a", *OTHERS)
-    assert [process.given for process in processes] == [[0], [1, 2], [3, 4, 5], [6, 7, 8]], "there and back"
-    assert [process.shutting_down for process in processes] == [True, True, False, False]
-    sharing.mark_test_complete(processes[2], 3)
-    assert processes[2].given == [3, 4, 5, 9, 10, 11]
+def test_two_of_four_processes_have_a_cluster_each(begun: Begun) -> None:
+    jobs = [f"{JOB}[{number}]" for number in range(3)]
+    _, processes = begun(4, *jobs, WALLTIME, *(f"{CLUSTER}test_ssh.py::test_{letter}" for letter in "ab"), *OTHERS)
+    assert [process.given for process in processes] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]], "there and back"
 
 
 def test_two_of_five_processes_compute_and_three_have_a_cluster_each(begun: Begun) -> None:
-    more = [f"{CLUSTER}test_{name}.py::test_a" for name in ("ssh", "run", "site")]
-    _, processes = begun(5, JOB, WALLTIME, *more, *OTHERS)
-    assert [process.given for process in processes] == [[0], [1, 4], [2, 3], [5, 6, 7], [8, 9, 10]]
-    assert [process.shutting_down for process in processes] == [True, True, True, False, False]
+    names = ("run", "ends", "services", "doctor", "jobs", "site")
+    found = [f"{CLUSTER}test_{name}.py::test_{number}" for name in names for number in range(2)]
+    _, processes = begun(5, *found, *OTHERS)
+    given = [[0, 1, 10, 11], [2, 3, 8, 9], [4, 5, 6, 7], [12, 13, 14], [15, 16, 17]]
+    assert [process.given for process in processes] == given
 
 
 def test_one_of_two_processes_takes_others_after_the_cluster(begun: Begun) -> None:

@@ -404,7 +404,7 @@ def test_the_supervisor_reaches_no_numerical_library() -> None:
     assert run.stdout.strip() == "[]"
 
 
-def test_tensorflow_is_imported_without_collections_and_scikit_learn_which_an_exercise_can_still_import() -> None:
+def test_tensorflow_is_imported_without_garbage_collection_and_scikit_learn_which_exercises_can_import() -> None:
     lines = (
         "import gc, sys",
         "from clew_agent.node.lean_import import lean_import",

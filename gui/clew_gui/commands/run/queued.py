@@ -41,7 +41,7 @@ def run_queued(
 ) -> int:
     """Queue ``spec``, say its place while it waits, follow it, and print how it ended; returns the exit status.
 
-    Raises ``ProblemError`` when the agent refuses it; then nothing is left over.
+    Raises ``ProblemError`` when the agent refuses it; then nothing is left behind.
     """
     folder = context.places.runs / spec.run
     with (

@@ -39,7 +39,7 @@ def show(context: CommandContext, store: SiteStore, options: argparse.Namespace)
     if not is_local(found):
         context.say(f"\n{store.path(options.name)}:\n\n{to_toml(found).rstrip()}")
     for one in missing:
-        context.say(f"\nYou have not agreed to its {one.kind} yet; Clew asks before it is first used.")
+        context.say(f"\nYou have not approved its {one.kind} yet; Clew asks before it is first used.")
     if missing:
         context.say(f"Read it and agree: clew site show {options.name} --consent")
     return OK
@@ -64,7 +64,7 @@ def _consent(
     for one in words:
         tell_words(context, one, one not in missing)
     context.say(
-        "\nYou have agreed to this text. When it changes you are asked again."
+        "\nYou have approved this text. If it changes, Clew asks again."
         if words
         else "It contains no shell commands of its own."
     )
@@ -83,7 +83,7 @@ def _script(context: CommandContext, found: Site, options: argparse.Namespace) -
 
 
 def agree(context: CommandContext, found: Site, consent: bool) -> Sequence[OwnWords]:
-    """What the site runs in its own words and nobody has agreed to; with ``consent`` the person has read it now."""
+    """What the site runs in its own words and nobody has approved; with ``consent`` the person has read it now."""
     words = words_of(found)
     if consent:
         consents(context.places).give(words)
@@ -102,7 +102,7 @@ def where(found: Site) -> str:
 
 
 def tell_kept(context: CommandContext, said: str, found: Site, missing: Sequence[OwnWords]) -> None:
-    """A site was kept: ``said``, what it is now, and what it runs that was not agreed to."""
+    """A site was kept: ``said``, what it is now, and what it runs that was not approved."""
     context.say(said)
     context.say(f"  {where(found)}")
     for one in missing:
@@ -118,7 +118,7 @@ def tell_words(context: CommandContext, words: OwnWords, agreed: bool = False) -
     for line in words.text.strip("\n").splitlines():
         context.say(f"    {line}")
     if agreed:
-        context.say("\nYou had agreed to it before.")
+        context.say("\nYou had approved it before.")
 
 
 def as_json(one: NamedSite, store: SiteStore) -> dict[str, object]:

@@ -106,9 +106,7 @@ class NextRun(QWidget):
         self.run.clicked.connect(self.ask_run)
         self.code = Button(appearance, "Code", "quiet", "code", "Show the file that runs (Ctrl+U)")
         self.code.clicked.connect(self.code_asked)
-        self.race = Button(
-            appearance, "Race…", "quiet", "flag", "Train the same network with several optimizers and compare them (Ctrl+R)"
-        )
+        self.race = Button(appearance, "Race…", "quiet", "flag", "Race several optimizers from the same start (Ctrl+R)")
         self.race.clicked.connect(self.race_asked)
         self.prediction: Prediction | None = None
         self.predict = Button(appearance, "", "quiet", "", "Draw the curve that you expect, before the run begins")

@@ -30,7 +30,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 _TICKS: Mapping[Tick, tuple[str, str, str]] = {
     "todo": ("s_todo", "border", "not started"),
-    "part": ("s_part", "accent", "begun"),
+    "part": ("s_part", "accent", "started"),
     "done": ("s_done", "ok", "goals reached"),
     "broken": ("s_failed", "bad", "cannot be loaded"),
 }

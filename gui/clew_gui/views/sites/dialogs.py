@@ -71,7 +71,7 @@ _MOST_LINES = 18
 
 
 def missing_consents(site: Site, places: Places) -> tuple[OwnWords, ...]:
-    """The shell commands of the site that nobody has agreed to yet. Asks the SSH configuration, so it may wait."""
+    """The shell commands of the site that nobody has approved yet. Asks the SSH configuration, so it may wait."""
     if is_local(site):
         return ()
     commands = [hop.proxy_command for hop in way_to(site, resolve)]
@@ -95,7 +95,7 @@ class ConsentDialog(FittedDialog):
         no = Button(appearance, "Cancel")
         no.setDefault(True)
         no.clicked.connect(self.reject)
-        self.agree = Button(appearance, "I agree to this text")
+        self.agree = Button(appearance, "Approve this text")
         self.agree.setAutoDefault(False)
         self.agree.clicked.connect(self.accept)
         self.finish(None, self.agree, no)

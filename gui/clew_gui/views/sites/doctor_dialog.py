@@ -29,8 +29,8 @@ _NAMES = 128
 
 @dataclass(frozen=True)
 class Step:
-    """One finding: what was looked at, how it is, in words; ``hint`` is what to do now, ``where`` which host of
-    several it is about. ``open``: not looked at."""
+    """One finding: what was checked, how it is, in words; ``hint`` is what to do now, ``where`` which host of
+    several it is about. ``open``: not checked."""
 
     title: str
     state: State
@@ -75,7 +75,7 @@ class StepRow(QWidget):
         self._name, self._text, self._titles = name, text, [step.title]
 
     def add(self, step: Step) -> None:
-        """Another step that was not looked at, for the same reason: both are one line, which names them all."""
+        """Another step that was not checked, for the same reason: both are one line, which names them all."""
         self._titles.append(step.title)
         names = ", ".join(dict.fromkeys(self._titles))
         self._name.setText(f"{len(self._titles)} checks")

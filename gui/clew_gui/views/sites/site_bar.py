@@ -154,7 +154,7 @@ class NodeRow(QWidget):
 
 
 class SiteBar(QWidget):
-    """All of these lines; hidden while there are none."""
+    """The lines about logins, held nodes and open services; hidden while there are none."""
 
     log_in_asked = Signal(str)
     let_go_asked = Signal(str)

@@ -1,7 +1,7 @@
 """Icons: strokes of our own on a 16 grid, kept as SVG text and tinted from the theme.
 
-The state icons (names that begin with ``s_``) differ by shape, so that nothing is shown by colour alone. ``python -m
-clew_gui.views.theme.icons`` rewrites the few picture files that the style sheet needs beside this module.
+The state icons (names that begin with ``s_``) differ by shape, so that nothing is shown by colour alone.
+``python -m clew_gui.views.theme.icons`` rewrites the few picture files that the style sheet needs beside this module.
 """
 
 from __future__ import annotations
