@@ -18,8 +18,8 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.views.plots.curves.frame_painter import captions, empty_sentence
 from clew_gui.views.plots.curves.gutter import joined
+from clew_gui.views.plots.curves.label_painter import captions, empty_sentence
 from clew_gui.views.plots.curves.readbox import ReadBox
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT
@@ -77,7 +77,7 @@ def colours(image: QImage) -> set[str]:
 
 def over(panel: ConvergencePlots, x: float, plot: int = 0) -> QPoint:
     """The pixel at step ``x`` in the middle of a plot."""
-    frame = panel.canvas.artist.frames[plot]
+    frame = panel.canvas.label_painter.frames[plot]
     return QPoint(round(frame.column(x)), round(frame.rect.center().y()))
 
 
@@ -180,7 +180,7 @@ def test_the_wheel_zooms_around_the_pointer_dragging_pans_and_home_shows_all(
     wheel(panel, at, QPoint(0, 480))
     span = panel.canvas.scene.grid.span
     assert span.size == pytest.approx(2060 * 0.8**4)
-    assert panel.canvas.artist.frames[0].x_at(at.x()) == pytest.approx(500, abs=4)
+    assert panel.canvas.label_painter.frames[0].x_at(at.x()) == pytest.approx(500, abs=4)
     QTest.mousePress(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at)
     QTest.mouseMove(panel.canvas.ground.viewport(), at - QPoint(60, 0))
     QTest.mouseRelease(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at - QPoint(60, 0))
@@ -214,7 +214,7 @@ def test_a_key_in_one_line_says_once_what_all_its_parts_end_with() -> None:
 
 
 def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    gutter = panel.canvas.artist.gutters[0]
+    gutter = panel.canvas.label_painter.gutters[0]
     label, height = next((label, y) for label, y in gutter.placed if label.run.run_id == "1")
     at = QPoint(round(gutter.rect.left()) + 40, round(height))
     assert label.value.startswith("0.")
@@ -347,9 +347,11 @@ def test_pyqtgraph_shows_the_ranges_of_the_view_where_the_words_expect_them(pane
     for zoom in (None, 0.1):
         if zoom is not None:
             panel.canvas.zoom_by(zoom, 500.0)
-        artist = panel.canvas.artist
-        assert len(panel.canvas.ground.plots) == len(artist.frames) == 2
-        for plot, frame, shown in zip(panel.canvas.ground.plots, artist.frames, artist.scene.plots, strict=True):
+        label_painter = panel.canvas.label_painter
+        assert len(panel.canvas.ground.plots) == len(label_painter.frames) == 2
+        for plot, frame, shown in zip(
+            panel.canvas.ground.plots, label_painter.frames, label_painter.scene.plots, strict=True
+        ):
             x, y = plot.box.viewRange()
             assert x == pytest.approx([frame.x.low, frame.x.high])
             assert y == pytest.approx([shown.span.low, shown.span.high])
@@ -383,9 +385,9 @@ def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
     for width, height in ((360, 180), (620, 260), (1600, 900)):
         panel.resize(width, height)
         panel.canvas.flush()
-        frames = panel.canvas.artist.frames
+        frames = panel.canvas.label_painter.frames
         assert all(frame.rect.width() > 100 and frame.rect.height() > 20 for frame in frames)
-        assert panel.canvas.artist.stack.area.bottom() < height
+        assert panel.canvas.label_painter.stack.area.bottom() < height
     panel.set_plots([])
     assert panel.grab().toImage().pixelColor(10, 10).name().upper() == LIGHT.surface
 
@@ -397,12 +399,12 @@ def test_captions_lie_on_no_other_and_close_goals_are_above_and_below_their_line
     for step in range(100, 2000, 60):
         empty.add_event("1", step, "Learning rate 0.005 from here")
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
-    found = captions(empty.canvas.artist, 1)
+    found = captions(empty.canvas.label_painter, 1)
     events = [one for one in found if one.text.startswith("Learning rate")]
     assert 3 <= len(events) < 30
     assert [one.text for one in found if one not in events] == ["Goal 91.00 %", "Goal 90.79 %"]
     assert not any(a.box.overlaps(b.box) for a, b in combinations(found, 2))
-    assert captions(empty.canvas.artist, 0) == []
+    assert captions(empty.canvas.label_painter, 0) == []
 
 
 def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: ConvergencePlots) -> None:
@@ -411,7 +413,7 @@ def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: Conv
     for run in runs:
         give(empty, run.run_id, 0, 400)
     empty.set_runs(runs)
-    gutter = empty.canvas.artist.gutters[0]
+    gutter = empty.canvas.label_painter.gutters[0]
     across = np.arange(gutter.rect.left(), gutter.rect.right(), 8)
     down = np.arange(gutter.rect.top(), gutter.rect.bottom(), 4)
     found = {gutter.run_at(QPointF(x, y)) for x in across for y in down}
@@ -423,10 +425,10 @@ def test_the_read_out_keeps_off_the_curves_also_away_from_its_line(empty: Conver
         empty.append(str(number), "loss", 1000, np.full(1000, 0.1 * 1.5**number))
         empty.append(str(number), "test_accuracy", np.arange(1000, 2000, 20), np.full(50, 0.1 + 0.1 * number))
     empty.set_runs([RunStyle(str(number), f"{number}  SGD", number) for number in range(8)])
-    artist = empty.canvas.artist
-    box = ReadBox().place(artist, artist.frames[0].column(1900), 200, 60)
+    label_painter = empty.canvas.label_painter
+    box = ReadBox().place(label_painter, label_painter.frames[0].column(1900), 200, 60)
     assert box is not None
-    covered = box.covers(np.concatenate([artist.points_of(0), artist.points_of(1)]))
+    covered = box.covers(np.concatenate([label_painter.points_of(0), label_painter.points_of(1)]))
     assert covered == 0, "at the left, where no run has begun"
 
 
@@ -434,7 +436,7 @@ def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:
     give(empty, "1", 0, 400)
     empty.append("1", "loss", 400, np.full(20, np.nan))
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
-    assert "NaN at step 400" in [one.text for one in captions(empty.canvas.artist, 0)]
+    assert "NaN at step 400" in [one.text for one in captions(empty.canvas.label_painter, 0)]
 
 
 def test_an_empty_plot_says_whether_to_wait() -> None:
@@ -455,7 +457,7 @@ def drag(panel: ConvergencePlots, start: QPoint, end: QPoint) -> None:
 
 
 def test_a_box_zooms_into_steps_and_values_and_is_taken_back(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    frame = panel.canvas.artist.frames[0]
+    frame = panel.canvas.label_painter.frames[0]
     start, end = frame.rect.topLeft() + QPointF(100, 20), frame.rect.topLeft() + QPointF(300, 90)
     before = [plot.span for plot in panel.canvas.scene.plots]
     drag(panel, start.toPoint(), end.toPoint())

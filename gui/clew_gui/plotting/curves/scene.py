@@ -22,8 +22,8 @@ from clew_gui.plotting.axes.ticks import (
     x_span,
     x_ticks,
 )
-from clew_gui.plotting.curves.curve_maker import Curve, CurveMaker, CurveRequest, Grid
 from clew_gui.plotting.curves.model import PlotSetup, RunEvent, RunStyle, View
+from clew_gui.plotting.curves.pixel_columns import Curve, CurveMaker, CurveRequest, Grid
 from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.plotting.curves.smoothing import window_for
 

@@ -17,7 +17,7 @@ from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.compare import CompareAxis, CompareGroup, CompareScene, Ink
 from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
-from clew_gui.views.plots.drawing.geometry import Frame, polygon
+from clew_gui.views.plots.drawing.pixels import Frame, polygon
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import FontKind, Theme, font
 

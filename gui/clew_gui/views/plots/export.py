@@ -14,11 +14,11 @@ from clew_gui.plotting.curves.model import RunEvent, View
 from clew_gui.plotting.curves.scene import Room, SceneBuilder
 from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.views.plots.curves.canvas import PlotCanvas
-from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.gutter import gutter_for
+from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
-from clew_gui.views.plots.drawing.geometry import Medium, stack
+from clew_gui.views.plots.drawing.pixels import Medium, stack
 from clew_gui.views.plots.kinds import PaintablePlot
 from clew_gui.views.theme.theme import Theme, font
 
@@ -57,7 +57,7 @@ class ExportedPicture:
         height = max(self._curves.height(), self._other.height())
         return QSize(self._curves.width() + self._other.width(), height)
 
-    def _artist(self) -> FramePainter:
+    def _label_painter(self) -> LabelPainter:
         view: View = self._canvas.view
         label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
         builder, left, foot = SceneBuilder(self._store), 46.0, 24
@@ -72,13 +72,13 @@ class ExportedPicture:
             texts = [tick.text for plot in scene.plots for tick in plot.ticks]
             foot = 42 if scene.notes or scene.legend else 24
             left = max([46.0, *(math.ceil(metrics.horizontalAdvance(text) + 12) for text in texts)])
-        return FramePainter(scene, rects, self._theme, unit_label=label)
+        return LabelPainter(scene, rects, self._theme, unit_label=label)
 
     def paint(self, painter: QPainter, medium: Medium, ratio: float = 1.0) -> None:
         """Draw everything; a logical pixel has ``ratio`` device pixels."""
         if self._curves.width():
             ground = PlotsView(medium=medium)
-            ground.render_to(painter, self._curves, self._artist(), ratio)
+            ground.render_to(painter, self._curves, self._label_painter(), ratio)
             ground.deleteLater()
         if self._beside is not None:
             painter.translate(self._curves.width(), 0)

@@ -17,11 +17,11 @@ from clew_gui.plotting.curves.readout import Readout, read, summary
 from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder
 from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
-from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.gutter import gutter_for
+from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.curves.readbox import point_in
-from clew_gui.views.plots.drawing.geometry import Stack, stack
+from clew_gui.views.plots.drawing.pixels import Stack, stack
 from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget
 from clew_gui.views.theme.theme import Theme, font
 
@@ -47,7 +47,7 @@ class PlotCanvas(DrawnWidget):
         self._view = View()
         self._left = _LEAST_LEFT
         self._dirty = True
-        self._artist: FramePainter | None = None
+        self._label_painter: LabelPainter | None = None
         self._cross: float | None = None
         self._by_key = False
         self._lifted = ""
@@ -136,22 +136,22 @@ class PlotCanvas(DrawnWidget):
             self._cover()
 
     @property
-    def artist(self) -> FramePainter:
+    def label_painter(self) -> LabelPainter:
         """The picture's geometry, up to date."""
         self.flush()
-        if self._artist is None:
+        if self._label_painter is None:
             self._render()
-        return self._artist or FramePainter(self._scene(self._stack()), self._stack(), self._theme)
+        return self._label_painter or LabelPainter(self._scene(self._stack()), self._stack(), self._theme)
 
     @property
-    def drawn(self) -> FramePainter | None:
+    def drawn(self) -> LabelPainter | None:
         """The picture as it was drawn last; None before the first one."""
-        return self._artist
+        return self._label_painter
 
     @property
     def scene(self) -> Scene:
         """What the picture shows, up to date."""
-        return self.artist.scene
+        return self.label_painter.scene
 
     @property
     def readout(self) -> Readout | None:
@@ -198,7 +198,7 @@ class PlotCanvas(DrawnWidget):
 
     @property
     def _footer(self) -> float:
-        return _NOTE if self._artist is not None and _has_foot(self._artist.scene) else 2.0
+        return _NOTE if self._label_painter is not None and _has_foot(self._label_painter.scene) else 2.0
 
     def _scene(self, rects: Stack) -> Scene:
         room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
@@ -211,13 +211,13 @@ class PlotCanvas(DrawnWidget):
         notes = _has_foot(scene) != (self._footer == _NOTE)
         if needed != self._left or notes:
             self._left = needed
-            self._artist = FramePainter(scene, rects, self._theme)
+            self._label_painter = LabelPainter(scene, rects, self._theme)
             rects = self._stack()
             scene = self._scene(rects)
-        self._artist = FramePainter(scene, rects, self._theme, self._lifted)
+        self._label_painter = LabelPainter(scene, rects, self._theme, self._lifted)
         self._dirty = False
         self._timer.stop()
-        self.ground.show_frame(self._artist, self.devicePixelRatioF())
+        self.ground.show_frame(self._label_painter, self.devicePixelRatioF())
         self._describe(summary(scene, self._store))
 
     def _needed_left(self, scene: Scene) -> float:
@@ -232,7 +232,7 @@ class PlotCanvas(DrawnWidget):
         readout, ring = self.readout, self._ring and self.hasFocus()
         wanted = readout is not None or ring
         if wanted and (again or not self._overlay.isVisibleTo(self)):
-            self._overlay.set_picture(self.ground.grab(), self.artist)
+            self._overlay.set_picture(self.ground.grab(), self.label_painter)
         self._overlay.show_readout(readout, ring)
         self._overlay.setVisible(wanted)
 
@@ -270,11 +270,11 @@ class PlotCanvas(DrawnWidget):
 
     def _zoom_into(self, start: QPointF, end: QPointF) -> None:
         """Show what is in the box: along an axis on which it is a stroke everything stays in sight."""
-        artist = self.artist
-        number = next((k for k, one in enumerate(artist.frames) if _near(one.rect, start)), -1)
+        label_painter = self.label_painter
+        number = next((k for k, one in enumerate(label_painter.frames) if _near(one.rect, start)), -1)
         if number < 0:
             return
-        frame, view = artist.frames[number], self._view
+        frame, view = label_painter.frames[number], self._view
         if abs(end.x() - start.x()) >= _LEAST_BOX:
             low, high = sorted(min(max(frame.x_at(at.x()), frame.x.low), frame.x.high) for at in (start, end))
             view = replace(view, zoom=Span(low, high))
@@ -309,8 +309,8 @@ class PlotCanvas(DrawnWidget):
             return
         self._lift(self._label_at(at))
         self._by_key = False
-        inside = bool(self._setups) and not self.scene.empty and point_in(self.artist, at)
-        self._set_cross(snapped(self.scene, self.artist.frames[0].x_at(at.x())) if inside else None)
+        inside = bool(self._setups) and not self.scene.empty and point_in(self.label_painter, at)
+        self._set_cross(snapped(self.scene, self.label_painter.frames[0].x_at(at.x())) if inside else None)
 
     def _leave(self) -> None:
         """Take the crosshair away."""
@@ -318,7 +318,7 @@ class PlotCanvas(DrawnWidget):
         self._lift("")
 
     def _label_at(self, at: QPointF) -> str:
-        return next((run for gutter in self.artist.gutters if (run := gutter.run_at(at))), "")
+        return next((run for gutter in self.label_painter.gutters if (run := gutter.run_at(at))), "")
 
     def _lift(self, run: str) -> None:
         if run == self._lifted:
@@ -339,7 +339,7 @@ class PlotCanvas(DrawnWidget):
         if not self._setups or self.scene.empty:
             return
         self._by_key = True
-        self._set_cross(stepped(self.scene, self.artist.frames[0], self._cross, pixels))
+        self._set_cross(stepped(self.scene, self.label_painter.frames[0], self._cross, pixels))
         readout = self.readout
         if readout is not None:
             self._describe(readout.sentence())

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.curves.readout import Readout
 from clew_gui.plotting.curves.scene import Scene
-from clew_gui.views.plots.curves.frame_painter import FramePainter
+from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.curves.readbox import ReadBox
-from clew_gui.views.plots.drawing.geometry import Frame
+from clew_gui.views.plots.drawing.pixels import Frame
 
 
 def snapped(scene: Scene, x: float) -> float:
@@ -49,7 +49,7 @@ class Overlay(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._picture = QPixmap()
-        self._artist: FramePainter | None = None
+        self._label_painter: LabelPainter | None = None
         self._readout: Readout | None = None
         self._ring = False
         self._box = ReadBox()
@@ -57,9 +57,9 @@ class Overlay(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.hide()
 
-    def set_picture(self, picture: QPixmap, artist: FramePainter) -> None:
+    def set_picture(self, picture: QPixmap, label_painter: LabelPainter) -> None:
         """What it covers."""
-        self._picture, self._artist = picture, artist
+        self._picture, self._label_painter = picture, label_painter
         self.update()
 
     def show_readout(self, readout: Readout | None, ring: bool) -> None:
@@ -72,10 +72,10 @@ class Overlay(QWidget):
         del event
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._picture)
-        if self._artist is not None and self._readout is not None:
-            self._box.paint(painter, self._readout, self._artist)
-        if self._ring and self._artist is not None:
+        if self._label_painter is not None and self._readout is not None:
+            self._box.paint(painter, self._readout, self._label_painter)
+        if self._ring and self._label_painter is not None:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setPen(QPen(QColor(self._artist.theme.accent), 2))
+            painter.setPen(QPen(QColor(self._label_painter.theme.accent), 2))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
         painter.end()

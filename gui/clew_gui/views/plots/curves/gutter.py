@@ -13,8 +13,8 @@ from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.curves.readout import prominent
 from clew_gui.plotting.curves.scene import PlotScene
-from clew_gui.views.plots.drawing.geometry import gutter_width
 from clew_gui.views.plots.drawing.lines import swatch
+from clew_gui.views.plots.drawing.pixels import gutter_width
 from clew_gui.views.theme.theme import Theme, font
 
 ROW: Final = 17.0

@@ -16,11 +16,11 @@ from PySide6.QtWidgets import QGraphicsSceneWheelEvent
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.curves.scene import Drawn, PlotScene
-from clew_gui.views.plots.curves.frame_painter import FramePainter
+from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.drawing import marks
-from clew_gui.views.plots.drawing.geometry import AXIS_HEIGHT, Frame, Medium
 from clew_gui.views.plots.drawing.lines import CurveItem, Level, LineStyle, main_line_style, raw_line_style, stands_out
 from clew_gui.views.plots.drawing.marks import Brushes, MarkStyle, Spot
+from clew_gui.views.plots.drawing.pixels import AXIS_HEIGHT, Frame, Medium
 from clew_gui.views.theme.theme import Theme, font
 
 Lines = list[tuple[QPen, QPointF, QPointF]]
@@ -208,7 +208,7 @@ class ShownPoints:
         return self.style == other.style and np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y)
 
 
-def evaluations(item: Drawn, artist: FramePainter, frame: Frame) -> ShownPoints | None:
+def evaluations(item: Drawn, label_painter: LabelPainter, frame: Frame) -> ShownPoints | None:
     """Each point in sight of a sparse curve, None of one with so many that they would touch."""
     x, y = item.curve.x, item.curve.y
     if not item.curve.sparse or not x.size:
@@ -216,8 +216,8 @@ def evaluations(item: Drawn, artist: FramePainter, frame: Frame) -> ShownPoints 
     inside = (x >= frame.x.low) & (x <= frame.x.high) & (y >= frame.y.low) & (y <= frame.y.high)
     if np.count_nonzero(inside) > min(_MARKED, frame.rect.width() / 9):
         return None
-    size = 5.6 if item.headline and not artist.scene.many else 4.0
-    return ShownPoints(x[inside], y[inside], MarkStyle("dot", artist.colour(item.run), "", size))
+    size = 5.6 if item.headline and not label_painter.scene.many else 4.0
+    return ShownPoints(x[inside], y[inside], MarkStyle("dot", label_painter.colour(item.run), "", size))
 
 
 class Plot:
@@ -247,36 +247,38 @@ class Plot:
         self.box.addItem(item, ignoreBounds=True)
         return item
 
-    def show_plot(self, artist: FramePainter, index: int, ratio: float) -> None:
+    def show_plot(self, label_painter: LabelPainter, index: int, ratio: float) -> None:
         """Show plot number ``index`` of a scene; a logical pixel has ``ratio`` device pixels."""
-        plot, frame = artist.scene.plots[index], artist.frames[index]
-        self._lay_out(artist, plot, frame, last=index == len(artist.frames) - 1)
-        self._show_lines(artist, plot, frame, ratio)
-        self._show_levels(artist, plot, ratio)
-        self._show_points(artist, plot, frame, ratio)
-        self._show_marks(self._marked(artist, plot, frame), ratio)
+        plot, frame = label_painter.scene.plots[index], label_painter.frames[index]
+        self._lay_out(label_painter, plot, frame, last=index == len(label_painter.frames) - 1)
+        self._show_lines(label_painter, plot, frame, ratio)
+        self._show_levels(label_painter, plot, ratio)
+        self._show_points(label_painter, plot, frame, ratio)
+        self._show_marks(self._marked(label_painter, plot, frame), ratio)
 
-    def _lay_out(self, artist: FramePainter, plot: PlotScene, frame: Frame, last: bool) -> None:
-        rect, title = frame.rect, artist.unit_label
+    def _lay_out(self, label_painter: LabelPainter, plot: PlotScene, frame: Frame, last: bool) -> None:
+        rect, title = frame.rect, label_painter.unit_label
         foot = AXIS_HEIGHT + (18.0 if title else 0.0) if last else 0.0
-        self._values.show_ticks(plot.ticks, artist.theme, rect.left())
-        self._steps.show_ticks(artist.scene.ticks if last else (), artist.theme, foot, title if last else "")
+        self._values.show_ticks(plot.ticks, label_painter.theme, rect.left())
+        self._steps.show_ticks(
+            label_painter.scene.ticks if last else (), label_painter.theme, foot, title if last else ""
+        )
         self._steps.setVisible(last)
         self.item.setGeometry(QRectF(0, rect.top(), rect.right(), rect.height() + foot))
         self.item.layout.activate()
         self.box.show_range(frame.x, frame.y)
 
     # ------------------------------------------------------------ curves
-    def _show_lines(self, artist: FramePainter, plot: PlotScene, frame: Frame, ratio: float) -> None:
+    def _show_lines(self, label_painter: LabelPainter, plot: PlotScene, frame: Frame, ratio: float) -> None:
         wanted: dict[Hashable, tuple[FloatArray, FloatArray, LineStyle, float]] = {}
         if plot.ghost is not None:
-            wanted["ghost"] = (*plot.ghost, LineStyle(artist.theme.border, 1.6, (5, 5)), _GHOST_Z)
+            wanted["ghost"] = (*plot.ghost, LineStyle(label_painter.theme.border, 1.6, (5, 5)), _GHOST_Z)
         for order, item in enumerate(plot.curves):
             curve, key = item.curve, (item.run.run_id, item.curve.metric)
             if curve.raw_x.size:
-                style = raw_line_style(item, artist.scene, artist.theme, artist.lifted)
+                style = raw_line_style(item, label_painter.scene, label_painter.theme, label_painter.lifted)
                 wanted["raw", *key] = (*curve.raw_line, style, order)
-            style = main_line_style(item, artist.scene, artist.theme, artist.lifted)
+            style = main_line_style(item, label_painter.scene, label_painter.theme, label_painter.lifted)
             wanted["main", *key] = (*curve.line, style, (_LIVE_Z if item.run.live else _REST_Z) + order)
         for gone in self._lines.keys() - wanted.keys():
             self.box.removeItem(self._lines.pop(gone))
@@ -289,27 +291,27 @@ class Plot:
             line.show_line(x, y, frame, style, ratio)
 
     # ------------------------------------------------------------ goals and events
-    def _show_levels(self, artist: FramePainter, plot: PlotScene, ratio: float) -> None:
+    def _show_levels(self, label_painter: LabelPainter, plot: PlotScene, ratio: float) -> None:
         wanted: dict[Hashable, tuple[float, bool, LineStyle]] = {}
-        for _, at in artist.goals(plot):
-            wanted["goal", at] = (at, False, LineStyle(artist.theme.ok, 1.4, (5, 4)))
-        for event, x in artist.scene.events:
-            ink = artist.theme.bad if event.bad else artist.theme.text3
+        for _, at in label_painter.goals(plot):
+            wanted["goal", at] = (at, False, LineStyle(label_painter.theme.ok, 1.4, (5, 4)))
+        for event, x in label_painter.scene.events:
+            ink = label_painter.theme.bad if event.bad else label_painter.theme.text3
             wanted["event", x, event.bad] = (x, True, LineStyle(ink, 1.0, (2, 3), smooth=False))
-        for gone in [key for key in self._levels if key[1:] != (artist.theme, ratio) or key[0] not in wanted]:
+        for gone in [key for key in self._levels if key[1:] != (label_painter.theme, ratio) or key[0] not in wanted]:
             self.box.removeItem(self._levels.pop(gone))
         for name, (at, upright, style) in wanted.items():
-            key = (name, artist.theme, ratio)
+            key = (name, label_painter.theme, ratio)
             if key not in self._levels:
                 line = self._levels[key] = Level(at, upright, style, ratio)
                 line.setZValue(_EVENT_Z if upright else _GOAL_Z)
                 self.box.addItem(line, ignoreBounds=True)
 
     # ------------------------------------------------------------ marks
-    def _show_points(self, artist: FramePainter, plot: PlotScene, frame: Frame, ratio: float) -> None:
+    def _show_points(self, label_painter: LabelPainter, plot: PlotScene, frame: Frame, ratio: float) -> None:
         wanted = {}
         for order, item in enumerate(plot.curves):
-            points = evaluations(item, artist, frame)
+            points = evaluations(item, label_painter, frame)
             if points is not None:
                 wanted[item.run.run_id, item.curve.metric] = points, order
         for gone in self._points.keys() - wanted.keys():
@@ -330,27 +332,27 @@ class Plot:
             data = [{"pos": (spot.x, spot.y), **self._brushes.options(spot.style, ratio)} for spot in spots]
             self._marks.setData(spots=data)
 
-    def _marked(self, artist: FramePainter, plot: PlotScene, frame: Frame) -> list[Spot]:
-        spots = [spot for item in plot.curves if item.headline for spot in self._at_end(artist, item, frame)]
-        for event, x in artist.scene.events:
+    def _marked(self, label_painter: LabelPainter, plot: PlotScene, frame: Frame) -> list[Spot]:
+        spots = [spot for item in plot.curves if item.headline for spot in self._at_end(label_painter, item, frame)]
+        for event, x in label_painter.scene.events:
             curve = plot.headline(event.run_id)
             point = curve.at(x) if curve is not None else None
             if point is not None and frame.holds(x, point[1]):
                 style = next(d.run for d in plot.curves if d.run.run_id == event.run_id)
-                spots.append(marks.event_spot((x, point[1]), artist.colour(style), artist.theme))
-        broken = [at for item in plot.curves if (at := artist.broken(item, frame)) is not None]
-        return spots + [marks.broken_spot((x, frame.value_at(row)), artist.theme) for x, row in broken]
+                spots.append(marks.event_spot((x, point[1]), label_painter.colour(style), label_painter.theme))
+        broken = [at for item in plot.curves if (at := label_painter.broken(item, frame)) is not None]
+        return spots + [marks.broken_spot((x, frame.value_at(row)), label_painter.theme) for x, row in broken]
 
     @staticmethod
-    def _at_end(artist: FramePainter, item: Drawn, frame: Frame) -> list[Spot]:
+    def _at_end(label_painter: LabelPainter, item: Drawn, frame: Frame) -> list[Spot]:
         end, best, spots = item.curve.end, item.curve.best, []
         if end is None:
             return []
-        above, colour = stands_out(item, artist.lifted), artist.colour(item.run)
-        if artist.has_dot(item, frame):
-            spots.append(marks.last_spot(end, colour, artist.theme, hollow=item.run.stale))
+        above, colour = stands_out(item, label_painter.lifted), label_painter.colour(item.run)
+        if label_painter.has_dot(item, frame):
+            spots.append(marks.last_spot(end, colour, label_painter.theme, hollow=item.run.stale))
         if best is not None and above and frame.holds(*best):
             apart: QPointF = frame.at(*best) - frame.at(*end)
             if apart.manhattanLength() > 12:
-                spots.append(marks.best_spot(best, colour, artist.theme))
+                spots.append(marks.best_spot(best, colour, label_painter.theme))
         return spots

@@ -10,9 +10,9 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsScene, QRubberBand, QWidget
 
-from clew_gui.views.plots.curves.frame_painter import FramePainter
+from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.curves.plot import Plot
-from clew_gui.views.plots.drawing.geometry import Medium
+from clew_gui.views.plots.drawing.pixels import Medium
 
 
 class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no types
@@ -41,7 +41,7 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
         before_paint: Callable[[], None] | None = None,
     ) -> None:
         self._plots: list[Plot] = []
-        self._artist: FramePainter | None = None
+        self._label_painter: LabelPainter | None = None
         self._medium = medium
         self._before_paint = before_paint
         self._band: QRubberBand | None = None
@@ -59,19 +59,19 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
     @property
     def plots(self) -> tuple[Plot, ...]:
         """The plots that are shown, from top to bottom."""
-        count = len(self._artist.frames) if self._artist is not None else 0
+        count = len(self._label_painter.frames) if self._label_painter is not None else 0
         return tuple(self._plots[:count])
 
-    def show_frame(self, artist: FramePainter, ratio: float) -> None:
+    def show_frame(self, label_painter: LabelPainter, ratio: float) -> None:
         """Show this frame; a logical pixel has ``ratio`` device pixels."""
-        self._artist = artist
-        self.setBackground(QColor(artist.theme.surface))
-        while len(self._plots) < len(artist.frames):
+        self._label_painter = label_painter
+        self.setBackground(QColor(label_painter.theme.surface))
+        while len(self._plots) < len(label_painter.frames):
             self._add_plot()
         for index, plot in enumerate(self._plots):
-            plot.item.setVisible(index < len(artist.frames))
-            if index < len(artist.frames):
-                plot.show_plot(artist, index, ratio)
+            plot.item.setVisible(index < len(label_painter.frames))
+            if index < len(label_painter.frames):
+                plot.show_plot(label_painter, index, ratio)
         self.viewport().update()
 
     def _add_plot(self) -> None:
@@ -104,15 +104,15 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
     def drawForeground(self, painter: QPainter, rect: QRectF) -> None:
         """Words, leaders and labels over the curves."""
         del rect
-        if self._artist is not None:
-            self._artist.paint(painter)
+        if self._label_painter is not None:
+            self._label_painter.paint(painter)
 
-    def render_to(self, painter: QPainter, size: QSize, artist: FramePainter, ratio: float) -> None:
+    def render_to(self, painter: QPainter, size: QSize, label_painter: LabelPainter, ratio: float) -> None:
         """Paint a frame of this size without being shown."""
         self.resize(size)
         self.viewport().resize(size)
         self.resizeEvent(None)
-        self.show_frame(artist, ratio)
+        self.show_frame(label_painter, ratio)
         self.render(painter, QRectF(QPointF(0, 0), size), QRect(0, 0, size.width(), size.height()))
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from clew_gui.plotting.axes.layout import Box, emptiest
 from clew_gui.plotting.curves.readout import Readout
-from clew_gui.views.plots.curves.frame_painter import FramePainter
+from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.lines import swatch
 from clew_gui.views.theme.theme import font
@@ -28,24 +28,24 @@ class ReadBox:
     def __init__(self) -> None:
         self._previous = -1
 
-    def paint(self, painter: QPainter, readout: Readout, artist: FramePainter) -> None:
+    def paint(self, painter: QPainter, readout: Readout, label_painter: LabelPainter) -> None:
         """Draw line, dots and box."""
-        theme = artist.theme
-        column = round(artist.frames[0].column(readout.x)) if artist.frames else 0
+        theme = label_painter.theme
+        column = round(label_painter.frames[0].column(readout.x)) if label_painter.frames else 0
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setPen(QPen(QColor(theme.text3), 1))
-        for frame in artist.frames:
+        for frame in label_painter.frames:
             painter.drawLine(QLineF(column, frame.rect.top(), column, frame.rect.bottom()))
         for row in reversed(readout.rows):
-            for frame, point in zip(artist.frames, row.points, strict=True):
+            for frame, point in zip(label_painter.frames, row.points, strict=True):
                 if point is not None:
                     at = frame.at(*point)
                     if frame.rect.adjusted(-1, -1, 1, 1).contains(at):
                         marks.dot(painter, at, QColor(theme.curve(row.run.index).colour), theme, radius=4)
         if readout.rows:
-            self._box(painter, readout, artist, column)
+            self._box(painter, readout, label_painter, column)
 
-    def _box(self, painter: QPainter, readout: Readout, artist: FramePainter, column: float) -> None:
+    def _box(self, painter: QPainter, readout: Readout, label_painter: LabelPainter, column: float) -> None:
         plain, strong = QFontMetricsF(font("caption")), QFontMetricsF(font("captionStrong"))
         names = max(strong.horizontalAdvance(row.run.label) for row in readout.rows)
         names = min(names, 190.0)
@@ -57,10 +57,10 @@ class ReadBox:
         head = strong.horizontalAdvance(readout.heading) + 10
         width = 10 + max(18 + names, head) + values + 10
         lines = len(readout.rows) + 1 + (1 if readout.omitted else 0)
-        spot = self.place(artist, column, width, 10 + _ROW * lines)
+        spot = self.place(label_painter, column, width, 10 + _ROW * lines)
         if spot is None:
             return
-        theme = artist.theme
+        theme = label_painter.theme
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.setPen(QPen(QColor(theme.border if theme.dark else theme.line), 1))
         painter.setBrush(QColor(theme.surface))
@@ -108,32 +108,32 @@ class ReadBox:
         painter.setPen(QColor(ink))
         painter.drawText(box, align | Qt.AlignmentFlag.AlignVCenter, text)
 
-    def place(self, artist: FramePainter, column: float, width: float, height: float) -> Box | None:
+    def place(self, label_painter: LabelPainter, column: float, width: float, height: float) -> Box | None:
         """Where a box of this size covers least beside the column."""
-        area = artist.stack.area
+        area = label_painter.stack.area
         beside = (column + _AWAY, column - _AWAY - width)
-        candidates = _boxes(artist, beside, width, height)
+        candidates = _boxes(label_painter, beside, width, height)
         near = len(candidates)
-        candidates += _boxes(artist, (area.left() + 8, area.right() - width - 8), width, height, column)
-        right = area.width() + (artist.stack.gutter if width > 0.5 * area.width() else 0)
+        candidates += _boxes(label_painter, (area.left() + 8, area.right() - width - 8), width, height, column)
+        right = area.width() + (label_painter.stack.gutter if width > 0.5 * area.width() else 0)
         room = Box(area.left(), area.top() - 2, right, max(area.height(), height) + 8)
-        points = np.concatenate([artist.points_of(i) for i in range(len(artist.frames))])
+        points = np.concatenate([label_painter.points_of(i) for i in range(len(label_painter.frames))])
         chosen = emptiest(candidates[:near], points, room, self._previous if self._previous < near else -1)
         if chosen < 0 or candidates[chosen].covers(points) > _FEW:  # beside the line it would lie on curves
             chosen = emptiest(candidates, points, room, self._previous)
         self._previous = chosen
         if chosen >= 0:
             return candidates[chosen]
-        x = min(max(column + _AWAY, room.x), max(artist.stack.width - width - 2, 0.0))
+        x = min(max(column + _AWAY, room.x), max(label_painter.stack.width - width - 2, 0.0))
         return Box(x, area.top() + 4, width, height)
 
 
 def _boxes(
-    artist: FramePainter, lefts: Sequence[float], width: float, height: float, line: float | None = None
+    label_painter: LabelPainter, lefts: Sequence[float], width: float, height: float, line: float | None = None
 ) -> list[Box]:
     """Boxes at these columns, from the top of each plot to its foot; none over the upright ``line``."""
     found = []
-    for frame in artist.frames:
+    for frame in label_painter.frames:
         top, foot = frame.rect.top() + 4, frame.rect.bottom() - height - 6
         found += [Box(x, top + part * (foot - top), width, height) for x in lefts for part in (0.0, 1.0, 0.5)]
     if line is None:
@@ -141,7 +141,7 @@ def _boxes(
     return [box if not box.x <= line <= box.right else Box(box.x, -2 * height, width, height) for box in found]
 
 
-def point_in(artist: FramePainter, at: QPointF) -> bool:
+def point_in(label_painter: LabelPainter, at: QPointF) -> bool:
     """Whether a pixel lies over the plots, between their left and right border."""
-    area = artist.stack.area
+    area = label_painter.stack.area
     return area.left() - 2 <= at.x() <= area.right() + 2 and area.top() - 8 <= at.y() <= area.bottom() + 30

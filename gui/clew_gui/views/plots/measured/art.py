@@ -19,8 +19,8 @@ from clew_gui.plotting.measured import MeasuredLine, MeasuredPlot, axis_ticks, s
 from clew_gui.plotting.timeline import bar_at, busy_share, last_end
 from clew_gui.views.plots.curves.gutter import Gutter, Label
 from clew_gui.views.plots.drawing import marks
-from clew_gui.views.plots.drawing.geometry import AXIS_HEIGHT, GAP, TOP, Frame, gutter_width, polygon
 from clew_gui.views.plots.drawing.lines import LIFTED_WIDTH, OTHER_WIDTH, RUN_WIDTH, dashed, swatch
+from clew_gui.views.plots.drawing.pixels import AXIS_HEIGHT, GAP, TOP, Frame, gutter_width, polygon
 from clew_gui.views.plots.measured import bars
 from clew_gui.views.theme.theme import Theme, font
 

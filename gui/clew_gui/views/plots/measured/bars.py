@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.measured import MeasuredLine
 from clew_gui.plotting.timeline import Bar, bars, busy_share, last_end
-from clew_gui.views.plots.drawing.geometry import Frame
+from clew_gui.views.plots.drawing.pixels import Frame
 from clew_gui.views.theme.theme import Theme, contrast, font
 
 FORWARD: Final = 0

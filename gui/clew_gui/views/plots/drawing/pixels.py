@@ -1,4 +1,4 @@
-"""Where the parts of the stacked plots lie, and how axis coordinates become pixels."""
+"""From axis coordinates to pixels (``Frame.px``, ``Frame.py``), and where the parts of the stacked plots lie."""
 
 from __future__ import annotations
 

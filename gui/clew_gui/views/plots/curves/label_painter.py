@@ -1,4 +1,4 @@
-"""What is over the curves: captions, leaders, the gutter."""
+"""Paints the labels over the curves: captions, leaders, the gutter."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from clew_gui.plotting.curves.readout import x_text
 from clew_gui.plotting.curves.scene import Drawn, PlotScene, Scene
 from clew_gui.views.plots.curves.gutter import Gutter, Label, heading, key
 from clew_gui.views.plots.drawing import marks
-from clew_gui.views.plots.drawing.geometry import TITLE, Frame, Stack
 from clew_gui.views.plots.drawing.lines import stands_out
+from clew_gui.views.plots.drawing.pixels import TITLE, Frame, Stack
 from clew_gui.views.theme.theme import Theme, alpha, font
 
 _CROWDED: Final = 8.0
@@ -30,7 +30,7 @@ _EVERY: Final = 4
 _LEFT = Qt.AlignmentFlag.AlignLeft
 
 
-class FramePainter:
+class LabelPainter:
     """One frame: a scene in a stack of rectangles, with its words and where they go."""
 
     def __init__(self, scene: Scene, stack: Stack, theme: Theme, lifted: str = "", unit_label: str = "") -> None:
@@ -233,7 +233,7 @@ class Caption:
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _CaptionRequest:
     """A text with the upper left corners where it may be, the best first."""
 
     text: str
@@ -242,29 +242,34 @@ class _Wish:
     ground: bool = True
 
 
-def captions(artist: FramePainter, index: int) -> list[Caption]:
+def captions(label_painter: LabelPainter, index: int) -> list[Caption]:
     """The captions of one plot. Those about trouble are placed first; those that find no room are left out."""
-    placements = (*_breaks(artist, index), *_goals(artist, index), *_events(artist, index), *_expected(artist, index))
+    placements = (
+        *_breaks(label_painter, index),
+        *_goals(label_painter, index),
+        *_events(label_painter, index),
+        *_expected(label_painter, index),
+    )
     if not placements:
         return []
-    r = artist.frames[index].rect
+    r = label_painter.frames[index].rect
     room = Box(r.left(), r.top(), r.width(), r.height())
-    placement = Placement(room, np.concatenate([artist.points_of(index), *_marks(artist, index)]))
+    placement = Placement(room, np.concatenate([label_painter.points_of(index), *_marks(label_painter, index)]))
     found = []
     for wanted in placements:
-        wide = artist.width_of(wanted.text) + _AIR
+        wide = label_painter.width_of(wanted.text) + _AIR
         box = placement.take([Box(x, y, wide, _HEIGHT) for x, y in wanted.corners])
         if box is not None:
             found.append(Caption(box, wanted.text, wanted.ink, wanted.ground))
     return found
 
 
-def _marks(artist: FramePainter, index: int) -> Iterator[FloatArray]:
+def _marks(label_painter: LabelPainter, index: int) -> Iterator[FloatArray]:
     """Pixels of the marks on the lines."""
-    plot, frame = artist.scene.plots[index], artist.frames[index]
-    places = [item.curve.end for item in plot.curves if artist.has_dot(item, frame)]
+    plot, frame = label_painter.scene.plots[index], label_painter.frames[index]
+    places = [item.curve.end for item in plot.curves if label_painter.has_dot(item, frame)]
     places += [item.curve.best for item in plot.curves]
-    for event, step in artist.scene.events:
+    for event, step in label_painter.scene.events:
         curve = plot.headline(event.run_id)
         places.append(curve.at(step) if curve is not None else None)
     around = np.array([(dx, dy) for dx in (-_MARK, 0.0, _MARK) for dy in (-_MARK, 0.0, _MARK)])
@@ -281,40 +286,42 @@ def _beside(column: float, away: float, wide: float, tops: Sequence[float]) -> t
     return tuple((x, top) for top in tops for x in (column + away, column - away - wide))
 
 
-def _breaks(artist: FramePainter, index: int) -> Iterator[_Wish]:
+def _breaks(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
     """Where a curve stopped being a number."""
-    frame = artist.frames[index]
-    for item in artist.scene.plots[index].curves:
-        at = artist.broken(item, frame)
+    frame = label_painter.frames[index]
+    for item in label_painter.scene.plots[index].curves:
+        at = label_painter.broken(item, frame)
         if at is not None:
-            where = x_text(artist.scene.x_value(at[0]), artist.scene.grid.unit)
+            where = x_text(label_painter.scene.x_value(at[0]), label_painter.scene.grid.unit)
             text = f"NaN at {where[0].lower()}{where[1:]}"
             tops = [at[1] - 9 + by for by in (0.0, -20.0, 20.0, -40.0, 40.0)]
-            corners = _beside(frame.column(at[0]), 9, artist.width_of(text) + _AIR, tops)
-            yield _Wish(text, artist.theme.bad, corners)
+            corners = _beside(frame.column(at[0]), 9, label_painter.width_of(text) + _AIR, tops)
+            yield _CaptionRequest(text, label_painter.theme.bad, corners)
 
 
-def _events(artist: FramePainter, index: int) -> Iterator[_Wish]:
+def _events(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
     """What happened to the run, in the lowest plot."""
-    frame = artist.frames[index]
-    if index < len(artist.frames) - 1:
+    frame = label_painter.frames[index]
+    if index < len(label_painter.frames) - 1:
         return
-    for event, x in artist.scene.events:
+    for event, x in label_painter.scene.events:
         column = frame.column(x)
         if frame.rect.left() <= column <= frame.rect.right():
-            ink = artist.theme.bad if event.bad else artist.theme.text2
-            foot, wide = frame.rect.bottom() - 20, artist.width_of(event.text) + _AIR
+            ink = label_painter.theme.bad if event.bad else label_painter.theme.text2
+            foot, wide = frame.rect.bottom() - 20, label_painter.width_of(event.text) + _AIR
             sides = _beside(column, 4, wide, (foot, foot - 20, frame.rect.top() + 2))
             fits = column + 4 + wide <= frame.rect.right()  # left of its line it would seem to be the one before's
-            yield _Wish(event.text, ink, sides[::2] if fits else sides[1::2])
+            yield _CaptionRequest(event.text, ink, sides[::2] if fits else sides[1::2])
 
 
-def _goals(artist: FramePainter, index: int) -> Iterator[_Wish]:
+def _goals(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
     """At each goal. Of two whose texts would touch, the upper one's is above both lines and the lower one's below;
     more share one text."""
-    frame = artist.frames[index]
+    frame = label_painter.frames[index]
     groups: list[list[tuple[float, str]]] = []
-    for row, text in sorted((frame.row(at), text) for text, at in artist.goals(artist.scene.plots[index])):
+    for row, text in sorted(
+        (frame.row(at), text) for text, at in label_painter.goals(label_painter.scene.plots[index])
+    ):
         if groups and row - groups[-1][-1][0] < _HEIGHT:
             groups[-1].append((row, text))
         else:
@@ -330,15 +337,15 @@ def _goals(artist: FramePainter, index: int) -> Iterator[_Wish]:
             shared = " and ".join(text.removeprefix("Goal ") for text in texts)
             placed = [(f"Goal{'s' if len(texts) > 1 else ''} {shared}", (below, above))]
         for text, tops in placed:
-            wide = artist.width_of(text) + _AIR
+            wide = label_painter.width_of(text) + _AIR
             room = max(frame.rect.width() - wide - 32, 0.0)
             lefts = [frame.rect.left() + 12 + part * room for part in (1.0, 0.0, 0.75, 0.5, 0.25)]
-            yield _Wish(text, artist.theme.ok, tuple((x, top) for x in lefts for top in tops))
+            yield _CaptionRequest(text, label_painter.theme.ok, tuple((x, top) for x in lefts for top in tops))
 
 
-def _expected(artist: FramePainter, index: int) -> Iterator[_Wish]:
+def _expected(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
     """Beside the curve that is drawn while nothing has run."""
-    plot, frame = artist.scene.plots[index], artist.frames[index]
+    plot, frame = label_painter.scene.plots[index], label_painter.frames[index]
     if plot.ghost is None or not plot.ghost[0].size or plot.setup.ghost is None:
         return
     x, y = frame.px(plot.ghost[0]), frame.py(plot.ghost[1])
@@ -347,4 +354,4 @@ def _expected(artist: FramePainter, index: int) -> Iterator[_Wish]:
         left = frame.rect.left() + part * frame.rect.width()
         height = float(np.interp(left, x, y))
         corners += [(left, height - 34), (left, height + 16)]
-    yield _Wish(plot.setup.ghost.text, artist.theme.text3, tuple(corners), ground=False)
+    yield _CaptionRequest(plot.setup.ghost.text, label_painter.theme.text3, tuple(corners), ground=False)

@@ -1,4 +1,4 @@
-"""From recorded values to lines in axis coordinates: unit of x, logarithms, decimation, smoothing. NumPy only."""
+"""From recorded values to lines, decimated to pixel columns: unit of x, logarithms, smoothing. NumPy only."""
 
 from __future__ import annotations
 
