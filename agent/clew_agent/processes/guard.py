@@ -12,18 +12,19 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
-from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, exit_code_for
 from clew_agent.node.log_tail import tail
+from clew_agent.node.memory_kills import memory_shortages, out_of_memory_kills
 from clew_agent.peers.processes import end_left
 from clew_agent.processes.guard_mark import GuardMark
+from clew_agent.processes.trainer_death import TrainerEnd, explain_death
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control_address import remove_address
 from clew_agent.trainer.deadline import Deadline
@@ -39,32 +40,12 @@ from clew_shared.spec import RunSpec, read_spec
 _POLL_S = 0.05
 _KILL_AFTER = 3
 """The third request to stop kills: the first stops after the block, the second at once, and both may go unheard."""
-_HINTS = {
-    "SIGSEGV": "A native library crashed. The last lines of log.txt show where.",
-    "SIGABRT": "A native library gave up. The last lines of log.txt show why.",
-    "SIGBUS": "A file that was mapped into memory changed or its disk is full.",
-    "SIGILL": "This TensorFlow was built for another processor. Install the one for this machine.",
-    "SIGKILL": "A person or another program killed it. Continue the run from its last checkpoint.",
-    "SIGTERM": "A person, or the batch system at its time limit, ended it.",
-    "SIGXCPU": "The processor time allowed to one process was used up.",
-}
 TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 """A trainer's environment where the user's says nothing else: TensorFlow prints only warnings."""
-_OUT_OF_MEMORY = "Choose a smaller batch size or a smaller model, or ask for more memory."
 
 
 StartTrainer = Callable[[RunFolder, int, Path | None], operating_system.Child]
 """From the run folder, the attempt and a folder of exercises to the trainer's process."""
-
-
-class TrainerEnd(NamedTuple):
-    """How the trainer ended: its exit code (negative: a signal's number), whether the kernel ran out of memory, whether
-    that was because the job's time was up, and whether memory was short, so that it may have been the kernel."""
-
-    exit_code: int
-    out_of_memory: bool
-    timed_out: bool = False
-    memory_was_short: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
@@ -306,86 +287,7 @@ def _last_state(folder: RunFolder, fold: RunFold, ended: TrainerEnd) -> State:
         return State(state=RunState.TIMED_OUT, reason=reason, step=fold.step, exit_code=ended.exit_code)
     if ended.exit_code == STOPPED:
         return State(state=RunState.STOPPED, reason="Stopped at once.", step=fold.step, exit_code=STOPPED)
-    found = death(ended, tail(folder.log))
+    found = explain_death(ended, tail(folder.log))
     # Only a trainer that says why refuses its input; anyone who takes this for a refusal would remove what was trained.
     exit_code = FAILED if ended.exit_code == BAD_INPUT else ended.exit_code
     return State(state=RunState.FAILED, reason=found.text, step=fold.step, problem=found, exit_code=exit_code)
-
-
-def death(ended: TrainerEnd, last_lines: str) -> Problem:
-    """Why a trainer ended without a message, as far as that can be seen from outside."""
-    name = operating_system.signal_name(ended.exit_code)
-    if ended.exit_code == UNWRITTEN:
-        text = "The disk refused the run's journal for too long."
-        hint = "Make room on that disk, then continue the run."
-    elif name == "SIGKILL" and ended.out_of_memory:
-        text, hint = "The machine ran out of memory and killed the trainer (SIGKILL).", _OUT_OF_MEMORY
-    elif name == "SIGKILL":
-        text = "The trainer was killed (SIGKILL)."
-        likely = f"Most likely the machine ran out of memory, unless someone killed it. {_OUT_OF_MEMORY}"
-        hint = likely if ended.memory_was_short else _HINTS[name]
-    elif name:
-        text, hint = f"The trainer died of {name}.", _HINTS.get(name, "The last lines of log.txt may show why.")
-    else:
-        text = f"The trainer ended with exit code {ended.exit_code} and without a message."
-        hint = "The last lines of log.txt may show why."
-    if last_lines:
-        text += f" Last output:\n{last_lines}\n"
-    return Problem("run.died", text, hint, "log.txt")
-
-
-# --- Memory kills -----------------------------------------------------------------------------------------------------
-# Whether the kernel has killed something for want of memory: a killed process cannot say why it ended.
-#
-# Control groups show it: version 2 in ``memory.events``, version 1 in ``memory.oom_control``. These files are found as
-# cgroups(7) and proc(5) describe; a job or a container may see only some of them.
-
-
-_SELF = Path("/proc/self")
-_VMSTAT = Path("/proc/vmstat")
-
-
-def out_of_memory_kills(process: Path = _SELF) -> int:
-    """How many processes of the control group of ``process``, a folder of proc, were killed; 0 if unknown."""
-    return max((_count(file, "oom_kill") or 0 for file in _files(process)), default=0)
-
-
-def memory_shortages(process: Path = _SELF, vmstat: Path = _VMSTAT) -> int:
-    """A number that grows when memory is short: kills on the whole machine, and where the kernel does not count those
-    of a group (before Linux 4.13), how often that group was at its limit. 0 if unknown."""
-    refusals = [
-        _count(file.with_name("memory.failcnt"), "") or 0
-        for file in _files(process)
-        if file.name == "memory.oom_control" and _count(file, "oom_kill") is None
-    ]
-    return (_count(vmstat, "oom_kill") or 0) + max(refusals, default=0)
-
-
-def _count(file: Path, name: str) -> int | None:
-    """The number after ``name`` in a file of such lines, or, for an empty name, the line that is only a number. None if
-    there is none: the same groups may be seen in several places, and not every file is readable."""
-    try:
-        lines = [line.split() for line in file.read_text().splitlines()]
-        return next((int(words[-1]) for words in lines if words[:-1] == ([name] if name else [])), None)
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def _files(process: Path) -> Iterator[Path]:
-    try:
-        groups = [line.split(":", 2) for line in (process / "cgroup").read_text().splitlines()]
-        mounts = [line.split() for line in (process / "mountinfo").read_text().splitlines()]
-        yield from list(_seen(groups, mounts))
-    except (OSError, ValueError, IndexError):
-        return
-
-
-def _seen(groups: list[list[str]], mounts: list[list[str]]) -> Iterator[Path]:
-    by_kind = {kind: Path(path) for _, kinds, path in groups for kind in kinds.split(",")}
-    for root, folder, kind, options in ((each[3], each[4], each[each.index("-") + 1], each[-1]) for each in mounts):
-        name = {"cgroup2": "memory.events", "cgroup": "memory.oom_control"}.get(kind)
-        controller = "memory" if kind == "cgroup" else ""
-        if name is None or (controller and controller not in options.split(",")) or controller not in by_kind:
-            continue
-        group = by_kind[controller]
-        yield Path(folder, group.relative_to(root) if group.is_relative_to(root) else group.relative_to("/"), name)

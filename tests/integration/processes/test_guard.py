@@ -12,8 +12,10 @@ import pytest
 
 from clew_agent.node.exit_codes import exit_code_for
 from clew_agent.node.log_tail import tail
+from clew_agent.node.memory_kills import memory_shortages
 from clew_agent.processes import guard
-from clew_agent.processes.guard import TrainerEnd, death, memory_shortages, seal, spawn, watch, watch_headless
+from clew_agent.processes.guard import seal, spawn, watch, watch_headless
+from clew_agent.processes.trainer_death import TrainerEnd, explain_death
 from clew_agent.trainer.control_address import address_file
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
@@ -304,7 +306,7 @@ def test_a_frame_that_was_cut_and_scratch_files_are_no_obstacle(tmp_path: Path) 
     ],
 )
 def test_the_kinds_of_death_are_told_apart(ended: TrainerEnd, text: str, hint: str) -> None:
-    found = death(ended, "the end")
+    found = explain_death(ended, "the end")
     assert text in found.text
     assert "the end" in found.text
     assert hint in found.hint

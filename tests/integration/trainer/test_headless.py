@@ -399,7 +399,8 @@ def test_a_full_disk_pauses_and_the_run_goes_on_when_there_is_room(tmp_path: Pat
 
 
 def test_a_disk_that_stays_full_ends_the_run_and_keeps_what_was_written(tmp_path: Path) -> None:
-    from clew_agent.processes.guard import TrainerEnd, seal
+    from clew_agent.processes.guard import seal
+    from clew_agent.processes.trainer_death import TrainerEnd
     from clew_shared.journal.run_folder import RunFolder
 
     folder = tmp_path / "run"

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clew_agent.processes.guard import TrainerEnd, seal
+from clew_agent.processes.guard import seal
+from clew_agent.processes.trainer_death import TrainerEnd
 from clew_shared.journal.events import Attempt, Checkpoint, Live, Points, Schema
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.lifecycle import RunState

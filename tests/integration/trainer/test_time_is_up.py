@@ -15,7 +15,8 @@ import numpy as np
 import psutil
 import pytest
 
-from clew_agent.processes.guard import TrainerEnd, seal
+from clew_agent.processes.guard import seal
+from clew_agent.processes.trainer_death import TrainerEnd
 from clew_shared.base.places import find_places
 from clew_shared.journal.events import Attempt, Checkpoint, Seal, State
 from clew_shared.journal.history import JOB_ENDED, no_tensorflow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.processes.guard import memory_shortages, out_of_memory_kills
+from clew_agent.node.memory_kills import memory_shortages, out_of_memory_kills
 
 FIRST = ("29 23 0:25 {root} {folder} rw,relatime - cgroup memory rw,memory\n", "memory.oom_control")
 SECOND = ("29 23 0:25 {root} {folder} rw,relatime shared:9 - cgroup2 none rw,nsdelegate\n", "memory.events")

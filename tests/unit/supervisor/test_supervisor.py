@@ -17,8 +17,9 @@ import zmq
 from clew_agent.datasets.search import Search
 from clew_agent.node import operating_system
 from clew_agent.node.devices import Devices, Gpu
-from clew_agent.processes.guard import TrainerEnd, seal
+from clew_agent.processes.guard import seal
 from clew_agent.processes.sealer import seal_lost
+from clew_agent.processes.trainer_death import TrainerEnd
 from clew_agent.supervisor import run_manager as manager_module
 from clew_agent.supervisor import run_registry
 from clew_agent.supervisor.launcher import Launcher
