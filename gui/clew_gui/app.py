@@ -191,12 +191,12 @@ class Program(QObject):
         busy = [run for run in runs if run.state not in TERMINAL]
         if busy and not self.state.told_runs_go_on:
             self.state = msgspec.structs.replace(self.state, told_runs_go_on=True)
-            self._tell_runs_go_on(len(busy))
+            self._show_runs_go_on(len(busy))
             return False
         self.close()
         return True
 
-    def _tell_runs_go_on(self, number: int) -> None:
+    def _show_runs_go_on(self, number: int) -> None:
         from clew_gui.views.theme.dialog import Dialog
 
         what = "A run goes on" if number == 1 else f"{number} runs go on"

@@ -71,7 +71,7 @@ OF_THE_RUN = {
 class LaptopManager(SiteJobManager):
     """A site's manager that notes when something was so."""
 
-    def __init__(self, name: str, laptop: Laptop, book: JobBook, tell: Callable[[JobNews], None]) -> None:
+    def __init__(self, name: str, laptop: Laptop, book: JobBook, report: Callable[[JobNews], None]) -> None:
         self.marks: dict[str, float] = {}
         site = site_store(laptop.places).load(name)
 
@@ -79,7 +79,7 @@ class LaptopManager(SiteJobManager):
             self.note(
                 {JobStage.PREPARING: DIALLED, JobStage.SUBMITTING: PUT, JobStage.QUEUED: SUBMITTED}.get(news.stage, "")
             )
-            tell(news)
+            report(news)
 
         def bring(line: SiteConnection, say: Say) -> Installed:
             installed = ensure_agent(line, say)
@@ -107,8 +107,8 @@ class Clicker:
         self._managers: dict[str, LaptopManager] = {}
         self._laptop = laptop
 
-        def make(name: str, book: JobBook, tell: Callable[[JobNews], None]) -> LaptopManager:
-            return self._managers.setdefault(name, LaptopManager(name, laptop, book, tell))
+        def make(name: str, book: JobBook, report: Callable[[JobNews], None]) -> LaptopManager:
+            return self._managers.setdefault(name, LaptopManager(name, laptop, book, report))
 
         managers = JobManagers(job_book(laptop.places), make, lambda _name: "Mini cluster")
         self.session = Session(laptop.places, load_builtin(), managers=managers, only=())

@@ -49,7 +49,7 @@ _NICE = 10
 """A trainer with this priority gets a tenth of what another process gets, and all that nobody else wants."""
 
 _HUNGRY = "[ -z \"$SLURM_JOB_ID\" ] || { kept=$(head -c 600000000 /dev/zero | tr '\\0' x); sleep 60; }"
-"""Own lines of a site that take 600 MB, in a job only: they are tried on the login node as well."""
+"""Shell commands of a site that take 600 MB, in a job only: they are tried on the login node as well."""
 
 
 def command_of(process: psutil.Process) -> list[str]:
@@ -197,7 +197,7 @@ class Program:
         """Let the program live until something is so."""
         deadline = time.monotonic() + limit_s
         while not true():
-            assert time.monotonic() < deadline, f"{what}: {self._told()}"
+            assert time.monotonic() < deadline, f"{what}: {self._messages()}"
             changes = self.session.tick()
             self.problems += changes.problems
             if not changes.points:
@@ -208,7 +208,7 @@ class Program:
         end = time.monotonic() + seconds
         self.until(lambda: time.monotonic() >= end, "time")
 
-    def _told(self) -> str:
+    def _messages(self) -> str:
         jobs = [(job.news.stage, job.news.text, job.link) for job in self.session.jobs.values()]
         runs = [(run.state, run.reason, run.history.fold.step) for run in self.session.runs.values()]
         return f"{jobs} {runs} {[str(problem) for problem in self.problems]}"

@@ -73,7 +73,7 @@ class MiniCluster:
 
     @contextmanager
     def broken(self, *fault: str) -> Iterator[None]:
-        """A fault that is mended in the end."""
+        """A fault that is healed in the end."""
         self("fault", *fault)
         try:
             yield

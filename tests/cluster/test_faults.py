@@ -1,4 +1,4 @@
-"""Each fault does what it says, and is gone when it is mended."""
+"""Each fault does what it says, and is gone when it is healed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_pulled_cable_is_seen_and_a_cut_one_is_not(cluster: MiniCluster) -> No
     assert carrier()
 
 
-def test_a_fault_can_be_mended_by_itself(cluster: MiniCluster) -> None:
+def test_a_fault_can_be_healed_by_itself(cluster: MiniCluster) -> None:
     with subprocess.Popen([str(FOLDER / "cluster"), "fault", "banner", "--for", "2"], env=cluster.environment) as fault:
         wait_for(lambda: "fault: banner login" in cluster("status"), "the fault")
         assert fault.wait(LIMIT_S) == 0
@@ -180,7 +180,7 @@ def test_no_tensorflow_and_no_python(cluster: MiniCluster) -> None:
     assert cluster.on("login", "/usr/bin/env", "python3", "-V")
 
 
-def test_everything_is_mended_at_once(cluster: MiniCluster) -> None:
+def test_everything_is_healed_at_once(cluster: MiniCluster) -> None:
     for fault in (("banner",), ("cut", "node1"), ("nodes-closed",)):
         cluster("fault", *fault)
     assert cluster("status").count("fault: ") == 3

@@ -72,8 +72,8 @@ def stop_requests(note: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def heed_children() -> None:
-    """Learn how children end, also where the program that started this one ignored that. Only in the main thread."""
+def restore_sigchld() -> None:
+    """Let this process learn how its children end even if its parent ignored SIGCHLD. Only in the main thread."""
     ended = getattr(signal, "SIGCHLD", None)
     if ended is not None and signal.getsignal(ended) is signal.SIG_IGN:
         signal.signal(ended, signal.SIG_DFL)

@@ -98,7 +98,7 @@ def watch(
     in the main thread: requests to stop go on to the trainer. Raises ``ProblemError`` when the attempt's journal exists
     already, or when another guard is running: it looks after the run.
     """
-    operating_system.heed_children()
+    operating_system.restore_sigchld()
     mark = GuardMark(folder.path)
     if folder.journal(attempt).exists() or not mark.take():
         raise _taken(folder, attempt)

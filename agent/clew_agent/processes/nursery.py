@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     operating_system.die_with_parent()  # while it imports it does not look whether the supervisor is still there
     if _is_over(channel):  # it went before that was asked for
         return 0
-    operating_system.heed_children()
+    operating_system.restore_sigchld()
     setproctitle("clew-agent nursery")
     start = time.perf_counter()
     warm = Warm()

@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
         try:
             program = prepare(words.kind, folder, token, places)
         except ProblemError as error:
-            _tell(Refused(problem=error.problems[0]))
+            _report(Refused(problem=error.problems[0]))
             return BAD_INPUT
         way = partial(StreamDoor, words.allow_list, words.address, words.ports, folder / _DOOR)
         return asyncio.run(_serve(words.kind, way, program, token, folder))
@@ -75,7 +75,7 @@ def own_folder(places: Places) -> Path:
     return Path(tempfile.mkdtemp(prefix="v-", dir=next(short, "/tmp")))  # noqa: S108  # mode 0700, and a new name
 
 
-def _tell(reply: Service | Refused) -> None:
+def _report(reply: Service | Refused) -> None:
     sys.stdout.write(ascii_json(msgspec.json.encode(reply)) + "\n")
     sys.stdout.flush()
 
@@ -99,23 +99,23 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgr
     try:
         if not await _is_up(child, folder / SOCKET, ended):
             if not ended.is_set():
-                _tell(Refused(problem=_no_start(program, child.poll(), folder)))
+                _report(Refused(problem=_no_start(program, child.poll(), folder)))
             return FAILED
         await front.listen(folder / _DOOR)
         streams = way()
         streams.start()
         key, port = streams.public_key, streams.port
-        _tell(Service(kind=kind, port=port, public_key=key, token=token, page=program.page, name=program.name))
+        _report(Service(kind=kind, port=port, public_key=key, token=token, page=program.page, name=program.name))
         while not ended.is_set() and child.poll() is None and streams.alive:
             with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), 0.5)
         return 0 if ended.is_set() else FAILED
     except ProblemError as error:
-        _tell(Refused(problem=error.problems[0]))
+        _report(Refused(problem=error.problems[0]))
         return FAILED
     except (OSError, zmq.ZMQError) as error:
         text = f"Cannot open a port for {program.name}: {error.strerror or error}."
-        _tell(Refused(problem=Problem("service.port", text)))
+        _report(Refused(problem=Problem("service.port", text)))
         return FAILED
     finally:
         if streams is not None:

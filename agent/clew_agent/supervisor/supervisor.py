@@ -80,7 +80,7 @@ class Supervisor:
         self.rejected = 0
         """Requests that could not be read."""
         self._router = router
-        self._runs = runs
+        self._manager = runs
         self._control = control
         self._catalogue = catalogue
         self._nursery = nursery
@@ -151,7 +151,7 @@ class Supervisor:
     def _work(self) -> list[tuple[Caller, AnyReply]]:
         """One turn. A system that refuses a file or a process now may grant it at the next turn."""
         try:
-            return self._runs.turn()
+            return self._manager.turn()
         except OSError as error:
             self._hindered += 1
             if self._hindered & (self._hindered - 1) == 0:
@@ -159,19 +159,19 @@ class Supervisor:
             return []
 
     def _patience(self) -> float:
-        if self._runs.hurried():
+        if self._manager.hurried():
             return 0.0
-        soon = self._runs.busy() or self._early or self._catalogue.reading
+        soon = self._manager.busy() or self._early or self._catalogue.reading
         wait = self._fetching_s() if len(self._fetches) else _LIVE_S if soon else _QUIET_S
         soonest = self._statuses.soonest()
         return wait if soonest is None else min(wait, max(soonest, 0.001))
 
     def _fetching_s(self) -> float:
-        waited_for = filter(None, map(self._runs.registry.find, self._fetches.keys()))
+        waited_for = filter(None, map(self._manager.registry.find, self._fetches.keys()))
         return _FIRST_S if any(tracked.beginning for tracked in waited_for) else _FETCHING_S
 
     def _busy(self) -> bool:
-        return self._runs.busy() or len(self._control) > 0 or (self._duty is not None and self._duty.pending)
+        return self._manager.busy() or len(self._control) > 0 or (self._duty is not None and self._duty.pending)
 
     def _opened(self) -> bool:
         return self._services is not None and self._services.open_any
@@ -230,7 +230,7 @@ class Supervisor:
                     self._catalogue.reload()
                 return CatalogueReply(catalogue=self._catalogue.get(), generation=self._catalogue.generation)
             case StartRun():
-                return self._runs.start(request.spec, self._catalogue.get())
+                return self._manager.start(request.spec, self._catalogue.get())
             case Shutdown():
                 return self._shutdown(request)
             case _:
@@ -252,15 +252,15 @@ class Supervisor:
     ) -> Reply | None:
         match request:
             case ContinueRun():
-                return self._runs.resume(request.run, self._catalogue.get(), request.changes)
+                return self._manager.resume(request.run, self._catalogue.get(), request.changes)
             case MoveRun():
-                return self._runs.move(request)
+                return self._manager.move(request)
             case Stop():
-                return self._runs.stop(request, caller)
+                return self._manager.stop(request, caller)
             case OpenService():
                 return self._services.open(request.kind, caller) if self._services else None
             case _:
-                return self._runs.steer(request.run, request, caller)
+                return self._manager.steer(request.run, request, caller)
 
     def _welcome(self, caller: Caller, request: Hello) -> Reply:
         if request.protocol[0] != PROTOCOL_VERSION[0] and len(self._readers) < _MOST_READERS:
@@ -273,8 +273,8 @@ class Supervisor:
             version=__version__,
             clock=time.time(),
             catalogue_hash=catalogue_hash(self._catalogue.get()),
-            devices=self._runs.devices(),
-            datasets=self._runs.datasets(),
+            devices=self._manager.devices(),
+            datasets=self._manager.datasets(),
         )
 
     def _answer(self, caller: Caller, reply: Reply) -> None:
@@ -290,16 +290,16 @@ class Supervisor:
 
     def _present_status(self) -> Status:
         generation = self._catalogue.generation
-        return Status(version=self._version(), runs=self._runs.statuses(), catalogue=generation)
+        return Status(version=self._version(), runs=self._manager.statuses(), catalogue=generation)
 
     def _version(self) -> int:
         """Grows with every change of the runs and of the catalogue."""
-        return self._runs.version + self._catalogue.generation
+        return self._manager.version + self._catalogue.generation
 
     def _fetch(self, caller: Caller, request: Fetch) -> Reply | None:
         if request.attempt < 1 or request.offset < 0:
             raise problem("fetch.numbers", f"Attempts count from 1 and bytes from 0, got {request}.")
-        self._runs.registry.get(request.run)
+        self._manager.registry.get(request.run)
         replaced = self._fetches.add(caller, request.run, request)
         if replaced is not None:
             self._answer_fetch(replaced, heartbeat=True)
@@ -318,14 +318,14 @@ class Supervisor:
         """Whether there is a byte to send, or never will be one."""
         if not isinstance(one.request, Fetch):
             return True
-        tracked = self._runs.registry.find(one.request.run)
+        tracked = self._manager.registry.find(one.request.run)
         return tracked is None or tracked.has_news(one.request.attempt, one.request.offset)
 
     def _answer_fetch(self, one: WaitingRequest, heartbeat: bool = False) -> None:
         if not isinstance(one.request, Fetch):
             return
         try:
-            tracked = self._runs.registry.get(one.request.run)
+            tracked = self._manager.registry.get(one.request.run)
             reply: Reply = tracked.fetch(one.request.attempt, one.request.offset)
         except ProblemError as error:
             reply = Refused(problem=error.problems[0])

@@ -103,7 +103,7 @@ class Loop:
         engine = self._engine
         self._recorder.put(State(state=RunState.RUNNING, step=engine.step))
         if engine.step == 0:
-            self._tell_batch()
+            self._report_batch()
         while not engine.done:
             self._repeat_changes()
             ended = self._obey()
@@ -135,7 +135,7 @@ class Loop:
             return f"Stopped early after {self._engine.step:,} steps: the loss grew too far at the last learning rates."
         return self._early_end.reason() if self._early_end is not None else ""
 
-    def _tell_batch(self) -> None:
+    def _report_batch(self) -> None:
         asked, size = self._engine.plan.batch_size, self._engine.samples_per_epoch
         if asked > size:
             text = f"The batch size {asked:,} is larger than the training set: every step takes all {size:,} samples."
@@ -157,7 +157,7 @@ class Loop:
         self._clock += block.seconds
         self._judge(block)
         if block.nonfinite is not None:
-            self._tell_divergence(block)
+            self._report_divergence(block)
 
     def _judge(self, block: TrainedBlock) -> None:
         columns = dict(zip((spec.name for spec in self._engine.per_step), block.values, strict=True))
@@ -166,13 +166,13 @@ class Loop:
         if self._early_end is not None and self._early_end.metric in columns:
             self._early_end.trained(block.first, columns[self._early_end.metric])
 
-    def _tell_divergence(self, block: TrainedBlock) -> None:
+    def _report_divergence(self, block: TrainedBlock) -> None:
         for spec, values in zip(self._engine.per_step, block.values, strict=True):
             wrong = np.flatnonzero(~np.isfinite(values))
             if len(wrong):
-                self._tell_diverged(spec.name, block.first + int(wrong[0]), float(values[wrong[0]]))
+                self._report_diverged(spec.name, block.first + int(wrong[0]), float(values[wrong[0]]))
 
-    def _tell_diverged(self, metric: str, step: int, value: float) -> None:
+    def _report_diverged(self, metric: str, step: int, value: float) -> None:
         """Once for each metric, because every later step is the same."""
         if metric not in self._warned:
             self._warned.add(metric)
@@ -199,7 +199,7 @@ class Loop:
             self._early_end.evaluated(event.step, values)
         for name, value in values.items():
             if not math.isfinite(value):
-                self._tell_diverged(name, self._engine.step, value)
+                self._report_diverged(name, self._engine.step, value)
 
     def _take_pictures(self, *, last: bool = False) -> None:
         for event in self._engine.take_pictures(last=last):

@@ -68,7 +68,7 @@ class Timekeeper:
             if self._commands.stop is None:
                 self._commands.put(TimeIsUp(run=self._run))
         elif steps and not idle:
-            self._foretell(step, steps, left)
+            self._predict(step, steps, left)
 
     def _reserve(self) -> float:
         return self._margin + self._longest + _SAVING * self._saving
@@ -82,7 +82,7 @@ class Timekeeper:
             self._longest = max(self._longest, now - self._looked)
         self._looked = now
 
-    def _foretell(self, step: int, steps: int, left: float) -> None:
+    def _predict(self, step: int, steps: int, left: float) -> None:
         if step <= self._first or self._worked < min(_LEARN_S, left / _LEARN_PART):
             return
         needed = (steps - step) * self._worked / (step - self._first)

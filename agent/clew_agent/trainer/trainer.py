@@ -234,7 +234,7 @@ class _Attempt:
         if complaint is not None:
             raise complaint
         if start.resumes:
-            self._tell_start(start)
+            self._record_start(start)
         control = self._listen(first.run)
         try:
             return self._train(spec, start)
@@ -248,7 +248,7 @@ class _Attempt:
         except ProblemError as error:
             return RunSpec(exercise=""), error
 
-    def _tell_start(self, start: AttemptStart) -> None:
+    def _record_start(self, start: AttemptStart) -> None:
         for folder in start.damaged:
             text = f"The checkpoint {folder} has changed since it was recorded and is not used."
             self._recorder.put(Log(text=text, level="warning"))
@@ -372,7 +372,7 @@ class _Attempt:
     def _data(self, name: str) -> DataSet | None:
         if not name:
             return None
-        return self._staged("data", lambda: self._load_data(name, find_search(find_places())), _tell_data)
+        return self._staged("data", lambda: self._load_data(name, find_search(find_places())), _data_text)
 
     def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> Engine:
         from clew_agent.strategies.multi_worker import CLUSTER
@@ -384,7 +384,7 @@ class _Attempt:
         if spec.strategy == PARAMETER_SERVER:
             return self._build_on_cluster(exercise, settings, spec, data, start)
         if peers is not None:
-            workers = self._staged("peers", lambda: peers.gather(self._go_on), _tell_workers)
+            workers = self._staged("peers", lambda: peers.gather(self._go_on), _workers_text)
             os.environ[CLUSTER] = tf_config(workers, CHIEF)
             peers.send(Cluster(workers=workers, restore=start.checkpoint))
         strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
@@ -398,7 +398,7 @@ class _Attempt:
         engine = self._staged("build", make)
         if engine.logical_devices:
             self._sharing = spec.devices * (peers.together if peers is not None else 1)
-        self._tell_devices()
+        self._record_devices()
         return self._ready(engine, start, is_timed(spec))
 
     def _build_on_cluster(
@@ -408,7 +408,7 @@ class _Attempt:
 
         options, peers = build(ParameterServerSettings, spec.options), self._peers
         if peers is not None:
-            self._staged("peers", lambda: peers.gather(self._go_on), _tell_workers)
+            self._staged("peers", lambda: peers.gather(self._go_on), _workers_text)
         run = ClusterRun(options, peers, self._recorder.put, self._go_on)
         cluster = self._staged("cluster", run.form)
         make = partial(ServerEngine, exercise, settings, spec.seed, data, strategy=cluster, precision=spec.precision)
@@ -429,7 +429,7 @@ class _Attempt:
         self._engine = engine
         return engine
 
-    def _tell_devices(self) -> None:
+    def _record_devices(self) -> None:
         """That several devices of one processor share its cores must be known before anyone compares times."""
         if self._sharing > 1:
             text = (
@@ -568,12 +568,12 @@ def _too_many_devices(spec: RunSpec) -> list[Problem]:
     return [Problem("spec.devices", text, hint, "devices")]
 
 
-def _tell_workers(workers: Sequence[str]) -> str:
+def _workers_text(workers: Sequence[str]) -> str:
     shown = ", ".join(workers[:_NAMED]) + (", …" if len(workers) > _NAMED else "")
     return f"All {len(workers)} processes joined: {shown}."
 
 
-def _tell_data(data: DataSet | None) -> str:
+def _data_text(data: DataSet | None) -> str:
     if data is None:
         return ""
     counts = f"{len(data.train):,} training, {len(data.validation):,} validation and {len(data.test):,} test images"

@@ -21,7 +21,7 @@ _SLOWEST = 20_000
 """Bytes per second of the slowest line that is waited for."""
 _PIP_S = 300.0
 
-Report = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
     sent: int = 0
 
 
-def ensure_agent(line: SiteConnection, report: Report) -> Installed:
+def ensure_agent(line: SiteConnection, report: Say) -> Installed:
     """The agent of this very version on the site, brought there if need be: one round trip when nothing is missing.
 
     Raises ``ProblemError``: no Python or TensorFlow that will do, a module that is not there, no room, no connection.
@@ -73,7 +73,7 @@ def _installed(found: Probe, folders: Sequence[str], sent: int) -> Installed:
     )
 
 
-def try_packages(line: SiteConnection, found: Probe, report: Report) -> tuple[str, ...]:
+def try_packages(line: SiteConnection, found: Probe, report: Say) -> tuple[str, ...]:
     """Find out whether ``ensure_agent`` could bring the packages that the site lacks, without keeping anything there.
 
     Returns the names of those that the site's own pip fetches. Raises the ``ProblemError`` of ``ensure_agent``.
@@ -88,13 +88,13 @@ def try_packages(line: SiteConnection, found: Probe, report: Report) -> tuple[st
     return tuple(need.name for need in left)
 
 
-def _bring_packages(line: SiteConnection, found: Probe, report: Report) -> int:
+def _bring_packages(line: SiteConnection, found: Probe, report: Say) -> int:
     files, left = _gather(line, found, report)
     missing = ", ".join(need.name for need in SMALL if need.name in found.missing)
     return _send(line, found, found.packages, files, left, report, missing)
 
 
-def _gather(line: SiteConnection, found: Probe, report: Report) -> tuple[dict[str, bytes], list[Need]]:
+def _gather(line: SiteConnection, found: Probe, report: Say) -> tuple[dict[str, bytes], list[Need]]:
     """What the site lacks: files out of this computer's own packages, else of wheels, and what is left to the site's
     pip with its index. Raises ``ProblemError`` where it has no pip."""
     files: dict[str, bytes] = {}
@@ -117,7 +117,7 @@ def _send(
     name: str,
     files: Mapping[str, bytes],
     fetch: Sequence[Need],
-    report: Report,
+    report: Say,
     what: str,
 ) -> int:
     """Install one folder of software; how many bytes that took."""

@@ -29,7 +29,7 @@ _LIMIT_S = 120.0
 _CHECKED_PER_S = 10_000_000
 """Bytes per second that a busy file system reads at the least."""
 
-Report = Callable[[str], None]
+Say = Callable[[str], None]
 
 _EXISTS = 'case $1 in "~/"*) set -- "$HOME/${1#"~/"}" ;; esac; test -r "$1" && printf "%s\\n" "$1"'
 _FREE = 'df -Pk -- "$1" | awk "NR > 1 { print \\$4 }"'
@@ -43,7 +43,7 @@ class _Found(msgspec.Struct):
     free: int = -1
 
 
-def stage(line: SiteConnection, path: str, report: Report) -> str:
+def stage(line: SiteConnection, path: str, report: Say) -> str:
     """The path on the site of a file or folder of this computer, brought there if need be.
 
     ``site:/path`` means the site's own file, which must be there. A transfer that was cut goes on where it ended, in
@@ -54,7 +54,7 @@ def stage(line: SiteConnection, path: str, report: Report) -> str:
     return _bring(line, source_of(local_path(path), report), report, shared=True)
 
 
-def stage_exercises(line: SiteConnection, folder: Path | str, report: Report) -> str:
+def stage_exercises(line: SiteConnection, folder: Path | str, report: Say) -> str:
     """The same for a folder of exercises: only what belongs to them. Raises ``ProblemError``."""
     return _bring(line, exercises_of(local_path(str(folder)), report), report, shared=False)
 
@@ -70,7 +70,7 @@ def _own_path(line: SiteConnection, path: str) -> str:
     return done.out.strip("\n")
 
 
-def _bring(line: SiteConnection, source: Upload, report: Report, *, shared: bool) -> str:
+def _bring(line: SiteConnection, source: Upload, report: Say, *, shared: bool) -> str:
     folder = f"{line.layout().staged}/{source.digest}"
     target, part = f"{folder}/{source.name}", f"{folder}/.part-{_this_computer()}"
     for last in (False, True):
@@ -114,7 +114,7 @@ def _look(line: SiteConnection, source: Upload, folder: str, part: str, data: st
     return _Found(answers.get("there", ""), _number(answers.get("part"), 0), _kibibytes(answers.get("free")))
 
 
-def _send(line: SiteConnection, source: Upload, part: str, found: _Found, report: Report) -> None:
+def _send(line: SiteConnection, source: Upload, part: str, found: _Found, report: Say) -> None:
     """Send what is lacking. After a cut it goes on as long as each try brings something."""
     offset = found.part if 0 < found.part <= source.size else 0
     if offset:

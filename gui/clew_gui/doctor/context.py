@@ -17,7 +17,7 @@ from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Connection, Hop, ssh_files
-from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind, Remembers, TellingPrompter, no_one_to_ask
+from clew_gui.ssh.prompts import AskOnce, MessagePrompter, Prompt, Prompter, PromptKind, Remembers, no_one_to_ask
 from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
@@ -61,8 +61,8 @@ class Questions:
             self._prompter.refused(prompt)
 
     def show_message(self, text: str) -> None:
-        """See ``TellingPrompter``."""
-        if isinstance(self._prompter, TellingPrompter):
+        """See ``MessagePrompter``."""
+        if isinstance(self._prompter, MessagePrompter):
             self._prompter.show_message(text)
 
 

@@ -33,7 +33,7 @@ from clew_shared.spec import RunSpec
 
 _log = logging.getLogger(__name__)
 
-Report = Callable[[JobNews], None]
+ReportNews = Callable[[JobNews], None]
 
 _CLOSE_S = 3.0
 _END = "end "
@@ -53,7 +53,7 @@ class SiteJobManager:
         name: str,
         open_site: Callable[[], SiteConnection],
         book: JobBook,
-        report: Report,
+        report: ReportNews,
         deployer: Deployer | None = None,
         sure: float = SURE_S,
         policy: LoginPromptPolicy | None = None,

@@ -140,7 +140,7 @@ class Judgement:
         return _ratio(2 * self.true_positives, 2 * self.true_positives + wrong)
 
 
-def judge(values: FloatArray, classes: Labels, threshold: float) -> Judgement:
+def confusion_at(values: FloatArray, classes: Labels, threshold: float) -> Judgement:
     """What a threshold makes of ``values`` [n], whose true ``classes`` [n] are 0, or 1 and above."""
     above, true = values > threshold, classes > 0
     return Judgement(

@@ -145,7 +145,7 @@ class Conversation:
         self._channel = channel
         self._hello = self._channel.send(Hello(client="clew"))
         self._cards = b""
-        self._generation = self._told_generation = 0
+        self._generation = self._reported_generation = 0
         self._status: tuple[bytes, float] | None = None
         self._version = 0
         self._connections = 1
@@ -219,7 +219,7 @@ class Conversation:
 
     def _ask_for_cards(self) -> None:
         """Ask for them if the agent has others by now, and has not been asked."""
-        if self._told_generation > self._generation and not self._cards and self.catalogue is not None:
+        if self._reported_generation > self._generation and not self._cards and self.catalogue is not None:
             self._cards = self._channel.send(GetCatalogue())
 
     def _greeted(self, reply: AnyReply) -> None:
@@ -236,7 +236,7 @@ class Conversation:
 
     def _take_status(self, status: Status) -> None:
         self._version = status.version
-        self._told_generation = status.catalogue
+        self._reported_generation = status.catalogue
         if not self._job:
             self._ask_for_cards()
         fetcher, inbox = self._parts.fetcher, self._parts.inbox

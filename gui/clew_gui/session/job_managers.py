@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # SSH is loaded with the first site that is used, and the boo
     from clew_gui.targets.target import Target
     from clew_shared.base.places import Places
 
-Report = Callable[[JobNews], None]
+ReportNews = Callable[[JobNews], None]
 
 
 class JobManager(Protocol):
@@ -63,12 +63,12 @@ class JobManagers:
     but ``preview``; the news come from threads of the managers."""
 
     def __init__(
-        self, book: JobBook, make: Callable[[str, JobBook, Report], JobManager], title: Callable[[str], str]
+        self, book: JobBook, make: Callable[[str, JobBook, ReportNews], JobManager], title: Callable[[str], str]
     ) -> None:
         self.book = book
         self.title = title
         """A site's name in words. Raises ``ProblemError`` when there is no such site, or its file is wrong."""
-        self.listen: Report = lambda _news: None
+        self.listen: ReportNews = lambda _news: None
         """Called, from any thread, with everything new of any job."""
         self._make = make
         self._managers: dict[str, JobManager] = {}
@@ -166,7 +166,7 @@ def open_managers(places: Places, prompter: Prompter, quiet: bool = False) -> Jo
 
     store, asker = site_store(places), AskOnce(prompter)
 
-    def make(name: str, book: JobBook, report: Report) -> JobManager:
+    def make(name: str, book: JobBook, report: ReportNews) -> JobManager:
         from clew_gui.jobs.manager import SiteJobManager
         from clew_gui.sites.site_connection import open_line
         from clew_gui.ssh.login_policy import LoginPromptPolicy

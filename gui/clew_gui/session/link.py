@@ -91,7 +91,7 @@ class Link:
         self._not_before = 0.0
         self._starting_until = self._start_again = self._files_not_before = 0.0
         self._reported = ""
-        self._told_once: set[str] = set()
+        self._reported_once: set[str] = set()
         self._looked = 0.0
         self._datasets: tuple[str, ...] = ()
 
@@ -370,8 +370,8 @@ class Link:
     def report(self, problem: Problem) -> None:
         """A lasting problem is reported once, until the agent answers again; another version only once."""
         if problem.code in _ONCE:
-            if problem.text not in self._told_once:
-                self._told_once.add(problem.text)
+            if problem.text not in self._reported_once:
+                self._reported_once.add(problem.text)
                 self._inbox.put(RequestFailed(problem))
         elif problem.code != self._reported:
             self._reported = problem.code

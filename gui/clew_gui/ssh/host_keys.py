@@ -1,8 +1,8 @@
 """Which server keys are known: OpenSSH's known_hosts files, read by ourselves.
 
 paramiko's own reader gives the whole file up at a line that it does not know. Here such a line is passed over, and so
-is ``@cert-authority``: a host known through an authority alone is asked about. ``read_known`` and ``judge`` are pure.
-Accepted keys are added to Clew's own file; no other file is ever written.
+is ``@cert-authority``: a host known through an authority alone is asked about. ``read_known`` and ``check_host_key``
+are pure. Accepted keys are added to Clew's own file; no other file is ever written.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def keys_of(lines: Iterable[KnownLine], name: str) -> list[KnownLine]:
     return [line for line in lines if not line.marker and matches(line.patterns, name)]
 
 
-def judge(lines: Sequence[KnownLine], name: str, key: HostKey) -> HostKeyVerdict:
+def check_host_key(lines: Sequence[KnownLine], name: str, key: HostKey) -> HostKeyVerdict:
     """What is known of ``key`` as ``name``'s. As in OpenSSH a host with another known key, of any type, has changed."""
     if any(line.marker == "@revoked" and line.key == key and matches(line.patterns, name) for line in lines):
         return HostKeyVerdict.REVOKED
@@ -146,7 +146,7 @@ class HostKeys:
 
         Raises ``ProblemError`` when it changed, was revoked or was not accepted. Nothing may be sent before.
         """
-        verdict = judge(self._lines(), self._name, key)
+        verdict = check_host_key(self._lines(), self._name, key)
         if verdict is HostKeyVerdict.REVOKED:
             raise revoked_text(self._hop, key.fingerprint)
         if verdict is HostKeyVerdict.CHANGED:

@@ -52,5 +52,5 @@ class LoginPromptPolicy:
         self._asker.refused(prompt)
 
     def show_message(self, text: str) -> None:
-        """See ``TellingPrompter``."""
+        """See ``MessagePrompter``."""
         self._asker.show_message(text)

@@ -76,7 +76,7 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
-class TellingPrompter(Protocol):
+class MessagePrompter(Protocol):
     """A ``Prompter`` that can also say something that needs no answer."""
 
     def show_message(self, text: str) -> None:
@@ -124,8 +124,8 @@ class AskOnce:
             self._prompter.refused(prompt)
 
     def show_message(self, text: str) -> None:
-        """See ``TellingPrompter``."""
-        if isinstance(self._prompter, TellingPrompter):
+        """See ``MessagePrompter``."""
+        if isinstance(self._prompter, MessagePrompter):
             self._prompter.show_message(text)
 
 
@@ -181,7 +181,7 @@ class _Headless:
     """What those have in common who ask without a window."""
 
     def show_message(self, text: str) -> None:
-        """See ``TellingPrompter``."""
+        """See ``MessagePrompter``."""
         print(text, file=sys.stderr, flush=True)
 
 

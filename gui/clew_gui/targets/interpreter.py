@@ -22,7 +22,7 @@ def question(python: str) -> list[str]:
     return [python, "-P", "-c", _QUESTION]
 
 
-def judge(python: str, exit_code: int, output: str) -> Problem | None:
+def interpreter_problem(python: str, exit_code: int, output: str) -> Problem | None:
     """What is wrong with it, in words; None when the agent can run there."""
     try:
         version, lacking = json.loads(output.strip().splitlines()[-1])

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.settings import local_settings
-from clew_gui.targets.interpreter import judge
+from clew_gui.targets.interpreter import interpreter_problem
 from clew_gui.targets.local_agent import agent_command
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.dialogs import SettingsDialog
@@ -43,7 +43,7 @@ def settings_of(program: Program) -> AgentSettings:
     ],
 )
 def test_what_a_python_answers_is_judged_in_words(code: int, output: str, words: str | None) -> None:
-    found = judge("/opt/python", code, output)
+    found = interpreter_problem("/opt/python", code, output)
     assert (found is None) if words is None else (found is not None and words in found.text)
 
 

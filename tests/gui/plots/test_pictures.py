@@ -15,7 +15,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from clew_gui.plotting.pictures import HEADER, Judgement, judge, tile_columns
+from clew_gui.plotting.pictures import HEADER, Judgement, confusion_at, tile_columns
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.panel import ConvergencePlots
@@ -219,9 +219,9 @@ def assert_as_scikit_learn(found: Judgement | None, threshold: float) -> None:
 
 
 def test_where_nothing_is_judged_or_nothing_is_there_no_ratio_is_made_up() -> None:
-    nothing = judge(np.array([0.1, 0.2]), np.array([0, 0], np.int32), 0.5)
+    nothing = confusion_at(np.array([0.1, 0.2]), np.array([0, 0], np.int32), 0.5)
     assert (nothing.precision, nothing.recall, nothing.f_score) == (None, None, None)
-    missed = judge(np.array([0.1, 0.2]), np.array([0, 1], np.int32), 0.5)
+    missed = confusion_at(np.array([0.1, 0.2]), np.array([0, 1], np.int32), 0.5)
     assert (missed.precision, missed.recall, missed.f_score) == (None, 0.0, 0.0)
 
 

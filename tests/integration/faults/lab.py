@@ -233,14 +233,14 @@ class Lab:
         """The first thing (anything true) that ``look`` finds, while all viewers live on."""
         deadline = time.monotonic() + BOUND_S
         while not (found := look()):
-            assert time.monotonic() < deadline, f"{what} did not happen within {BOUND_S:g} s; {self._told()}"
+            assert time.monotonic() < deadline, f"{what} did not happen within {BOUND_S:g} s; {self._messages()}"
             for viewer in self.viewers:
                 viewer.tick()
-                assert not _broken(viewer), self._told()
+                assert not _broken(viewer), self._messages()
             time.sleep(_STILL_S)
         return found
 
-    def _told(self) -> str:
+    def _messages(self) -> str:
         shown = [f"{run}: {m.state} {m.reason!r}" for v in self.viewers for run, m in v.session.runs.items()]
         problems = [problem for viewer in self.viewers for problem in viewer.problems]
         lives = [" ".join(words_of(one)[-5:]) for one in self.left()]

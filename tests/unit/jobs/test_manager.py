@@ -729,7 +729,7 @@ def _job(order: JobOrder) -> Job:
     return Job(name=f"clew-{order.job}")
 
 
-def test_a_desk_that_closes_leaves_its_jobs_alone(office: Office) -> None:
+def test_a_manager_that_closes_leaves_its_jobs_alone(office: Office) -> None:
     with closing(office.manager()) as manager:
         order = sent(office, manager)
     assert office.login.jobs["1"].state == "PENDING"

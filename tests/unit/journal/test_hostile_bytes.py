@@ -56,7 +56,7 @@ from clew_gui.sites.consent import Consents, OwnWords
 from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.openssh.askpass_bridge import prompt_of, read_question
-from clew_gui.targets.interpreter import judge
+from clew_gui.targets.interpreter import interpreter_problem
 from clew_gui.views.window.window_state import FileMemory, WindowState
 from clew_shared import catalogue, spec, study
 from clew_shared.base.problem import Problem, ProblemError
@@ -203,7 +203,7 @@ def read_doctors_job(data: bytes) -> object:
 
 
 def read_interpreter(data: bytes) -> object:
-    return judge("python", 0, data.decode("utf-8", "replace"))
+    return interpreter_problem("python", 0, data.decode("utf-8", "replace"))
 
 
 def _npy(array: Any) -> bytes:

@@ -324,7 +324,7 @@ def test_children_are_heeded_where_the_parent_ignored_their_ends() -> None:
 import signal, time
 from clew_agent.node import operating_system as posix
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-posix.heed_children()
+posix.restore_sigchld()
 child = posix.fork(lambda: 7)
 while child.poll() is None:
     time.sleep(0.01)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.ssh.host_keys import HostKey, HostKeyVerdict, judge, keys_of, lookup_name, matches, read_known
+from clew_gui.ssh.host_keys import HostKey, HostKeyVerdict, check_host_key, keys_of, lookup_name, matches, read_known
 
 
 def key(name: str = "ssh-ed25519", body: bytes = b"x" * 32) -> HostKey:
@@ -53,23 +53,26 @@ def test_a_port_of_its_own_stands_in_brackets() -> None:
 def test_known_changed_unknown_revoked() -> None:
     mine, other, rsa = key(), key(body=b"y" * 32), key("ssh-rsa")
     lines = read_known(line("login", mine) + line("old", other) + line("login", rsa, "@revoked"))
-    assert judge(lines, "login", mine) is HostKeyVerdict.KNOWN
-    assert judge(lines, "login", other) is HostKeyVerdict.CHANGED
-    assert judge(lines, "login", rsa) is HostKeyVerdict.REVOKED
-    assert judge(lines, "new", mine) is HostKeyVerdict.UNKNOWN
-    assert judge(lines, "old", rsa) is HostKeyVerdict.CHANGED
+    assert check_host_key(lines, "login", mine) is HostKeyVerdict.KNOWN
+    assert check_host_key(lines, "login", other) is HostKeyVerdict.CHANGED
+    assert check_host_key(lines, "login", rsa) is HostKeyVerdict.REVOKED
+    assert check_host_key(lines, "new", mine) is HostKeyVerdict.UNKNOWN
+    assert check_host_key(lines, "old", rsa) is HostKeyVerdict.CHANGED
 
 
 def test_an_authority_is_left_alone() -> None:
     lines = read_known(line("*", key(), "@cert-authority"))
-    assert judge(lines, "login", key()) is HostKeyVerdict.UNKNOWN
+    assert check_host_key(lines, "login", key()) is HostKeyVerdict.UNKNOWN
     assert keys_of(lines, "login") == []
 
 
 @given(st.text())
 def test_whatever_stands_in_the_file_it_is_read(text: str) -> None:
     good = line("login", key())
-    assert judge(read_known(f"{text}\n{good}"), "login", key()) in (HostKeyVerdict.KNOWN, HostKeyVerdict.REVOKED)
+    assert check_host_key(read_known(f"{text}\n{good}"), "login", key()) in (
+        HostKeyVerdict.KNOWN,
+        HostKeyVerdict.REVOKED,
+    )
 
 
 @given(st.binary(max_size=200))

@@ -208,7 +208,7 @@ def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
         raise problem("cli.job", f"The job {word} has no run to follow.", hint, word)
     known = cards(context.places)
     if book.news(job).over and record.settled.get(chosen[0]) == job:
-        return _tell_kept(context, context.places.mirrors / chosen[0], known, book.news(job), as_json)
+        return _report_kept(context, context.places.mirrors / chosen[0], known, book.news(job), as_json)
     with open_session(terminal, known, (job,)) as session, stop_requests() as stops:
         after_attempt = attempts_before(context.places.mirrors / chosen[0], job)
         following = FollowedSiteRun(terminal, session, chosen[0], as_json, stops, after_attempt)
@@ -218,7 +218,7 @@ def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
         return following.conclude(card)
 
 
-def _tell_kept(context: CommandContext, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
+def _report_kept(context: CommandContext, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
     """How a run ended of which everything is here already."""
     say = context.note if as_json else context.say
     if attempts(folder):

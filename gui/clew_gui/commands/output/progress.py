@@ -119,8 +119,8 @@ class PlainDisplay:
         if note != self._note:
             self._say(f"  {note}")
             self._note = note
-        self._tell_pause(history)
-        self._tell_still(history, still)
+        self._report_pause(history)
+        self._report_still(history, still)
         evaluated = last_evaluation(history)
         new = history.fold.step > self._step and (last or time.monotonic() >= self._next)
         if new or evaluated > self._evaluated:
@@ -128,7 +128,7 @@ class PlainDisplay:
             self._evaluated, self._step = evaluated, history.fold.step
             self._next = time.monotonic() + _PLAIN_EVERY_S
 
-    def _tell_pause(self, history: History) -> None:
+    def _report_pause(self, history: History) -> None:
         """That the run waits, for a person or for room on the disk, and that it goes on."""
         paused = history.fold.state is RunState.PAUSED
         if paused != self._paused:
@@ -136,7 +136,7 @@ class PlainDisplay:
             self._say(f"  Paused{reason}" if paused else "  It goes on.")
             self._paused = paused
 
-    def _tell_still(self, history: History, still: Standstill | None) -> None:
+    def _report_still(self, history: History, still: Standstill | None) -> None:
         before, self._still = self._still, still
         if still is not None and (before is None or before.text != still.text):
             self._say(f"  {still.text}")

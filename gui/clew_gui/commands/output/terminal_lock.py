@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from clew_gui.ssh.prompts import Prompt, Prompter, TellingPrompter
+from clew_gui.ssh.prompts import MessagePrompter, Prompt, Prompter
 
 
 class TerminalLock:
@@ -24,8 +24,8 @@ class TerminalLock:
             return self._prompter.ask(prompt)
 
     def show_message(self, text: str) -> None:
-        """See ``TellingPrompter``; waits as ``ask``."""
-        if isinstance(self._prompter, TellingPrompter):
+        """See ``MessagePrompter``; waits as ``ask``."""
+        if isinstance(self._prompter, MessagePrompter):
             with self._stage:
                 self.asked += 1
                 self._prompter.show_message(text)

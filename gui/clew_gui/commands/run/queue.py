@@ -146,17 +146,17 @@ def _move(context: CommandContext, word: str, place_word: str, as_json: bool) ->
     with AgentLine(LocalTarget(context.places), report=context.report) as agent:
         line = find_waiting(word, _lines(context.places, agent))
         agent.ask(MoveRun(run=line.status.run, place=place))
-        return _tell(context, line, agent, as_json)
+        return _report(context, line, agent, as_json)
 
 
 def _cancel(context: CommandContext, word: str, as_json: bool) -> int:
     with AgentLine(LocalTarget(context.places), report=context.report) as agent:
         line = find_waiting(word, _lines(context.places, agent))
         agent.ask(Stop(run=line.status.run))
-        return _tell(context, line, agent, as_json)
+        return _report(context, line, agent, as_json)
 
 
-def _tell(context: CommandContext, before: QueueRow, agent: AgentLine, as_json: bool) -> int:
+def _report(context: CommandContext, before: QueueRow, agent: AgentLine, as_json: bool) -> int:
     """What became of the run."""
     status = agent.status(before.status.run) or before.status
     if as_json:

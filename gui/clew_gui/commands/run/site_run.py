@@ -127,7 +127,7 @@ def run_there(
             session.forget(run)
             terminal.managers.book.forget(following.job.id)
             raise ProblemError(*refused)
-        return following.tell_detached() if detach else following.conclude(card)
+        return following.report_detached() if detach else following.conclude(card)
 
 
 def with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Place:
@@ -183,7 +183,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
         if refused is not None:
             terminal.managers.book.forget(following.job.id)
             raise ProblemError(*refused)
-        return following.tell_detached() if options.detach else following.conclude(card)
+        return following.report_detached() if options.detach else following.conclude(card)
 
 
 def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue) -> dict[str, str | int]:
@@ -296,7 +296,7 @@ class FollowedSiteRun:
         """Until the scheduler has the job, or it is over."""
         while not (self.job.news.over or self.job.news.stage in (JobStage.QUEUED, JobStage.RUNNING)):
             self._turn()
-            self._tell_versions()
+            self._report_versions()
             self._say_wait()
 
     def to_the_end(self, card: ExerciseCard | None, heading: str) -> None:
@@ -311,7 +311,7 @@ class FollowedSiteRun:
                 if display is not None and (self._terminal.lock.asked > asked or self._versions):
                     display.close()
                     display = None  # what is said or asked is below the picture: begin a new one below that
-                self._tell_versions()
+                self._report_versions()
                 if self.model.history.fold.attempt <= after_attempt:
                     self._say_wait()
                     continue
@@ -404,7 +404,7 @@ class FollowedSiteRun:
                 self._shown = text
                 self._say(text)
 
-    def _tell_versions(self) -> None:
+    def _report_versions(self) -> None:
         """That the agent is of another version, at once: it explains what comes."""
         if self._versions:
             with self._terminal.lock.drawing() as free:
@@ -420,7 +420,7 @@ class FollowedSiteRun:
             return [news.problem]
         return None
 
-    def tell_detached(self) -> int:
+    def report_detached(self) -> int:
         """How to come back."""
         context, model, job = self._terminal.context, self.model, self.job
         if self._as_json:
@@ -438,7 +438,7 @@ class FollowedSiteRun:
     def show_result(self, card: ExerciseCard | None) -> int:
         """How it ended; returns the exit status."""
         model, context = self.model, self._terminal.context
-        self._tell_versions()
+        self._report_versions()
         for found in dict.fromkeys(self._problems):
             if found != self.job.news.problem:
                 self._say(str(found))

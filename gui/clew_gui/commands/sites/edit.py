@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.commands.context import OK, CommandContext
-from clew_gui.commands.sites.show import agree, as_json, tell_kept
+from clew_gui.commands.sites.show import agree, as_json, report_kept
 from clew_gui.sites.check import check_title
 from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import LOCAL, Site
@@ -83,7 +83,7 @@ def set_fields(context: CommandContext, store: SiteStore, options: argparse.Name
     elif not changed:
         context.say(f"Nothing was changed: {name} has these values already.")
     else:
-        tell_kept(context, f"{_kept_words(store, name, path)}\n{_changes(before, made, changed)}", made, missing)
+        report_kept(context, f"{_kept_words(store, name, path)}\n{_changes(before, made, changed)}", made, missing)
     return OK
 
 
@@ -133,7 +133,7 @@ def edit(context: CommandContext, store: SiteStore, options: argparse.Namespace)
     if options.json:
         context.say_json(as_json(NamedSite(name, made), store) | {"consent_missing": missing})
     else:
-        tell_kept(context, _kept_words(store, name, path), made, missing)
+        report_kept(context, _kept_words(store, name, path), made, missing)
     return OK
 
 

@@ -62,7 +62,7 @@ def _consent(
         context.say_json({"name": options.name, "consent_given": words, "consent_missing": ()})
         return OK
     for one in words:
-        tell_words(context, one, one not in missing)
+        show_words(context, one, one not in missing)
     context.say(
         "\nYou have approved this text. If it changes, Clew asks again."
         if words
@@ -101,17 +101,17 @@ def where(found: Site) -> str:
     return f"{address(found)}{way}, {scheduler_of(found.scheduler).label}: {summary(found.allocation)}"
 
 
-def tell_kept(context: CommandContext, said: str, found: Site, missing: Sequence[OwnWords]) -> None:
+def report_kept(context: CommandContext, said: str, found: Site, missing: Sequence[OwnWords]) -> None:
     """A site was kept: ``said``, what it is now, and what it runs that was not approved."""
     context.say(said)
     context.say(f"  {where(found)}")
     for one in missing:
-        tell_words(context, one)
+        show_words(context, one)
     if missing:
         context.say("\nClew asks you before it is first used; --consent says now that you have read it.")
 
 
-def tell_words(context: CommandContext, words: OwnWords, agreed: bool = False) -> None:
+def show_words(context: CommandContext, words: OwnWords, agreed: bool = False) -> None:
     """What is run in the site's own words, whole."""
     when = "runs on this computer to reach it" if words.kind == "proxy command" else "runs in each job"
     context.say(f"\nIts {words.kind} {when}, exactly as written here:\n")

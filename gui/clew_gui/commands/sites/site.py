@@ -12,7 +12,7 @@ from rich.table import Table
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.sites.edit import about_fields, edit, set_fields
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
-from clew_gui.commands.sites.show import agree, as_json, tell_kept
+from clew_gui.commands.sites.show import agree, as_json, report_kept
 from clew_gui.commands.sites.show import show as site_show
 from clew_gui.schedulers.allocation import build_allocation, summary
 from clew_gui.schedulers.registry import NAMES, scheduler_of
@@ -163,7 +163,7 @@ def _add(context: CommandContext, store: SiteStore, options: argparse.Namespace)
         return OK
     if found is not None:
         context.say(found.text)
-    tell_kept(context, f"The site {options.name} is kept in {path}.", made, missing)
+    report_kept(context, f"The site {options.name} is kept in {path}.", made, missing)
     return OK
 
 

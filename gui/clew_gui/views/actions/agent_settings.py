@@ -81,17 +81,17 @@ class AgentSettings(QWidget):
         self._late.start(round(1000 * ANSWER_WITHIN_S))
 
     def _answered(self, code: int) -> None:
-        from clew_gui.targets.interpreter import judge
+        from clew_gui.targets.interpreter import interpreter_problem
 
         if self._process is not None:
             output = bytes(self._process.readAll().data()).decode("utf-8", "replace")
-            self._end(judge(self.interpreter.text().strip(), code, output))
+            self._end(interpreter_problem(self.interpreter.text().strip(), code, output))
 
     def _broken(self, error: QProcess.ProcessError) -> None:
         if error is QProcess.ProcessError.FailedToStart and self._process is not None:
-            from clew_gui.targets.interpreter import judge
+            from clew_gui.targets.interpreter import interpreter_problem
 
-            self._end(judge(self.interpreter.text().strip(), -1, self._process.errorString()))
+            self._end(interpreter_problem(self.interpreter.text().strip(), -1, self._process.errorString()))
 
     def _silent(self) -> None:
         from clew_gui.targets.interpreter import silent

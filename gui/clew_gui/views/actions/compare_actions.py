@@ -43,10 +43,10 @@ class CompareActions(QObject):
         self._due.timeout.connect(self.refresh)
         window.head.tab_chosen.connect(lambda _tab: self.refresh())
         for changed in (controller.curves_changed, controller.filtered):
-            changed.connect(self._tell_soon)
+            changed.connect(self._update_soon)
         controller.ticked_slowly.connect(self.refresh)
 
-    def _tell_soon(self) -> None:
+    def _update_soon(self) -> None:
         """In an event of its own: a click answers before a thousand runs are compared."""
         if self._window.pages.currentIndex() == COMPARE_TAB:
             self._due.start(0)

@@ -396,7 +396,7 @@ class WindowController(QObject):
 
     def _states(self, changed: frozenset[str]) -> None:
         mine = self._mine(changed)
-        self._tell_failures(changed)
+        self._report_failures(changed)
         if mine:
             self._follow()
             self.panels.table_rows(mine)
@@ -409,7 +409,7 @@ class WindowController(QObject):
         self.panels.progress()
         self.panels.queue()
 
-    def _tell_failures(self, changed: frozenset[str]) -> None:
+    def _report_failures(self, changed: frozenset[str]) -> None:
         """A run that was started here and failed says why, once, with what to do now."""
         session = self.scope.session
         for run in filter(None, map(session.runs.get, changed & self._started)) if session is not None else ():

@@ -41,11 +41,11 @@ class SpeedupActions(QObject):
         super().__init__(window)
         self._window, self._controller = window, controller
         self._view: SpeedupView | None = None
-        self._wish: Kind | None = None
+        self._chosen_kind: Kind | None = None
         self._shown: object = None
         self.scene: SpeedupScene | None = None
         window.head.tab_chosen.connect(lambda _tab: self.refresh())
-        window.next_run.edited.connect(self._tell_button)
+        window.next_run.edited.connect(self._update_button)
         controller.curves_changed.connect(self.refresh)
         controller.ticked_slowly.connect(self.refresh)
 
@@ -58,7 +58,7 @@ class SpeedupActions(QObject):
             self._view = SpeedupView(self._window.appearance)
             self._view.kind_chosen.connect(self._choose)
             self._view.measure_asked.connect(self.measure)
-            self._view.repeats_edited.connect(self._tell_button)
+            self._view.repeats_edited.connect(self._update_button)
             self._view.export_asked.connect(self.export)
             self._window.put_view(SPEEDUP_TAB, self._view)
         return self._view
@@ -83,7 +83,7 @@ class SpeedupActions(QObject):
         self.scene = speedup_scene(found, scope.card, weak=kind == "weak", cores=cores)
         self.view.kinds.choose(kind)
         self.view.show_scene(self.scene, _progress(runs), _when(runs))
-        self._tell_button()
+        self._update_button()
 
     def _study(self, runs: Sequence[RunLike]) -> tuple[Kind, list[RunLike]]:
         """The kind of scaling that is shown, and the runs of the newest study of that kind."""
@@ -93,17 +93,17 @@ class SpeedupActions(QObject):
                 studies.setdefault(run.spec.study, []).append(run)
         for members in reversed(studies.values()):
             kind = scaling_kind([run.spec for run in members])
-            if kind is not None and self._wish in (None, kind):
+            if kind is not None and self._chosen_kind in (None, kind):
                 return kind, members
-        return self._wish or "strong", []
+        return self._chosen_kind or "strong", []
 
     def _choose(self, kind: str) -> None:
-        self._wish = "weak" if kind == "weak" else "strong"
+        self._chosen_kind = "weak" if kind == "weak" else "strong"
         self.refresh()
 
     # --- Measuring ----------------------------------------------------------------------------------------------------
 
-    def _tell_button(self) -> None:
+    def _update_button(self) -> None:
         """What the button would measure, or why it cannot."""
         card, form = self._controller.scope.card, self._window.next_run
         if self._view is None or card is None:
@@ -154,7 +154,7 @@ class SpeedupActions(QObject):
         self._controller.start_where_chosen(specs, lambda place: self._start(specs, kind, place))
 
     def _start(self, specs: Sequence[RunSpec], kind: Kind, place: Place | None) -> None:
-        self._wish = kind
+        self._chosen_kind = kind
         self._controller.start_all(specs, place)
         self._window.show_tab(SPEEDUP_TAB)
         self.refresh()

@@ -379,7 +379,7 @@ class NextRun(QWidget):
         self.range.allow(not reason, reason)
         self.sweep.allow(not self._no_sweep(), self._no_sweep())
         self.edited.emit()
-        self._tell_cost(reason)
+        self._show_cost(reason)
 
     def _no_sweep(self) -> str:
         """Why no sweep can be put together now. Several values in a field are what it is for."""
@@ -434,9 +434,9 @@ class NextRun(QWidget):
         first, second = there if there[0] else (first, second)
         self.cost.set_text(first)
         self._cost2 = second
-        self._tell_cost("" if self.run.isEnabled() else self.run.toolTip())
+        self._show_cost("" if self.run.isEnabled() else self.run.toolTip())
 
-    def _tell_cost(self, reason: str) -> None:
+    def _show_cost(self, reason: str) -> None:
         """Show below the time what the run uses, or why it cannot run now."""
         self.cost2.setText(reason or self._cost2)
         wrong = any(one.code != SEVERAL for one in self.problems())

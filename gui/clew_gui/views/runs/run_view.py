@@ -108,7 +108,7 @@ class PlotControls(QWidget):
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._page, self._wish = "curves", ""
+        self._page, self._chosen_page = "curves", ""
         self._zoomed = False
         self._surface = self._measured = self._pictures = False
         self._log = True
@@ -219,7 +219,7 @@ class PlotControls(QWidget):
 
     def chosen_page(self) -> str:
         """The page that a person chose; empty for none."""
-        return self._wish
+        return self._chosen_page
 
     def recall(self, unit: str, page: str) -> None:
         """The x axis and the page of the window before."""
@@ -229,7 +229,7 @@ class PlotControls(QWidget):
             self._page_chosen(page)
 
     def _page_chosen(self, page: str) -> None:
-        self._wish = page
+        self._chosen_page = page
         self._choose_page()
         self._make_room()
 
@@ -238,7 +238,7 @@ class PlotControls(QWidget):
         both = self.width() >= WIDE and not self._measured and not self.pages.isHidden()
         self.pages.button("both").setVisible(both)
         there = {"curves": True, "surface": self._surface and not self._measured, "pictures": self._pictures}
-        wanted = self._wish or "both"
+        wanted = self._chosen_page or "both"
         if not there.get(wanted, both):
             wanted = "both" if both else "curves"
         page = wanted

@@ -65,7 +65,7 @@ class WindowPrompter(QObject):
         return question.answer
 
     def show_message(self, text: str) -> None:
-        """See ``TellingPrompter``."""
+        """See ``MessagePrompter``."""
         with self._lock:
             if not self._closed:
                 self.announced.emit(text)
@@ -137,9 +137,9 @@ class FittedDialog(Dialog):
     def showEvent(self, event: QShowEvent) -> None:
         """Wrapped texts ask for more room than they need until they know their width."""
         super().showEvent(event)
-        self.snuggle()
+        self.fit_height()
 
-    def snuggle(self) -> None:
+    def fit_height(self) -> None:
         """Take the height that the content needs now."""
         layout = self.layout()
         if layout is not None:

@@ -14,7 +14,7 @@ from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.measured import axis_ticks, span_of
-from clew_gui.plotting.pictures import Judgement, class_labels, class_name, distribution, judge, points, scores
+from clew_gui.plotting.pictures import Judgement, class_labels, class_name, confusion_at, distribution, points, scores
 from clew_gui.views.plots.drawing.pixels import Frame, polygon
 from clew_gui.views.plots.pictures.tile import CENTRE, TO_LEFT, TO_RIGHT, Tile, elided, mixed, width_of, write
 from clew_gui.views.theme.theme import Theme, font
@@ -154,7 +154,7 @@ class HistogramPicture:
         self.found = distribution(histogram)
         self.judgement: Judgement | None = None
         if tile.threshold is not None and histogram.values:
-            self.judgement = judge(*scores(histogram), tile.threshold)
+            self.judgement = confusion_at(*scores(histogram), tile.threshold)
         self._log_x = spec.log_x and bool((self.found.edges > 0).all())
         self._log_y = spec.log_y
         room = tile.room
