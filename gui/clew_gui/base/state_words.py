@@ -1,9 +1,9 @@
-"""States and numbers in the words that the window and the commands have in common."""
+"""States and settings of a run in the words that the window and the commands have in common."""
 
 from __future__ import annotations
 
-import math
-
+from clew_gui.base.number_words import counted
+from clew_shared.base.number_words import ordinal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 
@@ -12,29 +12,11 @@ NONE = "–"
 """In a table, where there is no value."""
 
 
-def rate(steps_per_second: float | None) -> str:
-    """Steps per second with three figures: "182 steps/s", "1,250 steps/s", "0.420 steps/s"; empty when unknown."""
-    if steps_per_second is None or not math.isfinite(steps_per_second) or steps_per_second <= 0:
+def queue_place(place: int) -> str:
+    """A place in the run queue in words: ``next in the queue``, ``2nd in the queue``; empty for 0, which is none."""
+    if place < 1:
         return ""
-    digits = max(0, 2 - math.floor(math.log10(steps_per_second))) if steps_per_second < 100 else 0
-    return f"{steps_per_second:,.{digits}f} steps/s"
-
-
-def quantity(value: float, form: str = "number") -> str:
-    """A metric's value: "91.98 %", four significant figures, three before a power of ten; "NaN", "∞" and "-∞"."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    if form == "percent":
-        return f"{100 * value:.2f} %"
-    text = f"{value:.4g}"
-    return f"{value:.3g}" if "e" in text else text
-
-
-def counted(number: int, thing: str) -> str:
-    """``1 worker``, ``1,200 workers``."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return "next in the queue" if place == 1 else f"{ordinal(place)} in the queue"
 
 
 def spread_words(spec: RunSpec) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 from rich.table import Table
 
-from clew_gui.base.state_words import NONE, quantity
+from clew_gui.base.number_words import quantity
+from clew_gui.base.state_words import NONE
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from clew_gui.base.state_words import NONE, quantity, spread_words
+from clew_gui.base.number_words import quantity
+from clew_gui.base.state_words import NONE, spread_words
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs

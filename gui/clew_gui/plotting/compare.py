@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clew_gui.base.state_words import NONE, quantity
+from clew_gui.base.number_words import quantity
+from clew_gui.base.state_words import NONE
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.numbers import Format, value_text
 from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks

@@ -1,15 +1,8 @@
-"""Words that the window and the commands have in common."""
+"""Numbers in the words that the window and the commands have in common."""
 
 from __future__ import annotations
 
 _SIZES = ("kB", "MB", "GB", "TB")
-
-
-def queue_place(place: int) -> str:
-    """A place in the run queue in words: ``next in the queue``, ``2nd in the queue``; empty for 0, which is none."""
-    if place < 1:
-        return ""
-    return "next in the queue" if place == 1 else f"{ordinal(place)} in the queue"
 
 
 def ordinal(number: int) -> str:

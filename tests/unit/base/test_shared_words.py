@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clew_shared.base.number_words import in_bytes, ordinal, queue_place
+from clew_gui.base.state_words import queue_place
+from clew_shared.base.number_words import in_bytes, ordinal
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from clew_gui.base import state_words as words
+from clew_gui.base import number_words, state_words
 from clew_shared.journal.lifecycle import RunState
 
 
@@ -23,7 +23,7 @@ from clew_shared.journal.lifecycle import RunState
     ],
 )
 def test_values(value: float, form: str, text: str) -> None:
-    assert words.quantity(value, form) == text
+    assert number_words.quantity(value, form) == text
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_values(value: float, form: str, text: str) -> None:
     ],
 )
 def test_rates(speed: float | None, text: str) -> None:
-    assert words.rate(speed) == text
+    assert number_words.rate(speed) == text
 
 
 def test_every_state_has_a_word() -> None:
-    assert set(words.STATE_WORDS) == set(RunState)
-    assert words.STATE_WORDS[RunState.TIMED_OUT] == "Timed out"
+    assert set(state_words.STATE_WORDS) == set(RunState)
+    assert state_words.STATE_WORDS[RunState.TIMED_OUT] == "Timed out"

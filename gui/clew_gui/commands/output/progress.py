@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from clew_gui.base.state_words import quantity, rate
+from clew_gui.base.number_words import quantity, rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.braille import plot
 from clew_gui.commands.output.standstill import Standstill

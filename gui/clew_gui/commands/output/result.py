@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_gui.base.number_words import counted, rate
 from clew_gui.base.settings import local_settings
-from clew_gui.base.state_words import counted, rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
 from clew_gui.plotting.cluster import ClusterSetup, setup_of

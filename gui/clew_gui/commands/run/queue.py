@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from rich.table import Table
 
+from clew_gui.base.state_words import queue_place
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.output import words
 from clew_gui.session.agent_line import AgentLine
 from clew_gui.session.run_record import run_record
 from clew_gui.targets.target import LocalTarget
-from clew_shared.base.number_words import queue_place
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.lifecycle import TERMINAL, RunState

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from clew_gui.base.state_words import queue_place
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import FAILED, CommandContext
 from clew_gui.commands.output import words
@@ -14,7 +15,6 @@ from clew_gui.commands.output.result import exit_status, result_lines, word_for
 from clew_gui.commands.run.follow import Follower
 from clew_gui.session.agent_line import AgentLine
 from clew_gui.targets.target import Target
-from clew_shared.base.number_words import queue_place
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History

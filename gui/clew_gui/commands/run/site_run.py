@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from clew_gui.base.state_words import queue_place
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
 from clew_gui.commands.jobs.hold import ASK_S
@@ -35,7 +36,6 @@ from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.ssh.prompts import headless_prompter
-from clew_shared.base.number_words import queue_place
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts

@@ -22,7 +22,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from clew_gui.base.state_words import counted
+from clew_gui.base.number_words import counted
 from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.axes.ticks import Span, Tick, panned, zoomed
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, RateLine, Rates, Staleness, Timeline, WorkerLane

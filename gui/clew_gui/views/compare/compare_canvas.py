@@ -12,7 +12,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from clew_gui.base.state_words import quantity
+from clew_gui.base.number_words import quantity
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.compare import CompareAxis, CompareGroup, CompareScene, Ink

@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from clew_gui.base.state_words import NONE, STATE_WORDS, quantity, spread_words
-from clew_shared.base.number_words import queue_place
+from clew_gui.base.number_words import quantity
+from clew_gui.base.state_words import NONE, STATE_WORDS, queue_place, spread_words
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import HEADLINE, LEARNING_RATE, ParamSpec, Value, format_value

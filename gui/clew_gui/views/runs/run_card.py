@@ -9,7 +9,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy
 
-from clew_gui.base.state_words import STATE_WORDS, rate
+from clew_gui.base.number_words import rate
+from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.card_words import NOTHING, SHORT_S, CardWords
 from clew_gui.views.presentation.interfaces import RunLike
