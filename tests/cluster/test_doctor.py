@@ -277,7 +277,7 @@ CASES: Mapping[str, str] = {
     "unknown partition": r"The scheduler has no partition 'nosuch'",
     "too many GPUs": r"asks for 9 GPUs of each node; a node in debug has 4",
     "job held": r"It will not start: you have held it\. `scontrol release` lets it go\.",
-    "forwarding forbidden": r"it forbids forwarding",
+    "forwarding forbidden": r"login node forbids forwarding",
     "login to nodes forbidden": r"does not let you in by SSH while you have no job there \(pam_slurm\)",
 }
 EXAMINATIONS: tuple[tuple[tuple[str, ...], Callable[[Ill], dict[str, str]]], ...] = (
