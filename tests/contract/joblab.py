@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from clew_gui.schedulers.job import JobSpec
 from clew_gui.schedulers.none import NoScheduler
@@ -104,10 +103,5 @@ class JobLab:
 
 
 def send(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """As a scheduler signals the batch shell alone, as soon as that waits: a shell that is signalled in the instant in
-    which it begins to wait for a child acts only after the child's end."""
-    deadline = time.monotonic() + BOUND_S
-    while psutil.Process(process.pid).status() != psutil.STATUS_SLEEPING:
-        assert time.monotonic() < deadline, "the shell does not wait"
-        time.sleep(0.002)
+    """As a scheduler signals the batch shell alone."""
     os.kill(process.pid, number)
