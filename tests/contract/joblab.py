@@ -75,6 +75,7 @@ class JobLab:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            preexec_fn=_hear_a_hang_up,
         )
 
     def run(self, script: str, environment: Mapping[str, str] = {}) -> int:
@@ -100,6 +101,11 @@ class JobLab:
                 return found
             assert time.monotonic() < deadline, f"{name}: {found}\n{self.log()}"
             time.sleep(0.02)
+
+
+def _hear_a_hang_up() -> None:
+    """A shell cannot catch what was ignored when it started, and under nohup(1) these tests are started like that."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def send(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
