@@ -190,7 +190,7 @@ def attach(context: CommandContext, argv: Sequence[str]) -> int:
         "The exit status is that of `clew run`.",
     )
     parser.add_argument("run", metavar="RUN|JOB", help=f"the run's number or id; or of a job, {JOB_HELP}")
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    parser.add_argument("--json", action="store_true", help="end with a summary of the run as one line of JSON")
     options = parser.parse_args(list(argv))
     return attach_run(open_terminal(context), options.run, options.json)
 

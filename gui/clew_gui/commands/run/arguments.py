@@ -99,7 +99,7 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
         help="wait for the runs of this computer's agent before it; Ctrl+C takes it out of the queue",
     )
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    parser.add_argument("--json", action="store_true", help="end with a summary of the run as one line of JSON")
     _add_devices(parser, cards)
     add_site_flags(parser)
     _add_hyperparameters(parser, cards)

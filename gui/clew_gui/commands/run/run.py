@@ -161,7 +161,7 @@ def _resume_parser() -> Parser:
     )
     parser.add_argument("--strategy", metavar="NAME", help="continue with another strategy")
     parser.add_argument("--devices", metavar="N", help="continue with this many devices on each node")
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    parser.add_argument("--json", action="store_true", help="end with a summary of the run as one line of JSON")
     parser.add_argument("--detach", action="store_true", help="return when the further job waits in the queue")
     add_allocation_flags(parser, "of the further job, instead of what the last one asked for")
     return parser
