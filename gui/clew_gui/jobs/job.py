@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
@@ -99,3 +100,7 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
     def refused(self) -> bool:
         """Whether it never came into a queue: refused before it was sent, or by the scheduler."""
         return self.over and not self.id and self.problem is not None
+
+
+ReportNews = Callable[[JobNews], None]
+"""Takes what is new of a job, from any thread."""

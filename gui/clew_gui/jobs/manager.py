@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs import job_news
 from clew_gui.jobs.background import BackgroundTasks, pauses
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage, ReportNews
 from clew_gui.jobs.job_book import JobBook, JobWish
 from clew_gui.jobs.job_sender import JobSender
 from clew_gui.jobs.status_store import JobStatusStore
@@ -33,7 +33,6 @@ from clew_shared.spec import RunSpec
 
 _log = logging.getLogger(__name__)
 
-ReportNews = Callable[[JobNews], None]
 
 _CLOSE_S = 3.0
 _END = "end "

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol
 
-from clew_gui.jobs.job import JobNews, JobOrder
+from clew_gui.jobs.job import JobOrder, ReportNews
 from clew_shared.base.problem import Problem, problem
 
 if TYPE_CHECKING:  # SSH is loaded with the first site that is used, and the book imports this package
@@ -16,8 +16,6 @@ if TYPE_CHECKING:  # SSH is loaded with the first site that is used, and the boo
     from clew_gui.ssh.prompts import Prompter
     from clew_gui.targets.target import Target
     from clew_shared.base.places import Places
-
-ReportNews = Callable[[JobNews], None]
 
 
 class JobManager(Protocol):
