@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from typing import TYPE_CHECKING
 
 # Before anything can import Qt or TensorFlow: no window on the developer's screen, no C++ messages on stderr.
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -24,6 +25,9 @@ from tests.guards import (
 )
 from tests.needs import Selection
 from tests.sharing import Sharing, granted_s, longest_first
+
+if TYPE_CHECKING:
+    from tests.gui.cputime import MeasuredApplication
 
 __all__ = [
     "expect_logs",
@@ -47,6 +51,14 @@ settings.load_profile("soak" if os.environ.get("CLEW_SOAK") == "1" else "clew")
 def pytest_configure(config: pytest.Config) -> None:
     """Register the selection; with ``CLEW_DEMAND_ALL=1`` (set by .ci/run) left-out and skipped tests are failures."""
     config.pluginmanager.register(Selection(demand_all=os.environ.get("CLEW_DEMAND_ALL") == "1"), "clew-selection")
+
+
+@pytest.fixture(scope="session")
+def qapp_cls() -> type[MeasuredApplication]:
+    """The application of all tests can measure what its thread does: the first test that needs one makes it for all."""
+    from tests.gui.cputime import MeasuredApplication
+
+    return MeasuredApplication
 
 
 def _has_window(item: pytest.Item | None) -> bool:

@@ -13,16 +13,9 @@ from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.cards import Catalogue
 from tests.gui import fakes
-from tests.gui.cputime import MeasuredApplication
 from tests.gui.program_end import end_program
 
 Opener = Callable[..., Program]
-
-
-@pytest.fixture(scope="session")
-def qapp_cls() -> type[MeasuredApplication]:
-    """The application of all these tests can measure what its thread does."""
-    return MeasuredApplication
 
 
 @pytest.fixture

@@ -97,8 +97,8 @@ class ReconnectingConnection:
 
     def _probe_on(self) -> None:
         while not self._ended.is_set():
-            woken = self._wake.wait(self._every)
-            self._wake.clear()
+            if woken := self._wake.wait(self._every):  # one that comes right after the wait counts for the next turn
+                self._wake.clear()
             connection = self._connection
             if self._ended.is_set() or connection is None or not connection.alive:
                 continue

@@ -77,6 +77,7 @@ class Network:
     def __init__(self, port: int) -> None:
         self._target = port
         self._frozen = threading.Event()
+        self._still = threading.Event()
         self._ended = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
@@ -86,7 +87,10 @@ class Network:
         self._thread.start()
 
     def freeze(self) -> None:
+        """Nothing passes after this."""
+        self._still.clear()
         self._frozen.set()
+        assert self._still.wait(30.0), "the network's thread hangs"
 
     def thaw(self) -> None:
         self._frozen.clear()
@@ -102,6 +106,7 @@ class Network:
             selector.register(self._listener, selectors.EVENT_READ)
             while not self._ended.is_set():
                 if self._frozen.is_set():
+                    self._still.set()
                     time.sleep(0.02)
                     continue
                 for key, _ in selector.select(0.02):

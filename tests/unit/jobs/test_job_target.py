@@ -50,10 +50,10 @@ class Scene:
     def allowed(self) -> str:
         return f"{CLEW}/agents/{self.job}.allow"
 
-    def serve(self, generation: int = 1, port: int = 4000) -> AgentAddress:
-        """The agent has come up on the node."""
+    def serve(self, generation: int = 1, port: int = 4000, agent: str = "") -> AgentAddress:
+        """The agent has come up on the node: the job's own, or one with that name."""
         address = AgentAddress(
-            agent=self.job,
+            agent=agent or self.job,
             host="node1",
             boot="b",
             pid=1,
@@ -161,10 +161,8 @@ def test_an_agents_bytes_speak_for_its_job(scene: Scene) -> None:
 
 
 def test_another_agents_address_is_not_taken(scene: Scene) -> None:
-    other = msgspec.structs.replace(scene.serve(), agent=str(uuid.uuid4()))
     looked = threading.Event()
-    path = f"{CLEW}/agents/{scene.job}.json"
-    scene.login.files[path] = msgspec.json.encode(other)
+    scene.serve(agent=str(uuid.uuid4()))
     scene.login.after["squeue"] = looked.set
     until(scene.manager, lambda: scene.manager.news(scene.job).stage is JobStage.RUNNING and looked.is_set())
     assert scene.target.find() is None
