@@ -56,6 +56,7 @@ def differ(one: Outcome, other: Outcome) -> float:
     return float(np.max(np.abs(ours - theirs) / np.abs(theirs)))
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("devices", [2, 4])
 def test_several_devices_train_as_one_does(devices: int, alone: Callable[[Case], Outcome]) -> None:
     """Batches of 50 and 22 on 4 devices are filled up; dropout, augmentation and batch normalisation are the same."""

@@ -148,7 +148,9 @@ def test_a_killed_peer_is_named(make: Callable[..., Chief]) -> None:
 def test_a_frozen_peer_is_ended(make: Callable[..., Chief]) -> None:
     chief = make("works", limits=Limits(silence=2.0))
     chief.peers.gather()
-    time.sleep(0.5)  # it says that it is built, from when on silence counts
+    deadline = time.monotonic() + SOON_S
+    while not chief.peers.complete and time.monotonic() < deadline:
+        time.sleep(0.02)  # silence counts from when it says that it is built
     os.kill(chief.pids[0], signal.SIGSTOP)
     found = chief.refusal()
     assert "has said nothing for " in found.text

@@ -183,23 +183,26 @@ def test_with_a_second_thread_runs_begin_fresh_from_then_on(
 
 
 def test_a_guard_whose_nursery_has_gone_is_still_noticed(
-    client: Callable[..., NurseryClient], tmp_path: Path, expect_logs: LogBook
+    client: Callable[..., NurseryClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expect_logs: LogBook
 ) -> None:
     program = """
 import subprocess
 send(channel, Ready(seconds=0.1))
 request = receive_start(channel)
-guard = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1.0)"], start_new_session=True)
+lives = "import os, time\\nwhile not os.path.exists('go'): time.sleep(0.01)"
+guard = subprocess.Popen([sys.executable, "-c", lives], start_new_session=True)
 send(channel, Started(folder=request.folder, pid=guard.pid))
 time.sleep(0.2)
 os._exit(9)
 """
+    monkeypatch.chdir(tmp_path)
     nursery = client(program)
     launcher = Launcher(tmp_path, nursery=nursery)
     launcher.start(tmp_path / "run", 1)
     expect_logs("(?i)nursery")
     wait_for(lambda: launcher.reap() or nursery.pid is None, "the nursery's end")
     assert launcher.has("run"), "its guard lives"
+    (tmp_path / "go").touch()
     assert wait_for(launcher.reap, "the guard's end") == [("run", -1)]
 
 
