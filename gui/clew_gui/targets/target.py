@@ -78,6 +78,8 @@ class LocalTarget:
         self._places = places
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
+        self._has_served = False
+        """The process that was started here came up; what ends it later is no failed start, and another one follows."""
 
     def introduce(self, name: str, public_key: str) -> None:
         """Nothing: ``admit`` takes no time here."""
@@ -85,19 +87,22 @@ class LocalTarget:
     def find(self) -> AgentAddress | None:
         """The agent of this home on this computer."""
         self._reap()
-        return find_agent(self._places)
+        found = find_agent(self._places)
+        if found is not None and self._process is not None and found.pid == self._process.pid:
+            self._has_served = True
+        return found
 
     def start(self) -> None:
         """Start one, unless one that was started is still coming up."""
         self._reap()
         if self._process is None:
             command = list(self._command) if self._command is not None else agent_command(self._places)
-            self._process = start_agent(self._places, command)
+            self._process, self._has_served = start_agent(self._places, command), False
 
     def check_start(self) -> None:
-        """Say how the agent ended when it did; status 0 is one that found another serving already."""
+        """Say how the agent ended if it did so before it served; status 0 is one that found another serving already."""
         code = self._process.poll() if self._process is not None else 0
-        if code:
+        if code and not self._has_served:
             self._process = None
             text = f"This computer's agent ended with exit code {code}:\n{last_lines(self._places)}"
             raise problem("agent.ended", text, f"Its log is in {self._places.agents}.")
@@ -134,5 +139,6 @@ class LocalTarget:
             self._process = None
 
     def _reap(self) -> None:
-        if self._process is not None and self._process.poll() == 0:
+        code = self._process.poll() if self._process is not None else None
+        if code == 0 or (code is not None and self._has_served):
             self._process = None

@@ -292,6 +292,15 @@ def test_an_agent_that_ends_is_started_again_and_no_byte_is_lost(how: signal.Sig
     wait_for(lambda: not trainers(model.id))
 
 
+def test_an_agent_that_is_killed_after_it_served_is_replaced_without_a_word(window: Window) -> None:
+    window.until(lambda: window.session.link.state is LinkState.LIVE)
+    address = find_agent(window.places)
+    assert address is not None
+    os.kill(address.pid, signal.SIGKILL)  # the window alone learns its exit code
+    window.until(lambda: window.links.count(LinkState.LIVE) == 2)
+    assert window.problems == []
+
+
 def test_other_settings_end_the_agent_politely_and_the_run_goes_on_under_the_next(window: Window) -> None:
     model = window.start(**SLOW)
     window.until_state(model, RunState.RUNNING)
