@@ -101,8 +101,7 @@ class LocalTarget:
 
     def check_start(self) -> None:
         """Say how the agent ended if it did so before it served; status 0 is one that found another serving already."""
-        code = self._process.poll() if self._process is not None else 0
-        if code and not self._has_served:
+        if code := self._reap():
             self._process = None
             text = f"This computer's agent ended with exit code {code}:\n{last_lines(self._places)}"
             raise problem("agent.ended", text, f"Its log is in {self._places.agents}.")
@@ -138,7 +137,11 @@ class LocalTarget:
             self._process.returncode = 0  # it outlives this program on purpose; no ResourceWarning for it
             self._process = None
 
-    def _reap(self) -> None:
+    def _reap(self) -> int:
+        """Forget the process if it has ended, unless it failed to start: the exit code then, otherwise 0."""
         code = self._process.poll() if self._process is not None else None
-        if code == 0 or (code is not None and self._has_served):
+        if code and not self._has_served:
+            return code
+        if code is not None:
             self._process = None
+        return 0

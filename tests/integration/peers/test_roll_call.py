@@ -21,6 +21,7 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Event, Peer
 from clew_shared.journal.run_folder import RunFolder
+from tests.integration.agents import wait_for
 
 IDLE = Path(__file__).with_name("idle_peer.py")
 SOON_S = 30.0
@@ -148,9 +149,7 @@ def test_a_killed_peer_is_named(make: Callable[..., Chief]) -> None:
 def test_a_frozen_peer_is_ended(make: Callable[..., Chief]) -> None:
     chief = make("works", limits=Limits(silence=2.0))
     chief.peers.gather()
-    deadline = time.monotonic() + SOON_S
-    while not chief.peers.complete and time.monotonic() < deadline:
-        time.sleep(0.02)  # silence counts from when it says that it is built
+    wait_for(lambda: chief.peers.complete, "that it is built, from when on silence counts", SOON_S)
     os.kill(chief.pids[0], signal.SIGSTOP)
     found = chief.refusal()
     assert "has said nothing for " in found.text
@@ -162,9 +161,7 @@ def test_a_trainer_that_hangs_is_ended_by_the_watch(make: Callable[..., Chief]) 
     chief = make("works", "works", limits=Limits(grace=0.5))
     chief.peers.gather()
     os.kill(chief.pids[0], signal.SIGKILL)
-    deadline = time.monotonic() + SOON_S
-    while not chief.stuck and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for(lambda: chief.stuck, "the end of the trainer", SOON_S)
     assert "was killed (SIGKILL)" in chief.stuck[0].text
     assert not [pid for pid in chief.pids if operating_system.is_alive(pid)]
 
