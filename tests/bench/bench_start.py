@@ -31,7 +31,7 @@ _LARGEST = 6
 WINDOW, PLOTS, AGENT = "window painted", "plots painted", "supervisor ready"
 GOALS = {WINDOW: "0.5", AGENT: "0.3"}
 METHOD = """Seconds from just before the start of the process. The window is that of `clew start` on a home without
-runs, painted offscreen: to the end of its first paint, and of the first paint of the plots, which are loaded behind
+runs, painted offscreen: to the end of its first paint, and of the first paint of the plots, which are loaded after
 it. The agent is `clew-agent serve`: until the file that tells where it listens is there. Medians over the rounds,
 window and agent in turn; files are in the page cache, modules are compiled. Processor seconds are those of the
 process up to that moment, in all threads: they suffer less from other load. What is imported by then was asked once

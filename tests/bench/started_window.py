@@ -48,7 +48,7 @@ def _plots_painted(window: QObject) -> None:
         def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  # Qt's name
             """Of interest is the first paint of the plots."""
             kind = QtCore.QEvent.Type.Paint
-            if event.type() is kind and type(watched.parent()).__name__ == "PlotSurface" and not self._seen:
+            if event.type() is kind and type(watched.parent()).__name__ == "PlotsView" and not self._seen:
                 self._seen = True
                 QtCore.QTimer.singleShot(0, self, self._over)
             return False

@@ -16,7 +16,7 @@ from tests.bench.bench_first import rows as stage_rows
 from tests.bench.bench_journal import make_folder
 from tests.bench.bench_loops import RACES, Contender, Race, behind, check_results, present, race, rows
 from tests.bench.bench_site import rows as site_rows
-from tests.bench.bench_start import imports, slow
+from tests.bench.bench_start import PLOTS, WINDOW, imports, slow, window
 from tests.bench.bench_tunnel import OPENSSH, PARAMIKO
 from tests.bench.bench_tunnel import rows as tunnel_rows
 from tests.bench.first_point_worker import journal_marks, split
@@ -109,6 +109,13 @@ def test_imports_are_summed_by_package_and_marked_what_is_slow() -> None:
     assert imports(text + "import time: 3000 | 3000 | json\nnothing\n").startswith("5 ms: the rest")
     assert imports(text) == "2 ms: clew_gui 2"
     assert slow(text + "import time: 1 | 1 | numpy.core\nimport time: 1 | 1 | zmq\n") == ("zmq",)
+
+
+def test_the_start_of_the_window_is_seen_up_to_the_first_paint_of_its_plots() -> None:
+    reached, _ = window()
+    assert 0 < reached[WINDOW].seconds < reached[PLOTS].seconds
+    assert "pyqtgraph" not in reached[WINDOW].imported
+    assert "pyqtgraph" in reached[PLOTS].imported
 
 
 def test_a_journal_for_the_benchmark_is_whole(tmp_path: Path) -> None:
