@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from clew_shared.journal.run_folder import PrefixHash
+from clew_shared.journal.prefix_hash import PrefixHash
 
 COMMAND = (sys.executable, "-P", "-m", "clew_agent.trainer.hash_helper")
 _PATIENCE_MS = 10_000

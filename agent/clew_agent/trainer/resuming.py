@@ -14,7 +14,8 @@ from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.events import Attempt, Checkpoint, Diverged, Event, Live, Points
 from clew_shared.journal.files import Record, is_mirror, mirror_problem, read_journal
 from clew_shared.journal.lifecycle import RunFold, RunState
-from clew_shared.journal.run_folder import PrefixHash, RunFolder, record_file
+from clew_shared.journal.prefix_hash import PrefixHash
+from clew_shared.journal.run_folder import RunFolder, record_file
 
 _UNKNOWN = sys.maxsize
 """Begin of an attempt that neither says where it began nor did a step."""

@@ -21,7 +21,8 @@ from clew_shared.journal.files import (
     journal_path,
     read_journal,
 )
-from clew_shared.journal.run_folder import PrefixHash, RunFolder
+from clew_shared.journal.prefix_hash import PrefixHash
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec, to_toml
 
 _CHUNK = 256 * 1024

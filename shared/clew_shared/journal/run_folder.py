@@ -157,37 +157,3 @@ def safe_name(name: str) -> bool:
     """Whether a recorded path stays inside its run folder."""
     path = PurePosixPath(name)
     return bool(name) and not path.is_absolute() and ".." not in path.parts and "\\" not in name and "\0" not in name
-
-
-# --- Prefix hash ------------------------------------------------------------------------------------------------------
-# SHA-256 of the beginning of a file that may grow.
-
-
-_PREFIX_HASH_CHUNK = 1 << 18
-
-
-class PrefixHash:
-    """SHA-256 of the first n bytes of a file, for growing n, each byte read once. Raises ``OSError`` as it comes."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb", buffering=0)
-        self._hash = hashlib.sha256()
-        self.size = 0
-        """Bytes that are hashed."""
-
-    def __enter__(self) -> PrefixHash:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def sha256(self, size: int) -> str:
-        """Of the first ``size`` bytes, or of all when there are fewer."""
-        while self.size < size and (data := self._file.read(min(size - self.size, _PREFIX_HASH_CHUNK))):
-            self._hash.update(data)
-            self.size += len(data)
-        return self._hash.hexdigest()

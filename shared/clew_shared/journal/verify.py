@@ -18,7 +18,8 @@ import msgspec
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import Attempt, Checkpoint, Digest, FileRecord, Files, Seal
 from clew_shared.journal.files import Damage, Record, attempts, journal_path, read_journal
-from clew_shared.journal.run_folder import PrefixHash, other_files, read_blocks, safe_name
+from clew_shared.journal.prefix_hash import PrefixHash
+from clew_shared.journal.run_folder import other_files, read_blocks, safe_name
 
 _MAX_BLOCK_SIZE = 1 << 26
 _MAX_MISSING = 20
