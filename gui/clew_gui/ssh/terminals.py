@@ -9,13 +9,15 @@ import os
 import signal
 import struct
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
 from clew_gui.ssh.connection import Size
 
 _END_S = 2.0
-
+_RAW_S = 10.0
+_POLL_S = 0.01
 
 UNKNOWN = 255
 """What ``ssh`` itself exits with when it does not know."""
@@ -27,7 +29,8 @@ class ProcessTerminal:
     def __init__(self, command: Sequence[str], size: Size | None) -> None:
         import pty  # not on Windows, and neither is this way of speaking SSH
 
-        self._sized = size is not None
+        self._sized = self._cooked = size is not None
+        self._raw_by = time.monotonic() + _RAW_S
         if size is not None:
             self._handle, theirs = pty.openpty()
             _set_size(theirs, size)
@@ -58,7 +61,10 @@ class ProcessTerminal:
 
     def send(self, data: bytes) -> None:
         """See ``Stream.send``. What nobody reads any more is dropped."""
-        with suppress(OSError):
+        import termios
+
+        with suppress(OSError, termios.error):
+            self._await_raw()
             while data:
                 data = data[os.write(self._into, data) :]
 
@@ -73,10 +79,24 @@ class ProcessTerminal:
 
     def resize(self, size: Size) -> None:
         """See ``Terminal.resize``."""
+        import termios
+
         if self._sized:
-            with suppress(OSError):
+            with suppress(OSError, termios.error):
                 _set_size(self._handle, size)
+                self._await_raw()
                 self._process.send_signal(signal.SIGWINCH)
+
+    def _await_raw(self) -> None:
+        """Until ``ssh`` has made its terminal raw, which may be after the command's first words: before that, the
+        terminal itself would take Ctrl+C and echo the keys, and ``ssh`` would not hear that the size has changed."""
+        import termios
+
+        while self._cooked and self._process.poll() is None and time.monotonic() < self._raw_by:
+            if not termios.tcgetattr(self._handle)[3] & termios.ICANON:
+                self._cooked = False
+            else:
+                time.sleep(_POLL_S)
 
     def exit_status(self, timeout: float) -> int:
         """See ``Terminal.exit_status``."""
