@@ -64,7 +64,7 @@ class MiniCluster:
         ask = ["env", *(f"{name}={value}" for name, value in (answers | secrets).items())] if password else []
         fixed = (
             "-o",
-            "ConnectTimeout=5",
+            "ConnectTimeout=60",
             "-o",
             "NumberOfPasswordPrompts=1",
             *([] if password else ["-o", "BatchMode=yes"]),

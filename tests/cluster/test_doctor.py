@@ -28,8 +28,9 @@ from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
 from tests.cluster.journey import end_logins
 from tests.cluster.mini import LIMIT_S, MiniCluster
+from tests.integration.agents import wait_for
 
-pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
 
 NEEDS = {"name", "port", "hostkey", "login", "quota", "python", "modules", "tensorflow", "devices", "data", "scheduler"}
 NEEDS |= {"partition", "ports", "clock"}
@@ -48,7 +49,7 @@ def clew(cluster: MiniCluster, home: Path, *words: str, code: int = 0, **answers
     """``clew`` as somebody on the laptop types it; what it printed."""
     given = {"CLEW_HOME": str(home), **answers}
     set_ = [f"{name}={value}" for name, value in given.items()]
-    done = cluster.call("on", "laptop", "env", *set_, *CLEW, *words, limit_s=120.0)
+    done = cluster.call("on", "laptop", "env", *set_, *CLEW, *words, limit_s=280.0)
     assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -337,12 +338,11 @@ def test_a_doctor_who_is_stopped_takes_the_job_back(ill: Ill) -> None:
 
     thread = threading.Thread(target=look)
     thread.start()
-    waiting = "for i in $(seq 300); do squeue -h -t pending -o %i | grep . && exit; sleep 0.1; done; exit 1"
     try:
-        ill.cluster.on("login", waiting)
+        wait_for(lambda: ill.cluster.on("login", "squeue -h -t pending"), "the job", 4 * LIMIT_S)
     finally:
         stop.set()
-        thread.join(LIMIT_S)
+        thread.join(4 * LIMIT_S)
     assert findings[-1].check == "node"
     assert "still waits: It may not begin before a set time." in findings[-1].text
     assert ill.cluster.on("login", "squeue -h -t pending,running") == ""

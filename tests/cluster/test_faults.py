@@ -63,7 +63,7 @@ def test_a_pulled_cable_is_seen_and_a_cut_one_is_not(cluster: MiniCluster) -> No
 
 
 def test_a_fault_can_be_healed_by_itself(cluster: MiniCluster) -> None:
-    with subprocess.Popen([str(FOLDER / "cluster"), "fault", "banner", "--for", "2"], env=cluster.environment) as fault:
+    with subprocess.Popen([str(FOLDER / "cluster"), "fault", "banner", "--for", "6"], env=cluster.environment) as fault:
         wait_for(lambda: "fault: banner login" in cluster("status"), "the fault")
         assert fault.wait(LIMIT_S) == 0
     assert "fault" not in cluster("status")

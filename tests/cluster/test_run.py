@@ -21,7 +21,7 @@ from clew_shared.journal.events import Attempt, Peer
 from clew_shared.journal.files import Record, read_journal
 from tests.cluster.mini import FOLDER, MiniCluster
 
-pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
 
 LIMIT_S = 200.0
 """Bringing the agent there, a job's start, TensorFlow's import on a cold disk."""

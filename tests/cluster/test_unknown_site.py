@@ -26,7 +26,7 @@ from tests.cluster.conftest import one_at_a_time
 from tests.cluster.journey import BOUND_S, ENDLESS, give_way, judge
 from tests.cluster.mini import FOLDER, UP_LIMIT_S, MiniCluster
 
-pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
 
 CLEW = str(Path(sys.executable).with_name("clew"))
 HOST = "hpc.uni.example"

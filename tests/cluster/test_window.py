@@ -45,7 +45,7 @@ from tests.cluster.lookout import Lookout, counted_squeue, look_out
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 from tests.gui.program_end import end_program
 
-pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
 RUN_S = 240.0
 """The agent is installed, and TensorFlow is imported for the first time, on a busy machine."""
 SHORT = 200

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -147,4 +147,5 @@ def trainers(run: str) -> list[psutil.Process]:
 def end_all(run: str) -> None:
     """Kill what still works on a run; for the end of a test."""
     for process in trainers(run):
-        os.kill(process.pid, 9)
+        with suppress(psutil.Error):  # it may just have ended by itself
+            process.kill()

@@ -57,12 +57,15 @@ class NodePanel:
         self.pages: list[str] = []
         self.has_browser = True
         self.problems: list[Problem] = []
+        self.browser_goes_on = threading.Event()
+        self.browser_goes_on.set()
         services.browse = self._browse
         services.failed.connect(self.problems.extend)
 
     def _browse(self, page: str) -> bool:
         assert threading.current_thread() is not threading.main_thread(), "a browser may take its time"
         self.pages.append(page)
+        self.browser_goes_on.wait(10.0)
         return self.has_browser
 
     def open(self, kind: str = "jupyter") -> Opened:
@@ -115,15 +118,27 @@ def test_a_service_starts_opens_the_browser_once_and_again_when_it_is_wanted(
     qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
 
 
-def test_it_ends_with_the_allocation_and_can_be_started_anew(panel: NodePanel) -> None:
+def test_it_ends_with_the_allocation_and_can_be_started_anew(panel: NodePanel, qtbot: QtBot) -> None:
     first = panel.open()
     first.tell(ServiceNews("jupyter is open.", URL))
     page = panel.shown(1)
     first.tell(ServiceNews("The allocation has ended.", over=True))
     panel.says("Jupyter ended with the allocation.")
     assert panel.services.status(panel.job.id)[0].url == ""
-    assert not page.exists()
+    qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
     assert panel.open() is not first
+
+
+def test_a_page_that_a_slow_browser_takes_after_the_end_is_removed(panel: NodePanel, qtbot: QtBot) -> None:
+    first = panel.open()
+    panel.browser_goes_on.clear()
+    first.tell(ServiceNews("jupyter is open.", URL))
+    page = panel.shown(1)
+    first.tell(ServiceNews("The allocation has ended.", over=True))
+    panel.says("Jupyter ended with the allocation.")
+    assert page.exists()
+    panel.browser_goes_on.set()
+    qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
 
 
 def test_a_refusal_is_told_as_a_problem(panel: NodePanel) -> None:

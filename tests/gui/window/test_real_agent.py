@@ -104,7 +104,7 @@ def new_student(qtbot: QtBot, home: object) -> Iterator[Callable[[], Student]]:
         process.wait(BOUND_S)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_first_day(new_student: Callable[[], Student]) -> None:
     student = new_student()
     window = student.window
@@ -122,7 +122,7 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     QTest.keyClick(window, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
 
     # Points appear, while no event takes the window more than 50 ms of CPU time.
-    student.until(lambda: student.drawn() > 0, "the first points")
+    student.until(lambda: student.drawn() > 0, "the first points", 4 * BOUND_S)
     assert student.run.spec.params["learning_rate"] == 0.05
 
     def look_around() -> None:
@@ -186,7 +186,7 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     assert [folder.name for folder in find_places().runs.iterdir()] == [run]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], Student]) -> None:
     student = new_student()
     window, plots = student.window, student.program.actions.plots
@@ -203,7 +203,9 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     session = student.program.controller.scope.session
     assert session is not None
     student.until(lambda: len(session.runs) == lanes, "all lanes")
-    student.until(lambda: all(run.state is RunState.FINISHED for run in session.runs.values()), "the end of the race")
+    student.until(
+        lambda: all(run.state is RunState.FINISHED for run in session.runs.values()), "the end of the race", 4 * BOUND_S
+    )
     surface = plots.surface
     for run in session.runs.values():
         student.until(lambda run=run: taken(surface, run.id) == 400, "the whole path")  # type: ignore[misc]
@@ -220,7 +222,7 @@ def taken(surface: SurfaceView, run: str) -> int:
     return walk.trail.taken if walk is not None else 0
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_speed_up_is_measured_with_one_click(new_student: Callable[[], Student]) -> None:
     student = new_student()
     window = student.window
@@ -239,7 +241,7 @@ def test_a_speed_up_is_measured_with_one_click(new_student: Callable[[], Student
     assert view.progress.whole() == ""
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: Callable[[], Student]) -> None:
     student = new_student()
     window = student.window

@@ -216,8 +216,8 @@ def test_ctrl_c_stops_the_run_and_a_second_one_cancels_the_job(laptop: Laptop) -
 def test_a_run_that_was_stopped_goes_on_on_its_site_as_one_curve(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = stand_in_spec(steps=400, pause=0.02, fault="hurries")
-    press = laptop.when(lambda: any(path.stat().st_size > 3000 for path in laptop.journals(1)))
+    spec = stand_in_spec(steps=400, pause=0.25, fault="hurries")
+    press = laptop.when(lambda: any(path.stat().st_size > 1000 for path in laptop.journals(1)))
     assert laptop.run(spec) == 130
     press.result(BOUND_S)
     monkeypatch.setattr("clew_gui.commands.run.site_run.open_terminal", lambda _context: laptop.terminal())

@@ -47,11 +47,13 @@ def test_a_clock_that_is_set_by_an_hour_changes_nothing_but_what_it_shows(
     viewer = lab.viewer()
     for _ in lab.chance.rounds(1, 10):
         node_clock.set(0)
-        run = viewer.start(steps=300, pause=0.02, checkpoint_every=70)
+        run = viewer.start(steps=100_000, pause=0.02, checkpoint_every=70)
         lab.trained(run, lab.dice.randrange(1, 200))
         node_clock.set(shift)
+        lab.trained(run, lab.steps(run) + 50)
+        viewer.session.stop(run)
         lab.ended(run)
-        history = judge(lab, run, RunState.FINISHED)
+        history = judge(lab, run, RunState.STOPPED)
         assert viewer.session.link.state is LinkState.LIVE
         records = read_journal(lab.folder(run).journal(1))
         events = [item.event for item in records if isinstance(item, Record)]
@@ -61,7 +63,7 @@ def test_a_clock_that_is_set_by_an_hour_changes_nothing_but_what_it_shows(
         clocks = [event.clock for event in events if isinstance(event, Points)]
         assert clocks == sorted(clocks)
         assert clocks[-1] < HOUR / 2
-        assert [event.state for event in events if isinstance(event, State)][-1] is RunState.FINISHED
+        assert [event.state for event in events if isinstance(event, State)][-1] is RunState.STOPPED
         assert history.column("loss").clock[-1] < HOUR / 2
 
 

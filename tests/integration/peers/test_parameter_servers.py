@@ -177,8 +177,9 @@ def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice
             client.ask(DisturbCluster(run="hurt", action="add"))
             wait_for(folder, lambda found: len(peers(found)) == 4)
             found = wait_for(folder, lambda found: 2 in column(found, "workers", "<i4"))
+            before = children_with("--index 3", trainer_of(found))
             client.ask(DisturbCluster(run="hurt", action="kill", role="ps"))
-            freeze_the_next("--index 3", trainer_of(found))
+            freeze_the_next("--index 3", trainer_of(found), before)
             client.ask(Stop(run="hurt"))
         finally:
             client.close()
@@ -237,14 +238,15 @@ def lose_all_in_turn(path: Path, run: str, dice: random.Random) -> None:
     assert not left(folder)
 
 
-def freeze_the_next(words: str, trainer: psutil.Process) -> None:
+def children_with(words: str, trainer: psutil.Process) -> set[int]:
+    """The processes of ``trainer`` with these words in their command lines."""
+    return {one.pid for one in trainer.children() if words in " ".join(cmdline(one))}
+
+
+def freeze_the_next(words: str, trainer: psutil.Process, before: set[int]) -> None:
     """Freeze the next process of ``trainer`` with these words in its command line: it never joins."""
-
-    def there() -> dict[int, psutil.Process]:
-        return {one.pid: one for one in trainer.children() if words in " ".join(cmdline(one))}
-
-    before, deadline = there(), time.monotonic() + 60
-    while not (new := there().keys() - before.keys()):
+    deadline = time.monotonic() + 60
+    while not (new := children_with(words, trainer) - before):
         assert time.monotonic() < deadline, "no process took the place"
         time.sleep(0.005)
     os.kill(next(iter(new)), signal.SIGSTOP)

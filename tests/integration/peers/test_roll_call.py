@@ -113,6 +113,7 @@ def test_the_address_is_the_owners_alone(make: Callable[..., Chief]) -> None:
 
 def test_a_missing_peer_is_named(make: Callable[..., Chief]) -> None:
     chief = make("works", "absent", limits=Limits(join=2.0))
+    wait_for(lambda: chief.told("joined") == [1], "the one that works", SOON_S)
     with pytest.raises(ProblemError) as caught:
         chief.peers.gather()
     assert [problem.code for problem in caught.value.problems] == ["peers.missing"]

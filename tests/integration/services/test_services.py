@@ -51,7 +51,7 @@ def viewer(agent: Agent) -> Iterator[Viewer]:
 
 
 def opened(viewer: Viewer, kind: str) -> Service:
-    reply = viewer.ask(OpenService(kind=kind))
+    reply = viewer.channel.request(OpenService(kind=kind), 150.0)  # as long as Clew itself waits
     assert isinstance(reply, Service), reply
     return reply
 
@@ -117,10 +117,10 @@ def test_jupyter_opens_once_with_its_token_and_ends_with_the_agent(agent: Agent,
         assert status(port, f"/api/status?token={service.token}") == 200
         assert status(port, "/api/status", Authorization=f"token {service.token}") == 200
     children = family(agent)
-    words = [word for one in children for word in one.cmdline()]
+    words = [word for one in children for word in asked(one.cmdline) or []]
     secret = secret_of(agent)
     assert service.token in secret.read_text()
-    assert not any(service.token in text for text in [*words, *(str(one.environ()) for one in children)])
+    assert not any(service.token in text for text in [*words, *(str(asked(one.environ)) for one in children)])
     agent.kill()  # out of the blue: nobody is left to tell the service
     wait_for(lambda: all(ended(one) for one in children), "their end")
     assert is_refused(service)

@@ -59,8 +59,8 @@ class Window:
             self.links.append(self.session.link.state)
         return changes
 
-    def until(self, condition: Callable[[], bool], what: str = "it") -> None:
-        deadline = time.monotonic() + BOUND_S
+    def until(self, condition: Callable[[], bool], what: str = "it", bound: float = BOUND_S) -> None:
+        deadline = time.monotonic() + bound
         while not condition():
             assert time.monotonic() < deadline, f"{what} did not happen; link {self.session.link}, {self.problems}"
             self.tick()
@@ -109,8 +109,8 @@ def window(new_window: Callable[..., Window]) -> Window:
 
 def end(address: AgentAddress, how: signal.Signals) -> None:
     """End the agent's process and wait until it is gone (and reaped, where it is a child of this one)."""
-    os.kill(address.pid, how)
     process = psutil.Process(address.pid)
+    process.send_signal(how)
     try:
         process.wait(BOUND_S)
     except psutil.NoSuchProcess:
@@ -542,10 +542,11 @@ def real_window(home: object, new_window: Callable[..., Window]) -> Window:
     return new_window(None, load_builtin())
 
 
+@pytest.mark.timeout(600)
 def test_a_real_run_is_steered_from_the_window_and_its_copy_verifies(real_window: Window) -> None:
     window, session = real_window, real_window.session
     model = session.runs[session.start_run(real_spec(steps=1_000_000))]
-    window.until(lambda: model.history.fold.step > 0)
+    window.until(lambda: model.history.fold.step > 0, "the first step", 3 * BOUND_S)
     session.pause(model.id)
     window.until_state(model, RunState.PAUSED)
     step = model.history.fold.step
@@ -557,7 +558,7 @@ def test_a_real_run_is_steered_from_the_window_and_its_copy_verifies(real_window
     window.until_state(model, RunState.STOPPED)
     stopped = model.history.fold.step
     session.continue_run(model.id)
-    window.until(lambda: model.history.fold.attempt == 2 and model.history.fold.step > stopped)
+    window.until(lambda: model.history.fold.attempt == 2 and model.history.fold.step > stopped, "more", 3 * BOUND_S)
     session.stop(model.id, now=True)
     window.until_state(model, RunState.STOPPED)
     for attempt in (1, 2):

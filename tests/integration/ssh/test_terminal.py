@@ -107,7 +107,7 @@ def test_closing_it_ends_the_command(opened: Callable[..., Terminal], school: Sc
     terminal = opened("trap 'echo over >~/end; exit' HUP; echo ready; while :; do sleep 0.05; done")
     until(terminal, b"ready")
     terminal.close()
-    done = connection.run("until [ -e ~/end ]; do sleep 0.05; done; cat ~/end", timeout=WAIT_S)
+    done = connection.run("until [ -s ~/end ]; do sleep 0.05; done; cat ~/end", timeout=WAIT_S)
     assert done.stdout == b"over\n"
 
 

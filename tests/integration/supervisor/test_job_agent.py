@@ -306,9 +306,9 @@ def test_a_job_that_has_ended_leaves_nothing_where_agents_are_found(job: Job) ->
     run = job.add(stand_in_spec(steps=20))
     agent = job.agent()
     job.viewer(agent).wait_state(run, RunState.FINISHED)
-    assert {path.suffix for path in job.places.agents.iterdir()} == {".json", ".allow", ".queue"}
     queue = job.places.agents / f"{job.job}.queue"
     wait_for(lambda: json.loads(queue.read_bytes())["running"] == [], "the end of its processes")
+    assert {path.suffix for path in job.places.agents.iterdir()} == {".json", ".allow", ".queue"}
     assert agent.end() == 0
     assert list(job.places.agents.iterdir()) == []
 

@@ -21,6 +21,7 @@ import zmq
 
 from clew_agent.trainer.control_address import address_file, allow_folder
 from clew_shared.base.places import find_places
+from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import (
     Checkpoint,
     Diverged,
@@ -236,9 +237,9 @@ def test_unsound_data_are_refused_and_leave_nothing(tmp_path: Path, name: str, c
 
 
 class Remote:
-    """A client that is on the trainer's allow-list."""
+    """A client, on the trainer's allow-list or a stranger to it."""
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, allowed: bool = True) -> None:
         deadline = time.monotonic() + LIMIT_S
         path = address_file(find_places(), run)
         while not path.exists():
@@ -246,12 +247,13 @@ class Remote:
             time.sleep(0.05)
         address = msgspec.json.decode(path.read_bytes(), type=AgentAddress)
         keys = KeyPair.generate()
-        allow(Path(address.allow_list), "test", keys.public)
+        if allowed:
+            allow(Path(address.allow_list), "test", keys.public)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)
 
-    def ask(self, request: Request) -> object:
-        return self._channel.request(request, LIMIT_S)
+    def ask(self, request: Request, timeout: float = LIMIT_S) -> object:
+        return self._channel.request(request, timeout)
 
     def close(self) -> None:
         self._channel.close()
@@ -259,11 +261,11 @@ class Remote:
 
 
 @pytest.fixture
-def remote() -> Iterator[Callable[[str], Remote]]:
+def remote() -> Iterator[Callable[..., Remote]]:
     opened: list[Remote] = []
 
-    def connect(run: str) -> Remote:
-        opened.append(Remote(run))
+    def connect(run: str, allowed: bool = True) -> Remote:
+        opened.append(Remote(run, allowed))
         return opened[-1]
 
     yield connect
@@ -321,19 +323,14 @@ def test_stop_at_once_leaves_no_checkpoint(tmp_path: Path, remote: Callable[[str
     assert verify_run(folder).findings == ()
 
 
-def test_a_client_that_is_not_on_the_list_hears_nothing(tmp_path: Path, remote: Callable[[str], Remote]) -> None:
+def test_a_client_that_is_not_on_the_list_hears_nothing(tmp_path: Path, remote: Callable[..., Remote]) -> None:
     folder = tmp_path / "run"
     spec = write_spec(tmp_path, "softmax", data="digits", run="guarded", params=LONG)
     with running("run", spec, "--out", folder) as process:
-        client = remote("guarded")
-        for key in allow_folder(find_places(), "guarded").iterdir():
-            key.unlink()
-        stranger = remote("guarded")
-        for key in allow_folder(find_places(), "guarded").iterdir():
-            key.unlink()
-        del client
-        with pytest.raises(Exception, match="No answer within"):
-            stranger._channel.request(Stop(run="guarded"), 2.0)
+        assert isinstance(remote("guarded").ask(Hello()), Welcome)
+        stranger = remote("guarded", allowed=False)
+        with pytest.raises(ProblemError, match="No answer within"):
+            stranger.ask(Stop(run="guarded"), 2.0)
         wait_for(folder, trained(1))
         process.send_signal(signal.SIGTERM)
         assert end(process)[0] == 130
@@ -380,9 +377,9 @@ def test_a_full_disk_pauses_and_the_run_goes_on_when_there_is_room(tmp_path: Pat
     with running("run", spec, "--out", folder) as process:
         found = wait_for(folder, trained(10))
         trainer = trainer_of(found)
-        limit_files(trainer, (folder / "journal.0001").stat().st_size + 2000)
         reserve = folder / ".reserve"
         whole = reserve.stat().st_size
+        limit_files(trainer, (folder / "journal.0001").stat().st_size + 2000)
         wait_for(folder, lambda _: reserve.stat().st_size < whole)  # given up to say that the disk is full
         before = steps_done(events(folder))
         limit_files(trainer, resource.RLIM_INFINITY)

@@ -329,12 +329,12 @@ def test_a_changed_rate_and_every_step_survive_four_attempts(tmp_path: Path) -> 
 @pytest.mark.parametrize("where", ["middle", "first frame"])
 def test_a_run_with_flipped_bits_goes_on_and_says_what_is_missing(where: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    params = PARAMS | {"checkpoint_every": 500, "steps": 3000, "evaluate_every": 500}
+    params = PARAMS | {"checkpoint_every": 500, "evaluate_every": 500}
     spec = write_spec(tmp_path, "softmax", data="digits", params=params)
     with running("run", spec, "--out", folder) as process:
         wait_for(folder, trained(1200))
         process.send_signal(signal.SIGTERM)
-        end(process)
+        assert end(process)[0] == 130
     stopped_at = read_run(folder).fold.step
     journal = folder / "journal.0001"
     frames = [item for item in read_journal(journal) if isinstance(item, Record)]
@@ -354,7 +354,7 @@ def test_a_run_with_flipped_bits_goes_on_and_says_what_is_missing(where: str, tm
     assert isinstance(start, Attempt)
     assert start.start_step == stopped_at
     history = read_run(folder)
-    assert history.column("loss").steps.tolist() == [step for step in range(3000) if step not in gone]
+    assert history.column("loss").steps.tolist() == [step for step in range(PARAMS["steps"]) if step not in gone]
     assert [note.attempt for note in history.damages] == [1]
     assert any("damaged" in log.text and log.level == "warning" for log in history.logs)
     found = verify_run(folder).findings

@@ -44,11 +44,14 @@ class Office:
         self.told: list[JobNews] = []
 
     def manager(
-        self, deployer: Deployer | None = None, site: Callable[[], SiteConnection] | None = None
+        self,
+        deployer: Deployer | None = None,
+        site: Callable[[], SiteConnection] | None = None,
+        sure: float = 0.2,
     ) -> SiteJobManager:
         self.book = JobBook(self.path)
         opened = site if site is not None else lambda: a_line(self.login)
-        return SiteJobManager("lab", opened, self.book, self.told.append, deployer or a_deployer(), sure=0.2)
+        return SiteJobManager("lab", opened, self.book, self.told.append, deployer or a_deployer(), sure=sure)
 
     def stages(self, job: str) -> list[JobStage]:
         return list(dict.fromkeys(news.stage for news in self.told if news.job == job))
@@ -161,7 +164,7 @@ def test_what_the_scheduler_refuses_is_over(office: Office, manager: SiteJobMana
     news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert news.problem.code == "scheduler.partition"
-    assert JobBook(office.path).open_jobs() == ()
+    until(manager, lambda: JobBook(office.path).open_jobs() == ())
     assert office.login.folders() == set(), "nothing is left there"
 
 
@@ -562,7 +565,7 @@ def test_each_end_has_its_own_word(office: Office, manager: SiteJobManager, word
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = word, "node1"
     news = reach(manager, order.job, JobStage.ENDED)
     assert (news.phase, news.problem.code if news.problem is not None else "") == (phase, code)
-    assert JobBook(office.path).news(order.job).phase is phase
+    until(manager, lambda: JobBook(office.path).news(order.job).phase is phase)
 
 
 def a_record(job: str, state: str, why: str = "", detail: str = "", began: int = 1) -> bytes:
@@ -590,7 +593,7 @@ def test_a_job_that_the_scheduler_forgot_ended_as_its_keeper_says(office: Office
 
 
 def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(office: Office) -> None:
-    with closing(office.manager()) as manager:
+    with closing(office.manager(sure=3.0)) as manager:
         order = sent(office, manager)
         job = office.login.jobs.pop("1")
         asked = len(office.login.commands)

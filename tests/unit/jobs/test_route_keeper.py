@@ -19,7 +19,7 @@ class Scene:
         self.login = Login()
         self.login.streams[AT] = lambda: FakeStream(SPEAKS)
         self.kept = KeptRoute(lambda: None, self._stir, lambda: self.now)
-        self._finder = RouteFinder(a_line(self.login), lambda: AGENT, 0.05)
+        self._finder = RouteFinder(a_line(self.login), lambda: AGENT)
 
     def _stir(self) -> None:
         self.stirred += 1

@@ -18,6 +18,7 @@ from clew_agent.processes import nursery_client
 from clew_agent.processes.nursery import Nursery
 from clew_agent.processes.nursery_client import NurseryClient, may_fork
 from clew_agent.processes.nursery_messages import GuardEnded, Started, StartGuard, StartRefused, pair, send
+from clew_agent.supervisor import launcher as launcher_module
 from clew_agent.supervisor.launcher import Launcher
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_shared.journal.lifecycle import RunState
@@ -196,6 +197,7 @@ time.sleep(0.2)
 os._exit(9)
 """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(launcher_module, "_MARKED_AFTER_S", 3600.0)  # this guard leaves no mark
     nursery = client(program)
     launcher = Launcher(tmp_path, nursery=nursery)
     launcher.start(tmp_path / "run", 1)

@@ -145,7 +145,7 @@ def test_a_trainer_that_hangs_before_it_is_ready_ends_with_the_nursery_and_after
     tmp_path: Path, end: str
 ) -> None:
     program = f"""
-standby._PREPARE_MS = 600_000 if "close" in {end!r} else 300
+standby._PREPARE_MS = 600_000 if "close" in {end!r} else 5_000
 Warm.rehearse = lambda self: note("hangs") or time.sleep(600)
 it.keep_standby()
 until(lambda: noted("hangs"))
