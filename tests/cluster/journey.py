@@ -38,7 +38,7 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from tests.cluster.mini import MiniCluster
-from tests.integration.agents import wait_for
+from tests.integration.agents import command_of, wait_for
 
 BOUND_S = 240.0
 """A job starts, the agent comes up, TensorFlow is imported: on a busy machine."""
@@ -50,14 +50,6 @@ _NICE = 10
 
 _HUNGRY = "[ -z \"$SLURM_JOB_ID\" ] || { kept=$(head -c 600000000 /dev/zero | tr '\\0' x); sleep 60; }"
 """Shell commands of a site that take 600 MB, in a job only: they are tried on the login node as well."""
-
-
-def command_of(process: psutil.Process) -> list[str]:
-    """Its command line; nothing when it has ended."""
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
 
 
 def give_way(run: str) -> None:

@@ -15,8 +15,9 @@ from clew_gui.jobs.job import JobStage
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.runs import RunModel
 from clew_shared.journal.lifecycle import RunState
-from tests.cluster.journey import Program, Student, command_of, every_step_once, same_bits
+from tests.cluster.journey import Program, Student, every_step_once, same_bits
 from tests.cluster.mini import MiniCluster
+from tests.integration.agents import command_of
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
 

@@ -9,7 +9,8 @@ import pytest
 
 from clew_gui.session.runs import RunModel
 from clew_shared.journal.lifecycle import RunState
-from tests.cluster.journey import Student, command_of, every_step_once
+from tests.cluster.journey import Student, every_step_once
+from tests.integration.agents import command_of
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
 _NO_HANG_S = 60.0

@@ -132,6 +132,14 @@ class Viewer:
         self.channel.close()
 
 
+def command_of(process: psutil.Process) -> list[str]:
+    """Its command line; nothing when it has ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
 def trainers(run: str) -> list[psutil.Process]:
     """The processes that work on a run."""
     found = []

@@ -29,8 +29,8 @@ class ProcessTerminal:
     def __init__(self, command: Sequence[str], size: Size | None) -> None:
         import pty  # not on Windows, and neither is this way of speaking SSH
 
-        self._sized = self._cooked = size is not None
-        self._raw_by = time.monotonic() + _RAW_S
+        self._sized = size is not None
+        self._raw_by = time.monotonic() + _RAW_S if self._sized else 0.0
         if size is not None:
             self._handle, theirs = pty.openpty()
             _set_size(theirs, size)
@@ -61,10 +61,8 @@ class ProcessTerminal:
 
     def send(self, data: bytes) -> None:
         """See ``Stream.send``. What nobody reads any more is dropped."""
-        import termios
-
-        with suppress(OSError, termios.error):
-            self._await_raw()
+        self._await_raw()
+        with suppress(OSError):
             while data:
                 data = data[os.write(self._into, data) :]
 
@@ -79,10 +77,8 @@ class ProcessTerminal:
 
     def resize(self, size: Size) -> None:
         """See ``Terminal.resize``."""
-        import termios
-
         if self._sized:
-            with suppress(OSError, termios.error):
+            with suppress(OSError):
                 _set_size(self._handle, size)
                 self._await_raw()
                 self._process.send_signal(signal.SIGWINCH)
@@ -92,11 +88,12 @@ class ProcessTerminal:
         terminal itself would take Ctrl+C and echo the keys, and ``ssh`` would not hear that the size has changed."""
         import termios
 
-        while self._cooked and self._process.poll() is None and time.monotonic() < self._raw_by:
-            if not termios.tcgetattr(self._handle)[3] & termios.ICANON:
-                self._cooked = False
-            else:
-                time.sleep(_POLL_S)
+        with suppress(termios.error):  # closed meanwhile
+            while time.monotonic() < self._raw_by and self._process.poll() is None:
+                if not termios.tcgetattr(self._handle)[3] & termios.ICANON:
+                    self._raw_by = 0.0
+                else:
+                    time.sleep(_POLL_S)
 
     def exit_status(self, timeout: float) -> int:
         """See ``Terminal.exit_status``."""

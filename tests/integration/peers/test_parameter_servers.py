@@ -7,7 +7,6 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from tests.integration.agent_runs import (
     wait_for,
     write_spec,
 )
+from tests.integration.agents import command_of
 from tests.integration.faults.chance import Chance
 from tests.integration.peers.test_multi_worker import left, peers
 from tests.integration.trainer.test_headless import Remote
@@ -240,7 +240,7 @@ def lose_all_in_turn(path: Path, run: str, dice: random.Random) -> None:
 
 def children_with(words: str, trainer: psutil.Process) -> set[int]:
     """The processes of ``trainer`` with these words in their command lines."""
-    return {one.pid for one in trainer.children() if words in " ".join(cmdline(one))}
+    return {one.pid for one in trainer.children() if words in " ".join(command_of(one))}
 
 
 def freeze_the_next(words: str, trainer: psutil.Process, before: set[int]) -> None:
@@ -250,12 +250,6 @@ def freeze_the_next(words: str, trainer: psutil.Process, before: set[int]) -> No
         assert time.monotonic() < deadline, "no process took the place"
         time.sleep(0.005)
     os.kill(next(iter(new)), signal.SIGSTOP)
-
-
-def cmdline(process: psutil.Process) -> list[str]:
-    with suppress(psutil.Error):
-        return process.cmdline()
-    return []
 
 
 def replacements(found: list[Event], role: str) -> list[Peer]:

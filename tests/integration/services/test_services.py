@@ -21,11 +21,12 @@ import pytest
 import zmq
 
 from clew_gui.nodes.service_end import ServiceEnd
+from clew_gui.nodes.services import ANSWER_S
 from clew_shared.base.private_files import make_private
 from clew_shared.wire.channel import Channel, Greeting, KeyPair
 from clew_shared.wire.messages import AgentAddress, GetStatus, OpenService, Refused, Service, Shutdown
 from clew_shared.wire.streams import WINDOW
-from tests.integration.agents import BOUND_S, Agent, Viewer, wait_for
+from tests.integration.agents import BOUND_S, Agent, Viewer, command_of, wait_for
 from tests.integration.strangers import Endpoint, assert_nothing_of_ours, listen
 from tests.unit.runs import small_run
 
@@ -51,7 +52,7 @@ def viewer(agent: Agent) -> Iterator[Viewer]:
 
 
 def opened(viewer: Viewer, kind: str) -> Service:
-    reply = viewer.channel.request(OpenService(kind=kind), 150.0)  # as long as Clew itself waits
+    reply = viewer.channel.request(OpenService(kind=kind), ANSWER_S)
     assert isinstance(reply, Service), reply
     return reply
 
@@ -95,7 +96,7 @@ def ended(process: psutil.Process) -> bool:
 
 def secret_of(agent: Agent) -> Path:
     """Jupyter's configuration, which lies in the service's own folder."""
-    words = [word for one in family(agent) for word in asked(one.cmdline) or []]
+    words = [word for one in family(agent) for word in command_of(one)]
     return next(Path(word.partition("=")[2]) for word in words if word.startswith("--config="))
 
 
@@ -117,7 +118,7 @@ def test_jupyter_opens_once_with_its_token_and_ends_with_the_agent(agent: Agent,
         assert status(port, f"/api/status?token={service.token}") == 200
         assert status(port, "/api/status", Authorization=f"token {service.token}") == 200
     children = family(agent)
-    words = [word for one in children for word in asked(one.cmdline) or []]
+    words = [word for one in children for word in command_of(one)]
     secret = secret_of(agent)
     assert service.token in secret.read_text()
     assert not any(service.token in text for text in [*words, *(str(asked(one.environ)) for one in children)])
@@ -150,7 +151,7 @@ def test_tensorboard_shows_the_runs_to_whoever_has_the_token(agent: Agent, viewe
 
 def test_a_service_that_ends_can_be_opened_again(agent: Agent, viewer: Viewer) -> None:
     first = opened(viewer, "jupyter")
-    program = next(one for one in family(agent) if "jupyter_server" in " ".join(asked(one.cmdline) or []))
+    program = next(one for one in family(agent) if "jupyter_server" in " ".join(command_of(one)))
     program.kill()
     wait_for(lambda: is_refused(first), "the end of the first")
     second = wait_for(lambda: _another(viewer, first), "another")

@@ -16,6 +16,7 @@ import msgspec
 import psutil
 import pytest
 
+from clew_agent.node.operating_system import is_alive
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
 from clew_gui.ssh.dialler import dial
 from clew_gui.ssh.login_policy import NEEDS_PERSON, LoginPromptPolicy
@@ -79,13 +80,6 @@ def living(files: SshFiles) -> list[KeptLogin]:
 
 def end_all(files: SshFiles) -> list[str]:
     return [one.title for one in KeptLogins(files).end([one.id for one in living(files)])]
-
-
-def runs(login: KeptLogin) -> bool:
-    """Whether its process is there, and not merely one that nobody has waited for."""
-    with suppress(psutil.NoSuchProcess):
-        return bool(psutil.Process(login.pid).status() != psutil.STATUS_ZOMBIE)
-    return False
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -211,7 +205,7 @@ def test_it_ends_some_time_after_its_last_use(known: SshServer, files: SshFiles)
         stream.send(b"used")
         assert stream.recv(10) == b"used"
     until(lambda: not living(short))
-    until(lambda: not runs(login))  # its socket goes a moment before
+    until(lambda: not is_alive(login.pid))  # its socket goes a moment before
     person = well_informed()
     use(files, hop_to(known), person=person)
     assert person.kinds == [PromptKind.PASSWORD]
@@ -230,21 +224,17 @@ def test_a_logout_ends_it_at_once_and_twice_does_no_harm(known: SshServer, files
     assert [path.suffix for path in KeptLogins(files).folder.iterdir()] == [".lock"]
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kept logins must answer soon."""
-    hurry(monkeypatch)
-
-
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept logins must answer soon."""
     monkeypatch.setattr("clew_gui.ssh.openssh.kept_logins._ANSWERS_S", 0.5)
     monkeypatch.setattr("clew_gui.ssh.openssh.kept_logins._ANSWERS_AT_LAST_S", 0.5)
 
 
 @pytest.mark.parametrize("who", ["the server's session", "the master"])
 def test_one_that_does_not_answer_is_ended_and_made_again(
-    start: Callable[..., SshServer], files: SshFiles, who: str, impatient: None
+    start: Callable[..., SshServer], files: SshFiles, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hurry(monkeypatch)
     server = start()
     trust(files, server)
     use(files, hop_to(server), person=well_informed())
@@ -258,7 +248,7 @@ def test_one_that_does_not_answer_is_ended_and_made_again(
     assert person.heard[0] == "The login to student@login does not answer. In 0.5 s a new one is made."
     (other,) = living(files)
     assert other.pid != login.pid
-    assert not runs(login)
+    assert not is_alive(login.pid)
 
 
 def test_while_the_network_is_away_nothing_is_given_up(

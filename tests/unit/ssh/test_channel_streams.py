@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
 from typing import cast
 
 import paramiko
@@ -12,20 +14,15 @@ from clew_gui.ssh.paramiko.transport import SshTransport
 from clew_shared.base.problem import ProblemError
 
 
-class Ending:
+class Ending(SshTransport):
     """A link whose thread has closed its channels and, unless it ``lives``, is about to end."""
 
-    name, goodbye = "ssh test", ""
+    def __init__(self, sock: socket.socket, lives: bool) -> None:
+        super().__init__(sock, "test")
+        self.active, self._lives = True, lives
 
-    def __init__(self, lives: bool) -> None:
-        self._lives = lives
-        self._active = True
-
-    def is_active(self) -> bool:
-        return self._active
-
-    def join(self, timeout: float) -> None:
-        self._active = self._lives
+    def join(self, timeout: float | None = None) -> None:
+        self.active = self._lives
 
 
 class Closed:
@@ -41,17 +38,23 @@ class Closed:
         return b""
 
 
-def stream(lives: bool, eof_received: bool) -> ChannelStream:
-    link, channel = Ending(lives), Closed(eof_received)
-    return ChannelStream(cast(SshTransport, link), cast(paramiko.Channel, channel), "student@login")
+@pytest.fixture
+def sock() -> Iterator[socket.socket]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours
 
 
-def test_a_link_that_closes_its_channels_a_moment_before_it_ends_is_lost() -> None:
+def stream(sock: socket.socket, lives: bool, eof_received: bool) -> ChannelStream:
+    return ChannelStream(Ending(sock, lives), cast(paramiko.Channel, Closed(eof_received)), "student@login")
+
+
+def test_a_link_that_closes_its_channels_a_moment_before_it_ends_is_lost(sock: socket.socket) -> None:
     with pytest.raises(ProblemError) as caught:
-        stream(lives=False, eof_received=False).recv(10)
+        stream(sock, lives=False, eof_received=False).recv(10)
     assert caught.value.problems[0].code == "ssh.lost"
 
 
 @pytest.mark.parametrize("eof_received", [True, False])
-def test_the_end_of_a_channel_is_not_that_of_its_link(eof_received: bool) -> None:
-    assert stream(lives=True, eof_received=eof_received).recv(10) == b""
+def test_the_end_of_a_channel_is_not_that_of_its_link(sock: socket.socket, eof_received: bool) -> None:
+    assert stream(sock, lives=True, eof_received=eof_received).recv(10) == b""

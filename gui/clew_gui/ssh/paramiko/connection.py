@@ -202,7 +202,7 @@ class ParamikoConnection:
             noise = err.result()
             status = channel.recv_exit_status()
             writer.join()
-        if status == -1 and not self._link.is_active():
+        if status == -1 and self._link.has_ended(channel):
             raise lost(self._hop.title, self._link.goodbye)
         return unmarked(status, out, noise, mark, self._hop.title)
 

@@ -14,7 +14,6 @@ from clew_gui.ssh.paramiko.transport import SshTransport
 from clew_gui.ssh.terminals import UNKNOWN
 
 _TELL_S = 0.5
-_GONE_S = 2.0
 _INLINE = 32768
 _CHUNK = 32768
 
@@ -44,9 +43,7 @@ class ChannelStream:
         data = self._channel.recv(limit)
         if self._closed:  # the server may still have answered to the end of what was sent
             return b""
-        if not data and not self._channel.eof_received:  # a link that is lost closes its channels before it says so
-            self._link.join(_GONE_S)
-        if not data and not self._link.is_active():
+        if not data and self._link.has_ended(self._channel):
             raise lost(self._title, self._link.goodbye)
         return data
 

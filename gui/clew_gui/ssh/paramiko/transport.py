@@ -19,6 +19,7 @@ _MSG_GLOBAL_REQUEST = 80  # RFC 4250, section 4.1.2
 _MSGS_OF_CHANNELS = range(93, 101)
 _MSG_CHANNEL_CLOSE = 97
 _NUMBER = struct.Struct(">I")
+_END_S = 2.0
 _GRACE_S = 1.0
 """A call whose time is up gets this long to leave its channel before the whole link is given up."""
 
@@ -57,6 +58,12 @@ class SshTransport(paramiko.Transport):
                 pong = self._pong = threading.Event()
                 threading.Thread(target=self._send_ping, name=f"{self.name} ping", daemon=True).start()
         return pong.wait(timeout) and self.is_active()
+
+    def has_ended(self, channel: paramiko.Channel) -> bool:
+        """Whether the end of ``channel`` is that of the link, which closes its channels a moment before it ends."""
+        if not channel.eof_received:
+            self.join(_END_S)
+        return not self.is_active()
 
     def _send_ping(self) -> None:
         message = Message()

@@ -42,8 +42,6 @@ class _Open:
         self.page: RedirectPage | None = None
         self.wanted = True
         """The browser is to show it as soon as there is an address."""
-        self.shows = 0
-        """How often the browser was asked to show it."""
 
 
 class NodeServices(QObject):
@@ -134,12 +132,10 @@ class NodeServices(QObject):
         from clew_gui.nodes.services import show_in_browser
 
         one.wanted = False
-        one.shows += 1
-        number = one.shows
         browse, private = self.browse, self._private
 
         def shown(page: RedirectPage | None) -> None:
-            if self._open.get((job, one.status.kind)) is not one or one.status.over or one.shows != number:
+            if self._open.get((job, one.status.kind)) is not one or one.status.over:
                 if page is not None:
                     page.close()
             elif page is None:
