@@ -55,6 +55,7 @@ def panel(qtbot: QtBot) -> ConvergencePlots:
 def feed(panel: ConvergencePlots) -> PlotFeed:
     feed = PlotFeed(panel)
     feed.set_card(find_card(load_builtin().exercises, "vectorize"))
+    panel.show_page("measured")
     return feed
 
 
@@ -80,7 +81,6 @@ def read(view: MeasuredView) -> tuple[int, float] | None:
 def test_each_series_is_a_line_in_a_colour_of_the_theme(
     feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, theme: Theme
 ) -> None:
-    assert panel.page == "measured"
     panel.set_theme(theme)
     view = show(feed, panel, qtbot, vectorized(FakeSession()))
     found = colours(view.grab().toImage())
@@ -187,13 +187,6 @@ def test_it_leaves_as_picture_drawing_and_table(
         (name, size, time) for name, times in TIMES.items() for size, time in zip(SIZES, times, strict=True)
     ]
     assert {(row["run"], row["x_label"], row["y_unit"]) for row in rows} == {(run.id, "Multiplications", "s")}
-
-
-def test_another_exercise_shows_its_curves_again(feed: PlotFeed, panel: ConvergencePlots) -> None:
-    feed.set_card(find_card(load_builtin().exercises, "softmax"))
-    assert panel.page == "curves"
-    assert panel.measured.isHidden()
-    assert not panel.canvas.isHidden()
 
 
 # A timeline

@@ -243,7 +243,6 @@ def test_before_any_value_it_says_what_will_come(panel: ConvergencePlots) -> Non
     assert panel.surface.summary() == "No run has values yet."
     assert panel.surface.chart is not None
     panel.set_surfaces(())
-    assert panel.page == "curves"
     assert panel.surface.spec is None
     assert panel.surface.summary() == ""
     panel.surface.show()

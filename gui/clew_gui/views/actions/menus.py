@@ -236,6 +236,7 @@ class WindowActions(QObject):
         window.run_view.put_plots(plots)
         window.order_tabs()
         controls = window.run_view.controls
+        plots.show_page(controls.page)
         controls.page_changed.connect(plots.show_page)
         controls.unit_chosen.connect(plots.set_unit)
         controls.log_toggled.connect(plots.set_log_y)

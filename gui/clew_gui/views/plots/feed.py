@@ -54,7 +54,7 @@ class PlotFeed:
             self._plots.set_plots(card.plots, card.goals, card.metrics)
             self._plots.set_planned(next((s.default for s in card.params if s.name == STEPS), None))
             self._plots.set_surfaces(card.surfaces)
-            self._plots.set_measured(card.measured, card.kind == "measurement")
+            self._plots.set_measured(card.measured)
             self._plots.set_pictures(card.pictures)
 
     def drop(self, run: str) -> None:

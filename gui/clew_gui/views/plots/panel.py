@@ -159,25 +159,20 @@ class ConvergencePlots(QWidget):
             self._resolve()
 
     def set_surfaces(self, surfaces: Sequence[SurfaceSpec]) -> None:
-        """Show the first of an exercise's surfaces on the page "surface"; without one there are only curves."""
+        """The first of an exercise's surfaces, for the page "surface"."""
         self.surface.set_surface(surfaces[0] if surfaces else None, self._specs[2])
-        if not surfaces:
-            self.show_page("curves")
 
-    def set_measured(self, plots: Sequence[SeriesPlot], shown: bool) -> None:
-        """The plots of what an exercise measures; ``shown`` says whether they take the place of curves and surface."""
+    def set_measured(self, plots: Sequence[SeriesPlot]) -> None:
+        """The plots of what an exercise measures, for the page "measured"."""
         self.measured.set_plots(plots)
-        if shown or self._page == "measured":
-            self.show_page("measured" if shown else "curves")
 
     def set_pictures(self, pictures: Sequence[PictureSpec]) -> None:
-        """The pictures that runs of an exercise take, on the pages "pictures" and "beside"."""
+        """The pictures that runs of an exercise take, for the pages "pictures" and "beside"."""
         self.pictures.set_pictures(pictures)
-        if not pictures and "pictures" in KINDS_OF[self._page]:
-            self.show_page("curves")
 
     def show_page(self, page: Page) -> None:
-        """The curves, the surface or pictures, alone or beside the curves; or what was measured."""
+        """The curves, the surface or pictures, alone or beside the curves; or what was measured. Whoever owns the
+        buttons chooses it: no other call changes the page, or the button would mark one that is not shown."""
         self._page = page
         self.surface.list_runs(page != "both")
         for name, kind in self.kinds.items():

@@ -217,6 +217,11 @@ class PlotControls(QWidget):
         self._choose_page()
         self._make_room()
 
+    @property
+    def page(self) -> str:
+        """What is shown, a page of ``views.plots.kinds``."""
+        return self._page
+
     def chosen_page(self) -> str:
         """The page that a person chose; empty for none."""
         return self._chosen_page
@@ -246,9 +251,9 @@ class PlotControls(QWidget):
             page = "beside"
         elif wanted == "curves" and self._measured:
             page = "measured"
+        self.pages.choose(wanted)
         if page != self._page:
             self._page = page
-            self.pages.choose(wanted)
             self.page_changed.emit(page)
 
     def set_scales(self, images: bool) -> None:

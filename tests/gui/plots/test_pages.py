@@ -1,0 +1,57 @@
+"""Which kinds of plots are shown: always those of the marked button, whatever exercise is open."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from clew_gui.app import Program
+from clew_gui.views.plots.kinds import KINDS_OF, Page
+from clew_shared.cards import Catalogue, SurfaceSpec
+from clew_shared.catalogue import find_card, load_builtin
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+_BUILT_IN = load_builtin().exercises
+_PICTURES = find_card(_BUILT_IN, "autoencoder").pictures
+_SURFACES: tuple[SurfaceSpec, ...] = find_card(_BUILT_IN, "linear-regression").surfaces
+CATALOGUE = Catalogue(
+    exercises=(
+        fakes.card(id="first", pictures=_PICTURES),
+        fakes.card(id="second", pictures=_PICTURES[:1]),
+        fakes.card(id="mapped", surfaces=_SURFACES),
+        fakes.card(id="plain"),
+        msgspec.structs.replace(find_card(_BUILT_IN, "vectorize"), id="timed"),
+    )
+)
+
+
+def shown(program: Program) -> set[str]:
+    plots = program.actions.plots
+    assert plots is not None
+    return {name for name, kind in plots.kinds.items() if not kind.isHidden()}
+
+
+@pytest.mark.parametrize("button", ["pictures", "both", "curves"])
+def test_the_marked_button_is_what_is_shown_in_every_exercise(open_window: Opener, button: str) -> None:
+    program = open_window(exercise="first", catalogue=CATALOGUE, size=(1700, 900))
+    controls = program.window.run_view.controls
+    program.window.show_tab(1)
+    controls.pages.button(button).click()
+    every: dict[str, dict[str, Page]] = {
+        "pictures": {"first": "pictures", "second": "pictures", "mapped": "both"},
+        "both": {"first": "beside", "second": "beside", "mapped": "both"},
+        "curves": {"first": "curves", "second": "curves", "mapped": "curves"},
+    }
+    pages = every[button] | {"timed": "measured"}
+    for exercise in ("second", "first", "plain", "second", "mapped", "first", "timed", "second", "first"):
+        program.controller.open_exercise(exercise)
+        program.actions._show_curves()
+        assert shown(program) == set(KINDS_OF[pages.get(exercise, "curves")]), f"{exercise}, {button}"
+        if exercise in ("first", "second"):
+            assert controls.pages.current() == button
+
+
+def test_the_plots_come_up_with_the_page_that_was_chosen_before(open_window: Opener) -> None:
+    program = open_window(exercise="timed", catalogue=CATALOGUE)
+    assert shown(program) == {"measured"}
