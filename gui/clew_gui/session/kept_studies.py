@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from clew_shared.base.file_lock import LockFile
 from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import check
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, read_study, study_runs, to_toml
+
+_STUDIES = uuid.UUID("5d1b6a9c-2f0e-4f0a-9a63-2a1d0f6f7b11")
+"""What the names of locks are made with: a study's own name may be anything."""
 
 
 def study_file(places: Places, name: str) -> Path:
@@ -52,11 +58,12 @@ class KnownRun(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """A study's runs: finished ones, those under way, those that ended otherwise and can go on, and what was never
-    asked for."""
+    """A study's runs: finished ones, those at work, those that wait for their turn, those that ended otherwise and can
+    go on, and what was never asked for."""
 
     finished: tuple[str, ...]
-    under_way: tuple[str, ...]
+    at_work: tuple[str, ...]
+    waiting: tuple[str, ...]
     ended: tuple[str, ...]
     missing: tuple[RunSpec, ...]
 
@@ -65,6 +72,11 @@ class Progress(NamedTuple):
         """How many runs the study has."""
         return sum(map(len, self))
 
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """Those that are at work or wait."""
+        return (*self.at_work, *self.waiting)
+
 
 def progress(study: StudySpec, card: ExerciseCard, runs: Iterable[KnownRun]) -> Progress:
     """For each run of the study one of ``runs``, rather a finished one, then one under way: none is done twice."""
@@ -72,29 +84,51 @@ def progress(study: StudySpec, card: ExerciseCard, runs: Iterable[KnownRun]) -> 
     for known in sorted((run for run in runs if run.spec.study == study.study), key=lambda run: _order(run.state)):
         left.setdefault(_key(known.spec, card), []).append(known)
     missing: list[RunSpec] = []
-    finished: list[str] = []
-    under_way: list[str] = []
-    ended: list[str] = []
+    found: tuple[list[str], ...] = ([], [], [], [])
     for planned in study_runs(study):
         same = left.get(_key(planned.spec, card))
         if not same:
             missing.append(planned.spec)
         else:
             run = same.pop(0)
-            (finished, under_way, ended)[_order(run.state)].append(run.id)
-    return Progress(tuple(finished), tuple(under_way), tuple(ended), tuple(missing))
+            found[_order(run.state)].append(run.id)
+    return Progress(*map(tuple, found), tuple(missing))
 
 
 def _order(state: RunState) -> int:
-    return 0 if state is RunState.FINISHED else 2 if state in TERMINAL else 1
+    if state in TERMINAL:
+        return 0 if state is RunState.FINISHED else 3
+    return 2 if state is RunState.QUEUED else 1
 
 
 def _key(spec: RunSpec, card: ExerciseCard) -> bytes:
     return msgspec.json.encode(bare(spec, card), order="sorted")
 
 
-def bare(spec: RunSpec, card: ExerciseCard) -> RunSpec:
-    """The spec without its id and with values of the right kind: equal for runs that do the same."""
+def typed_spec(spec: RunSpec, card: ExerciseCard) -> RunSpec:
+    """The spec with values of the right kind; those that the exercise does not know stay as they are."""
     typed, _ = check(card.params, spec.params)
-    params = {name: typed.get(name, value) for name, value in spec.params.items()}
-    return msgspec.structs.replace(spec, run="", params=params)
+    return msgspec.structs.replace(spec, params={name: typed.get(name, value) for name, value in spec.params.items()})
+
+
+def bare(spec: RunSpec, card: ExerciseCard) -> RunSpec:
+    """The spec without what says nothing about its work, its id and whose it is: equal for runs that do the same, also
+    when the student gave a name meanwhile."""
+    return msgspec.structs.replace(typed_spec(spec, card), run="", student="")
+
+
+def study_lock(places: Places, name: str) -> LockFile:
+    """The lock of the one program that does a study's runs one after the other, between which none is under way."""
+    make_private(places.private)
+    return LockFile(places.private / f"study-{uuid.uuid5(_STUDIES, name)}.lock")
+
+
+def is_done_elsewhere(places: Places, name: str) -> bool:
+    """Whether a program, such as a command in a terminal, is doing this study's runs."""
+    try:
+        lock = study_lock(places, name)
+        free = lock.acquire()
+    except ProblemError:  # no folder for locks: then nobody has one
+        return False
+    lock.release()
+    return not free

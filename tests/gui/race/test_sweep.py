@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.session.kept_studies import kept_study
+from clew_gui.session.kept_studies import kept_study, study_lock
 from clew_gui.views.form.next_run import AGAIN_S
 from clew_gui.views.race.predict_dialog import PredictDialog
 from clew_gui.views.race.sweep_dialog import RangeDialog, SweepDialog
@@ -101,6 +101,28 @@ def test_what_is_left_of_a_sweep_is_continued_or_cancelled(program: Program, ses
     name, again, missing, place = next(one for one in session.asked if one[0] == "continue_study")
     assert (name, again, place) == ("continue_study", (runs[1].id,), None)
     assert [spec.params["learning_rate"] for spec in missing] == [0.1, 0.001, 0.01, 0.1]  # type: ignore[attr-defined]
+
+
+def test_a_sweep_that_a_terminal_is_doing_is_not_continued_here(program: Program, session: FakeSession) -> None:
+    dialog = opened(program)
+    dialog.fields["learning_rate"].setText("0.001 to 0.1 log 3")
+    dialog.go.click()
+    runs = list(session.runs.values())
+    runs[0].feed(State(state=RunState.FINISHED))
+    for run in runs[1:]:
+        del session.runs[run.id]
+    lock = study_lock(program.places, runs[0].spec.study)
+    assert lock.acquire()
+    program.controller.select(runs[0].id)
+    program.controller.curves_changed.emit()
+    bar = program.window.run_view.sweep
+    assert bar.sentence.whole() == "1 of 3 runs finished, 2 not started; another program is doing the rest"
+    assert not bar.go_on.isVisibleTo(bar)
+    program.actions.sweeps.go_on()
+    assert not [ask for ask in session.asked if ask[0] == "continue_study"]
+    lock.release()
+    program.controller.curves_changed.emit()
+    assert bar.go_on.isVisibleTo(bar), "that program has ended"
 
 
 def test_a_range_in_a_field_of_the_form_becomes_a_sweep(program: Program) -> None:

@@ -13,6 +13,8 @@ from clew_gui.commands.output.study_tables import StudyResult, scaling_of
 from clew_gui.commands.run import run as run_command
 from clew_gui.commands.run import study as command
 from clew_gui.commands.run.run import RunOutcome
+from clew_gui.session.kept_studies import study_lock
+from clew_shared.base.places import find_places
 from clew_shared.cards import ExerciseCard, Preset
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
@@ -181,6 +183,20 @@ def test_a_stopped_study_is_continued_and_nothing_runs_twice(
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert len({run["run"] for run in last["runs"]}) == 4
     assert [row["repeats"] for row in last["table"]] == [2, 2]
+
+
+def test_a_study_that_another_program_is_doing_is_refused_before_anything_starts(
+    trainer: Trainer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["scaling", *SCALING, "--devices", "1", "--save", str(tmp_path / "s.toml")]) == 0
+    done = len(trainer.specs)
+    lock = study_lock(find_places(), read_study(tmp_path / "s.toml").study)
+    assert lock.acquire()
+    assert main(["study", str(tmp_path / "s.toml")]) == 2
+    assert "Another program on this computer is doing the runs" in capsys.readouterr().err
+    lock.release()
+    assert main(["study", str(tmp_path / "s.toml")]) == 0
+    assert len(trainer.specs) == done
 
 
 def test_a_run_that_was_continued_is_no_measurement(

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from clew_gui.session.kept_studies import KnownRun, progress
+from clew_gui.views.actions.sweep_actions import sweep_words
 from clew_gui.session.sampler import next_point
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import find_card, load_builtin
@@ -152,3 +153,19 @@ def test_what_is_left_of_a_sweep_is_found_by_the_specs_of_its_runs() -> None:
     assert (left.finished, left.under_way, left.ended) == (("again", "1", "4"), ("2",), ("3",))
     assert left.missing == (specs[5],)
     assert left.total == len(points(GRID)) == 6
+
+
+def test_runs_that_a_student_started_are_those_of_the_study_that_nobody_had_signed() -> None:
+    found = study(msgspec.structs.replace(GRID, seeds=()))
+    specs = [msgspec.structs.replace(run.spec, run=str(k), student="Ada") for k, run in enumerate(study_runs(found))]
+    left = progress(found, CARD, [KnownRun(spec.run, spec, RunState.FINISHED) for spec in specs])
+    assert (len(left.finished), left.missing) == (6, ())
+
+
+def test_runs_that_are_none_of_the_planned_ones_are_counted_nowhere() -> None:
+    found = study(msgspec.structs.replace(GRID, seeds=()))
+    strange = msgspec.structs.replace(study_runs(found)[0].spec, seed=77)
+    runs = [KnownRun(str(k), strange, RunState.QUEUED) for k in range(20)]
+    left = progress(found, CARD, runs)
+    assert (left.at_work, left.waiting, len(left.missing)) == ((), (), 6)
+    assert sweep_words(left) == "0 of 6 runs finished, 6 not started"

@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from clew_gui.commands.context import OK
 from clew_gui.commands.output.study_tables import StudyResult
+from clew_gui.session.kept_studies import bare
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.files import attempts
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.params import check
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study import StudySpec
@@ -27,12 +25,6 @@ class FinishedRun(NamedTuple):
     result: StudyResult
     status: int = OK
     asked: bool = False
-
-
-def typed_spec(spec: RunSpec, card: ExerciseCard) -> RunSpec:
-    """The spec with values of the right kind; those that the exercise does not know stay as they are."""
-    typed, _ = check(card.params, spec.params)
-    return msgspec.structs.replace(spec, params={name: typed.get(name, value) for name, value in spec.params.items()})
 
 
 def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[Path]:
@@ -62,7 +54,5 @@ def is_finished(folder: Path, timed: bool) -> bool:
 
 
 def is_same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
-    """Whether a kept run is one that is wanted: all but its id and who started it is equal, the exercise's file as
-    well."""
-    one, other = (msgspec.structs.replace(typed_spec(spec, card), run="", student="") for spec in (kept, wanted))
-    return one == other
+    """Whether a kept run is one that is wanted, the exercise's file included."""
+    return bare(kept, card) == bare(wanted, card)

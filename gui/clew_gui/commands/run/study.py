@@ -23,11 +23,11 @@ from clew_gui.commands.output.study_tables import (
     scaling_lines,
     scaling_summary,
 )
-from clew_gui.commands.run.finished_runs import FinishedRun, finished_runs, is_finished, is_same, made, typed_spec
+from clew_gui.commands.run.finished_runs import FinishedRun, finished_runs, is_finished, is_same, made
 from clew_gui.commands.run.run import check_data, own_exercises, refusal, run_outcome
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
 from clew_gui.session.forecast import seconds_each
-from clew_gui.session.kept_studies import study_file
+from clew_gui.session.kept_studies import study_file, study_lock, typed_spec
 from clew_gui.session.sampler import next_point
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.places import Places
@@ -125,10 +125,11 @@ def run_study(
     check_site(study, options.site)
     place = read_place(context.places, options, largest(study))
     if place is None:
-        kept = finished_runs(context.places, study, card)
-        for line in forecast_lines(context.places, study, card, len(kept)):
-            (context.note if options.json else context.say)(line)
-        finished = run_all(context, study, card, options.json, options.exercises, kept)
+        with _alone(context.places, study):
+            kept = finished_runs(context.places, study, card)
+            for line in forecast_lines(context.places, study, card, len(kept)):
+                (context.note if options.json else context.say)(line)
+            finished = run_all(context, study, card, options.json, options.exercises, kept)
     elif options.dry_run:
         from clew_gui.commands.run.site_run import show_script  # SSH is loaded there
 
@@ -144,6 +145,19 @@ def run_study(
     if finished:
         show_study(context, study, card, finished, options.json)
     return study_status(study, finished)
+
+
+@contextmanager
+def _alone(places: Places, study: StudySpec) -> Iterator[None]:
+    """No other program does this study's runs meanwhile: two would each do what the other has not finished yet."""
+    lock = study_lock(places, study.study)
+    if not lock.acquire():
+        text = f"Another program on this computer is doing the runs of {study.study} already."
+        raise problem("study.busy", text, "Wait for it, or end it and start this again.", study.study)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: int) -> list[str]:

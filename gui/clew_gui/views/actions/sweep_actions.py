@@ -11,15 +11,13 @@ from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import STEPS
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, study_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from clew_gui.session.kept_studies import Progress
     from clew_gui.views.race.sweep_bar import SweepBar
 
@@ -122,7 +120,8 @@ class SweepActions(QObject):
         run = scope.run()
         name = run.spec.study if run is not None else ""
         runs = [one for one in scope.runs() if one.spec.study == name] if name else []
-        now = (name, name in self._hidden, [(one.id, one.state, one.queue) for one in runs])
+        busy = bool(runs) and self._is_done_elsewhere(name)
+        now = (name, name in self._hidden, busy, [(one.id, one.state, one.queue) for one in runs])
         if now == self._shown:
             return
         self._shown = now
@@ -133,13 +132,18 @@ class SweepActions(QObject):
         far = found[1]
         self._window.run_view.sweep.show_sweep(
             _short_title(found[0].title or name, scope.card.title if scope.card is not None else ""),
-            sweep_words(far, runs),
+            sweep_words(far, busy),
             going=bool(far.under_way),
             rests=any(one.state is RunState.PAUSED for one in runs),
             waits=any(one.queue for one in runs) and scope.waiting() > sum(bool(one.queue) for one in runs),
-            left=bool(far.ended or far.missing),
+            left=bool(far.ended or far.missing) and not busy,
         )
         self._window.run_view.sweep.show()
+
+    def _is_done_elsewhere(self, name: str) -> bool:
+        from clew_gui.session.kept_studies import is_done_elsewhere
+
+        return is_done_elsewhere(self._places, name)
 
     def selected(self) -> tuple[StudySpec, Progress] | None:
         """The sweep of the selected run with what is done of it; None where it belongs to none that is kept here."""
@@ -169,7 +173,11 @@ class SweepActions(QObject):
         found, session = self.selected(), self._controller.scope.session
         if found is None or session is None:
             return
-        _, left = found
+        study, left = found
+        if self._is_done_elsewhere(study.study):
+            text = "Another program is doing the runs of this sweep, in a terminal perhaps."
+            self._controller.refused(problem("study.busy", text, "Wait for it, or end it there.", study.study))
+            return
         place = None
         if left.missing and not left.ended:
             place = self._window.next_run.place(left.missing)
@@ -238,16 +246,15 @@ def _short_title(title: str, exercise: str) -> str:
     return rest[:1].upper() + rest[1:]
 
 
-def sweep_words(far: Progress, runs: Sequence[RunLike]) -> str:
-    """``3 of 9 runs finished, 1 running, 2 waiting, 1 stopped or failed, 2 not started``."""
-    waiting = sum(one.state is RunState.QUEUED for one in runs)
-    going = len(far.under_way) - waiting
-    failed = len(far.ended)
+def sweep_words(far: Progress, elsewhere: bool = False) -> str:
+    """``3 of 9 runs finished, 1 under way, 2 waiting, 1 stopped or failed, 2 not started``; ``elsewhere``: another
+    program is doing them."""
     parts = [f"{len(far.finished)} of {far.total} runs finished"]
     counted = (
-        (going, "under way"),
-        (waiting, "waiting"),
-        (failed, "stopped or failed"),
+        (len(far.at_work), "under way"),
+        (len(far.waiting), "waiting"),
+        (len(far.ended), "stopped or failed"),
         (len(far.missing), "not started"),
     )
-    return words.join([*parts, *(f"{number} {text}" for number, text in counted if number)])
+    parts += [f"{number} {text}" for number, text in counted if number]
+    return f"{words.join(parts)}{'; another program is doing the rest' if elsewhere else ''}"
