@@ -81,6 +81,15 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (),
     return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}", beyond)
 
 
+def shortfall(goal: Goal, result: GoalResult) -> float | None:
+    """How far from the goal a run stayed: 0 where it reached it, None where nothing was judged."""
+    if result.reached:
+        return 0.0
+    if result.value is None or not math.isfinite(result.value):
+        return None
+    return abs(result.value - goal.value)
+
+
 def diverged_for_good(history: History) -> int | None:
     """The step from which on no loss was a finite number any more; None while the latest one is."""
     column = history.column(_LOSS)

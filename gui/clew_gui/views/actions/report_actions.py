@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from clew_gui.views.report.report_view import ReportView
     from clew_gui.views.sites.background import BackgroundWork
 
-_USUAL = 4
-"""So many of the latest runs are in a report until a person chooses."""
 _KINDS = {"html": "Web page (*.html)", "pdf": "PDF (*.pdf)"}
 Made = tuple["LabReport", list["RunSource"]]
 
@@ -38,7 +36,6 @@ class ReportActions(QObject):
         self._window, self._controller, self._places = window, controller, places
         self._view: ReportView | None = None
         self._offered: object = None
-        self._ticked: dict[str, set[str]] = {}
         self._work: BackgroundWork[Made] | None = None
         self.made: Made | None = None
         window.guide.answers_of = self.answers
@@ -91,22 +88,21 @@ class ReportActions(QObject):
         if self._window.pages.currentIndex() != REPORT_TAB or scope.session is None or scope.card is None:
             return
         runs = [run for run in scope.runs() if run.state in TERMINAL and not run.history.fold.replay_of]
-        now = (scope.card.id, tuple((run.id, run.state) for run in runs))
+        now = (scope.card.id, tuple((run.id, run.state, run.reading is None) for run in runs))
         if now == self._offered:
             return
         self._offered = now
         from clew_gui.views.report.report_view import OfferedRun
 
-        usual = {run.id for run in runs[-_USUAL:] if run.history.fold.step}
-        ticked = self._ticked.get(scope.card.id, usual)
+        ticked = scope.board.report(scope.card, runs, scope.shown())
         offered = [OfferedRun(run.id, _title(run), run.id in ticked) for run in reversed(runs)]
         self.view.offer(offered, student_name(self._places))
         self._make()
 
     def _chosen(self) -> None:
-        card = self._controller.scope.card
-        if card is not None:
-            self._ticked[card.id] = set(self.view.chosen())
+        scope, ticked = self._controller.scope, set(self.view.chosen())
+        if scope.card is not None and ticked != scope.board.choices(scope.card.id).report:
+            scope.board.choose_report(scope.card.id, ticked)
         try:
             if self.view.name.text() != student_name(self._places):
                 keep_student(self._places, self.view.name.text())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, STEPS, Value, check
 from clew_shared.run_settings import Facts
+from clew_shared.study import is_timed
 
 MANY = 8
 """So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""
@@ -28,7 +29,8 @@ class Choices(msgspec.Struct):
 
     ``by_hand`` says that a person selected the run; until then the newest is. ``awaited`` was selected in the window
     before and has not been read yet. ``recent`` are the runs that this window started, and those they were started
-    beside, oldest first. ``styles`` are the curve styles of the drawn runs.
+    beside, oldest first. ``styles`` are the curve styles of the drawn runs. ``report`` are the runs in the report,
+    ``report_by_hand`` whether a person ticked them there.
     """
 
     selected: str = ""
@@ -39,16 +41,20 @@ class Choices(msgspec.Struct):
     shown: set[str] = msgspec.field(default_factory=set)
     hidden: set[str] = msgspec.field(default_factory=set)
     styles: dict[str, int] = msgspec.field(default_factory=dict)
+    report: set[str] = msgspec.field(default_factory=set)
+    report_by_hand: bool = False
 
 
 class ChoicesMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """How one exercise was left: the run that was selected, and those that were ticked, drawn by themselves (oldest
-    first) and unticked."""
+    """How one exercise was left: the run that was selected, those that were ticked, drawn by themselves (oldest
+    first) and unticked, and those in the report."""
 
     selected: str = ""
     shown: tuple[str, ...] = ()
     recent: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    report: tuple[str, ...] = ()
+    report_by_hand: bool = False
 
 
 class RunChoices:
@@ -173,6 +179,8 @@ class RunChoices:
                 shown=tuple(sorted(chosen.shown)),
                 recent=tuple(chosen.recent[-MANY:]),
                 hidden=tuple(sorted(chosen.hidden)),
+                report=tuple(sorted(chosen.report)),
+                report_by_hand=chosen.report_by_hand,
             )
             for exercise, chosen in self._choices.items()
         }
@@ -183,6 +191,45 @@ class RunChoices:
             chosen = self.choices(exercise)
             chosen.awaited, chosen.recent = kept.selected, list(kept.recent)
             chosen.shown, chosen.hidden = set(kept.shown), set(kept.hidden)
+            chosen.report, chosen.report_by_hand = set(kept.report), kept.report_by_hand
+
+    # --- The report ---------------------------------------------------------------------------------------------------
+
+    def report(self, card: ExerciseCard, ended: Sequence[RunLike], drawn: Collection[str]) -> set[str]:
+        """The runs in the report. Until a person ticks some these are, once there are any, the best run for each goal
+        and those that are ``drawn`` then; later only a run joins that reaches a goal which none of them reaches."""
+        chosen = self.choices(card.id)
+        if chosen.report_by_hand:
+            return chosen.report
+        trained = [run for run in ended if run.history.fold.step or run.history.series]
+        if not chosen.report.intersection(run.id for run in trained):
+            plain = [run.id for run in trained if run.spec.rate_range is None and not is_timed(run.spec)]
+            best = {run.id for goal in card.goals if (run := self._nearest(goal, trained)) is not None}
+            usual = best | set(drawn).intersection(plain) or set([run.id for run in trained][-1:])
+            if all(run.reading is None for run in ended):  # else a better one may still be read
+                chosen.report = usual
+            return usual
+        for goal in card.goals:
+            by = [run.id for run in trained if self.reached(goal, run)]
+            if by and not chosen.report.intersection(by):
+                chosen.report.add(by[0])
+        return chosen.report
+
+    def choose_report(self, exercise: str, runs: Iterable[str]) -> None:
+        """These runs are in the report, as a person ticked them."""
+        chosen = self.choices(exercise)
+        chosen.report, chosen.report_by_hand = set(runs), True
+
+    def _nearest(self, goal: Goal, runs: Sequence[RunLike]) -> RunLike | None:
+        """The first run that reached the goal, else the one whose value came nearest; None where none has one."""
+        from clew_shared.goals import check_goal, shortfall
+
+        found = []
+        for run in runs:
+            short = shortfall(goal, check_goal(goal, run.history, data=self._data(run)))
+            if short is not None:
+                found.append((short, run))
+        return min(found, key=lambda one: one[0])[1] if found else None
 
     # --- Goals --------------------------------------------------------------------------------------------------------
 
