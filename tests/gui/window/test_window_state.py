@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -246,6 +247,18 @@ def test_a_double_click_runs_once(softmax: Program) -> None:
     now[0] += 0.6
     form.ask_run()
     assert len(session_of(softmax).runs) == 3
+
+
+def test_a_double_click_runs_once_however_late_the_window_comes_to_it(softmax: Program) -> None:
+    """The window system says when the clicks were made; the window's own clock is an hour further at the second."""
+    hours = itertools.count()
+    form, window = softmax.window.next_run, softmax.window
+    form.clock = lambda: 3600.0 * next(hours)
+    at = form.run.mapTo(window, form.run.rect().center())
+    QTest.mouseDClick(window.windowHandle(), Qt.MouseButton.LeftButton, pos=at)
+    assert len(session_of(softmax).runs) == 1
+    QTest.mouseClick(window.windowHandle(), Qt.MouseButton.LeftButton, pos=at)
+    assert len(session_of(softmax).runs) == 2
 
 
 def test_tab_follows_the_eye(open_window: Opener) -> None:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from clew_gui.session.kept_studies import KnownRun, progress
-from clew_gui.views.actions.sweep_actions import sweep_words
 from clew_gui.session.sampler import next_point
+from clew_gui.views.actions.sweep_actions import sweep_words
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import RunState

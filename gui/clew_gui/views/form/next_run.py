@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RATE = "learning_rate"
 AGAIN_S = 0.5
-"""So soon after a click the same values are not run again."""
+"""So soon after a key the same values are not run again; for the mouse Qt itself knows a double click."""
 OWN = "own"
 SLIDES = "slides"
 """The key of every field's default, whatever it is called."""

@@ -163,6 +163,7 @@ class MenuActions:
             self._all[entry.name] = action
             window.addAction(action)
         self._all["run"].setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
+        self._all["run"].setAutoRepeat(False)
 
     def __getitem__(self, name: str) -> QAction:
         return self._all[name]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QIcon, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QIcon, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
@@ -298,6 +298,11 @@ class Button(QPushButton):
         """Enable or disable; a disabled button says why in its tooltip."""
         self.setEnabled(allowed)
         self.setToolTip(self._tip if allowed else reason)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """The second click of a double click does nothing. Qt compares when both were made: a busy window, which comes
+        to them late, does not take them for two clicks."""
+        event.accept()
 
     def retheme(self) -> None:
         """Tint the icon again."""
