@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.form.form import GroupHead, ParamForm
-from clew_gui.views.form.next_run import NextRun
+from clew_gui.views.form.next_run import SLIDES, NextRun
 from clew_gui.views.theme.parts import Appearance, Button, column
 from clew_gui.views.theme.theme import LIGHT, font
 from clew_gui.views.window.message_bar import MessageBar
@@ -291,3 +291,39 @@ def test_defaults_that_are_on_no_slide_are_not_said_to_be(panel: NextRun) -> Non
     assert panel.preset.itemText(0) == "Simple RNN"
     panel.set_card(card)
     assert (panel.preset.itemText(0), panel.slides.accessibleName()) == ("Slides' values", "Slides' values")
+
+
+def test_a_card_that_was_read_again_gets_the_form_of_its_new_fields(panel: NextRun) -> None:
+    """While an agent is reading a teacher's file, its card has no hyperparameters yet."""
+    whole = fakes.card(id="own")
+    panel.set_card(msgspec.structs.replace(whole, params=(), presets=()))
+    panel.set_card(fakes.card(id="other"))
+    panel.set_card(whole)
+    assert panel.form.row("learning_rate").value == 0.5
+    assert panel.spec().params["steps"] == 500
+
+
+def test_what_nobody_touched_follows_a_default_that_changed_in_the_file(panel: NextRun) -> None:
+    card = fakes.card(id="own")
+    panel.set_card(card)
+    panel.form.row("batch_size").editor.set_value(64)
+    params = tuple(
+        msgspec.structs.replace(spec, default=0.25) if spec.name == "learning_rate" else spec for spec in card.params
+    )
+    panel.set_card(msgspec.structs.replace(card, params=params))
+    assert panel.spec().params["learning_rate"] == 0.25
+    assert panel.spec().params["batch_size"] == 64
+    panel.form.row("batch_size").reset.click()
+    assert panel.preset.currentData() == SLIDES
+
+
+def test_the_form_of_an_earlier_card_is_gone(panel: NextRun) -> None:
+    card = fakes.card(id="own")
+    panel.set_card(card)
+    old = panel.form
+    panel.set_card(msgspec.structs.replace(card, params=card.params[:3]))
+    assert panel.form is not old
+    assert old.parent() is None
+    panel.set_card(fakes.card(id="other"))
+    panel.set_card(msgspec.structs.replace(card, params=card.params[:3]))
+    assert panel.form in panel.findChildren(type(panel.form))

@@ -274,6 +274,10 @@ class ParamForm(QWidget):
         """The values that matter, typed; wrong ones stand at their default (see ``problems``)."""
         return {name: form_row.value for name, form_row in self._rows.items() if form_row.visible}
 
+    def touched(self) -> dict[str, Value]:
+        """The values that are not their field's default."""
+        return {name: value for name, value in self.values().items() if value != self._rows[name].spec.default}
+
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong in visible fields."""
         return tuple(r.problem for r in self._rows.values() if r.visible and r.problem is not None)

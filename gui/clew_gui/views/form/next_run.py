@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
@@ -45,6 +45,14 @@ SEED = ParamSpec(
 )
 
 
+class _Kept(NamedTuple):
+    """A form that was made, and from what."""
+
+    specs: tuple[ParamSpec, ...]
+    usual: Usual
+    form: ParamForm
+
+
 class NextRun(QWidget):
     """Form, presets, data, seed, cost and Run. Emits the spec to start; knows no session."""
 
@@ -70,8 +78,8 @@ class NextRun(QWidget):
         self._cost2 = ""
         self._drafts: dict[str, RunSpec] = {}
         self._names: dict[str, QLabel] = {}
-        self._forms: dict[str, ParamForm] = {}
-        self._spreads: dict[str, ParamForm] = {}
+        self._forms: dict[str, _Kept] = {}
+        self._spreads: dict[str, _Kept] = {}
         self.form, self.spread = ParamForm(appearance, ()), ParamForm(appearance, (), USUAL)
         self._make_controls()
         self._make_layout()
@@ -184,7 +192,7 @@ class NextRun(QWidget):
     def set_card(self, card: ExerciseCard) -> None:
         """Show the form of another exercise; what was typed for it before is still there."""
         if self._card is not None:
-            self._drafts[self._card.id] = self.spec()
+            self._drafts[self._card.id] = self._draft()
         self._card = card
         self.predicted(None)
         self._replace_form(card)
@@ -198,23 +206,32 @@ class NextRun(QWidget):
             self._use_preset(SLIDES)
 
     def _replace_form(self, card: ExerciseCard) -> None:
-        """Each exercise keeps its form once it was made."""
-        old = self.form
-        if card.id not in self._forms:
-            usual = ON_SLIDES if _defaults_title(card) == _SLIDES else USUAL
-            self._forms[card.id] = ParamForm(self._appearance, card.params, usual)
-            self._forms[card.id].changed.connect(self._changed)
-            self._forms[card.id].sweep_asked.connect(self.sweep_asked)
-            self._inner_box.insertWidget(self._inner_box.indexOf(old), self._forms[card.id])
-            self._spreads[card.id] = ParamForm(self._appearance, spread_params(card), USUAL)
-            self._spreads[card.id].changed.connect(self._changed)
-            self._inner_box.insertWidget(self._inner_box.indexOf(self.spread), self._spreads[card.id])
-        old_spread = self.spread
-        self.form, self.spread = self._forms[card.id], self._spreads[card.id]
-        for one in (old, old_spread):
-            one.hide()
+        """Each exercise keeps its forms for as long as they have its card's fields: a file can be read again, and the
+        card of one that is still being read has none."""
+        self.form.hide()
+        self.spread.hide()
+        usual = ON_SLIDES if _defaults_title(card) == _SLIDES else USUAL
+        self.form = self._form_of(self._forms, self.form, card.id, card.params, usual)
+        self.spread = self._form_of(self._spreads, self.spread, card.id, spread_params(card), USUAL)
         self.form.show()
         self.spread.setVisible(len(card.strategies) > 1)
+
+    def _form_of(
+        self, kept: dict[str, _Kept], before: ParamForm, exercise: str, specs: tuple[ParamSpec, ...], usual: Usual
+    ) -> ParamForm:
+        known = kept.get(exercise)
+        if known is not None and (known.specs, known.usual) == (specs, usual):
+            return known.form
+        form = ParamForm(self._appearance, specs, usual)
+        form.changed.connect(self._changed)
+        form.sweep_asked.connect(self.sweep_asked)
+        self._inner_box.insertWidget(self._inner_box.indexOf(before), form)
+        form.hide()
+        if known is not None:
+            known.form.setParent(None)
+            known.form.deleteLater()
+        kept[exercise] = _Kept(specs, usual, form)
+        return form
 
     def _fill_choices(self, card: ExerciseCard) -> None:
         self.preset.clear()
@@ -264,6 +281,10 @@ class NextRun(QWidget):
             **(spread_fields(card, self.spread.values()) if card is not None else {}),
         )
 
+    def _draft(self) -> RunSpec:
+        """What the form says, without what nobody touched: that follows the exercise, whose defaults may change."""
+        return msgspec.structs.replace(self.spec(), params=self.form.touched())
+
     def _preset_name(self) -> str:
         key = str(self.preset.currentData())
         return "" if key in (OWN, SLIDES) else key
@@ -307,7 +328,7 @@ class NextRun(QWidget):
 
     def drafts(self) -> dict[str, RunSpec]:
         """What the form says for each exercise that was opened, and what an earlier window left for the others."""
-        return self._drafts | ({self._card.id: self.spec()} if self._card is not None else {})
+        return self._drafts | ({self._card.id: self._draft()} if self._card is not None else {})
 
     def recall(self, drafts: Mapping[str, RunSpec], data: str, folder: str) -> None:
         """Take over what was in the forms of the window before; call it before any exercise is opened."""
