@@ -84,7 +84,8 @@ def progress(study: StudySpec, card: ExerciseCard, runs: Iterable[KnownRun]) -> 
     for known in sorted((run for run in runs if run.spec.study == study.study), key=lambda run: _order(run.state)):
         left.setdefault(_key(known.spec, card), []).append(known)
     missing: list[RunSpec] = []
-    found: tuple[list[str], ...] = ([], [], [], [])
+    found: tuple[list[str], list[str], list[str], list[str]] = ([], [], [], [])
+    finished, at_work, waiting, ended = found
     for planned in study_runs(study):
         same = left.get(_key(planned.spec, card))
         if not same:
@@ -92,7 +93,7 @@ def progress(study: StudySpec, card: ExerciseCard, runs: Iterable[KnownRun]) -> 
         else:
             run = same.pop(0)
             found[_order(run.state)].append(run.id)
-    return Progress(*map(tuple, found), tuple(missing))
+    return Progress(tuple(finished), tuple(at_work), tuple(waiting), tuple(ended), tuple(missing))
 
 
 def _order(state: RunState) -> int:

@@ -13,8 +13,8 @@ from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
 
 
-def trained(session: FakeSession, accuracy: float, **params: object) -> FakeRun:
-    run = session.add(**params)
+def trained(session: FakeSession, accuracy: float) -> FakeRun:
+    run = session.add()
     run.begin(60)
     run.train(60)
     run.evaluate(accuracy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QToolButton, QWidget
@@ -24,6 +26,9 @@ from clew_gui.views.theme.parts import (
     tab_from,
 )
 from clew_shared.cards import ExerciseCard
+
+if TYPE_CHECKING:
+    from clew_gui.views.plots.kinds import Page
 
 PAGES = (("curves", "Curves"), ("surface", "Surface"), ("pictures", "Pictures"), ("both", "Both"))
 UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
@@ -108,7 +113,8 @@ class PlotControls(QWidget):
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._page, self._chosen_page = "curves", ""
+        self._page: Page = "curves"
+        self._chosen_page = ""
         self._zoomed = False
         self._surface = self._measured = self._pictures = False
         self._log = True
@@ -218,8 +224,8 @@ class PlotControls(QWidget):
         self._make_room()
 
     @property
-    def page(self) -> str:
-        """What is shown, a page of ``views.plots.kinds``."""
+    def page(self) -> Page:
+        """What is shown."""
         return self._page
 
     def chosen_page(self) -> str:
@@ -246,11 +252,14 @@ class PlotControls(QWidget):
         wanted = self._chosen_page or "both"
         if not there.get(wanted, both):
             wanted = "both" if both else "curves"
-        page = wanted
-        if wanted == "both" and not self._surface:
-            page = "beside"
-        elif wanted == "curves" and self._measured:
-            page = "measured"
+        page: Page = "curves"
+        match wanted:
+            case "surface" | "pictures":
+                page = wanted
+            case "both":
+                page = "both" if self._surface else "beside"
+            case "curves" if self._measured:
+                page = "measured"
         self.pages.choose(wanted)
         if page != self._page:
             self._page = page
