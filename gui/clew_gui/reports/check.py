@@ -8,20 +8,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from clew_gui.base.number_words import counted
 from clew_gui.reports.facts import ReportFacts, RunSource, differences, make_facts, read_source, starts
 from clew_gui.reports.handin import PAGE, OpenedHandin
 from clew_gui.reports.page import make_report, render
 from clew_shared import __version__
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.cards import ExerciseCard
-from clew_shared.journal.curves import Floats
+from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.journal.curves import Column, Floats
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, recorded_files
 from clew_shared.journal.verify import verify_run
 
@@ -213,55 +216,97 @@ TOLERANCE = 1e-3
 """Of the largest value of a curve: by so much it may differ on other hardware or software (``TOLERANCE_WORDS``)."""
 SAMPLES = 2
 """By so many samples of a batch a share may differ there."""
+HELD_OUT = 0.005
+"""By so much a share of the held-out samples may differ there."""
 
 
-def same_machine(one: Path, other: Path) -> bool:
-    """Whether two runs name the same processor, devices and versions, so that the same bits must come out."""
-    first, second = (next((start for _, start in starts(folder)), None) for folder in (one, other))
-    if first is None or second is None or not first.software.get("processor"):
-        return False
-    ignored = {"clew"}
-    names = {*first.software, *second.software} - ignored
-    return first.devices == second.devices and all(first.software.get(n) == second.software.get(n) for n in names)
+def same_machine(handed_in: Path, again: Path) -> bool:
+    """Whether every attempt of a run names the processor, devices and versions of the last one of ``again``, so that
+    the same bits must come out."""
+    here = next(reversed([start for _, start in starts(again)]), None)
+    there = [start for _, start in starts(handed_in)]
+    return here is not None and bool(there) and all(_same_computer(one, here) for one in there)
 
 
-def repeats_until(history: History) -> int:
-    """How many steps of a run can be repeated: up to where a setting was changed by hand, or an attempt ended."""
-    return min((one.step for one in history.live), default=history.fold.step)
+def _same_computer(one: Attempt, other: Attempt) -> bool:
+    names = {*one.software, *other.software} - {"clew"}
+    same = all(one.software.get(name) == other.software.get(name) for name in names)
+    return bool(one.software.get("processor")) and one.devices == other.devices and same
 
 
-def compare_repeat(handed_in: History, again: History, steps: int, exact: bool) -> Iterator[str]:
-    """In which curves the first ``steps`` steps differ, as sentences. ``exact``: bit by bit."""
-    for name, metric in handed_in.metrics.items():
-        if not metric.per_step:
+class RepeatComparison(NamedTuple):
+    """What a repeated run was compared with: the values of each step, the evaluations (one for each step that was
+    evaluated), all values together, and in sentences what differs."""
+
+    points: int
+    evaluations: int
+    values: int
+    differences: tuple[str, ...]
+
+
+def compare_repeat(handed_in: History, again: History, steps: int, exact: bool) -> RepeatComparison:
+    """Compare all that both runs recorded of the first ``steps`` steps, bit by bit if ``exact``: every metric, every
+    step, every evaluation. What only one of them has differs, too.
+
+    The evaluation after the last step of a run that was ended from outside may be missing: it ended before it.
+    """
+    compared, found = {True: 0, False: 0}, list[str]()
+    evaluated = set[int]()
+    unfinished = steps if handed_in.fold.state is not RunState.FINISHED and steps >= handed_in.fold.step else None
+    for name, metric in {**again.metrics, **handed_in.metrics}.items():
+        ours, theirs = (_until(run, name, steps + (not metric.per_step)) for run in (again, handed_in))
+        if not metric.per_step and unfinished is not None and unfinished not in theirs.steps:
+            ours = _until(again, name, unfinished)
+        lacking = np.setxor1d(ours.steps, theirs.steps)
+        if len(lacking):
+            step, who = int(lacking[0]), "was handed in" if lacking[0] in ours.steps else "comes out here"
+            words = f"{counted(len(lacking), 'value')} too few or too many: none {who} for step {step:,}"
+            found.append(f"{metric.label} has {words}.")
             continue
-        ours, theirs = again.column(name), handed_in.column(name)
-        count = min(steps, int(np.searchsorted(theirs.steps, steps)), int(np.searchsorted(ours.steps, steps)))
-        if not count:
-            continue
-        one, other = ours.values[:count], theirs.values[:count]
-        if exact:
-            wrong = _bits(one) != _bits(other)
-        else:
-            wrong = _apart(one.astype(np.float64), other.astype(np.float64), _slack(handed_in, other, metric.format))
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            yield (
-                f"{metric.label} differs at step {int(theirs.steps[at]):,}: {float(other[at]):.9g} was handed in, "
-                f"{float(one[at]):.9g} comes out here ({'bit by bit' if exact else 'within the tolerance'}, "
-                f"{int(wrong.sum()):,} of {count:,} steps)."
-            )
+        compared[metric.per_step] += len(ours.steps)
+        evaluated |= set() if metric.per_step else set(ours.steps.tolist())
+        text = _difference(handed_in, metric, ours, theirs, exact)
+        found += [text] if text else []
+    return RepeatComparison(compared[True], len(evaluated), sum(compared.values()), tuple(found))
+
+
+def _until(history: History, metric: str, step: int) -> Column:
+    """What a run recorded of ``metric`` before ``step``."""
+    whole = history.column(metric)
+    count = int(np.searchsorted(whole.steps, step))
+    return Column(whole.steps[:count], whole.values[:count], whole.clock[:count])
+
+
+def _difference(history: History, metric: MetricSpec, ours: Column, theirs: Column, exact: bool) -> str:
+    """Where one curve differs from the one that was handed in, as a sentence; empty where it does not."""
+    one, other = ours.values, theirs.values
+    if exact and one.dtype == other.dtype:
+        wrong = _bits(one) != _bits(other)
+    else:
+        slack = 0.0 if exact else _slack(history, other, metric)
+        wrong = _apart(one.astype(np.float64), other.astype(np.float64), slack)
+    if not wrong.any():
+        return ""
+    at = int(np.argmax(wrong))
+    return (
+        f"{metric.label} differs at step {int(theirs.steps[at]):,}: {float(other[at]):.9g} was handed in, "
+        f"{float(one[at]):.9g} comes out here ({'bit by bit' if exact else 'within the tolerance'}, "
+        f"{int(wrong.sum()):,} of {len(one):,} values)."
+    )
 
 
 def _bits(values: Floats) -> npt.NDArray[np.unsignedinteger]:
     return np.ascontiguousarray(values).view(f"u{values.itemsize}")
 
 
-def _slack(history: History, values: Floats, form: str) -> float:
+def _slack(history: History, values: Floats, metric: MetricSpec) -> float:
     finite = np.abs(values[np.isfinite(values)].astype(np.float64))
-    largest = float(finite.max(initial=0.0))
+    slack = TOLERANCE * float(finite.max(initial=0.0))
+    if metric.format != "percent":
+        return slack
     batch = history.schema.batch_size if history.schema is not None else 0
-    return max(TOLERANCE * largest, SAMPLES / batch if form == "percent" and batch else 0.0)
+    share = (SAMPLES / batch if batch else 0.0) if metric.per_step else HELD_OUT
+    return max(slack, share)
 
 
 def _apart(one: Floats, other: Floats, slack: float) -> npt.NDArray[np.bool_]:

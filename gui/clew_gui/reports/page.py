@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 TOLERANCE_WORDS = (
     "On the processor and with the versions that are named here, the same bits come out. Elsewhere rounding differs: "
-    "values may then differ by a thousandth of the largest value of their curve, and shares of a batch by two samples."
+    "values may then differ by a thousandth of the largest value of their curve, shares of a batch by two samples, and "
+    "shares of the held-out data by half a percentage point."
 )
 """The tolerance of ``--rerun`` for a repeated run, in words."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.reports.facts import read_source
-from clew_shared.journal.events import Files, Points
+from clew_shared.journal.events import Digest, Evaluation, Event, Files, Live, Points, RunState, Seal, State
 from clew_shared.journal.files import JournalWriter, Record, journal_path, read_journal
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import Pruning
@@ -25,26 +26,38 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> st
     return shown.out
 
 
-def forge(run: Path, into: Path) -> Path:
-    """A copy of a run in which every loss from step 3 on is a little better, with journals that verify."""
+def forge(run: Path, into: Path, change: Callable[[Event], Event]) -> Path:
+    """A copy of a run in which every event went through ``change``, with journals that verify."""
     into.mkdir(parents=True)
     RunFolder(into).spec.write_bytes(RunFolder(run).spec.read_bytes())
     with JournalWriter.create(journal_path(into, 1)) as writer:
         for item in read_journal(journal_path(run, 1)):
             assert isinstance(item, Record)
-            event = item.event
-            if isinstance(event, Points):
-                loss = np.frombuffer(event.values[0], "<f4").copy()
-                loss[max(0, 3 - event.first) :] *= 0.5
-                event = msgspec.structs.replace(event, values=(loss.tobytes(), *event.values[1:]))
-            if (
-                event is not None
-                and event.__struct_config__.tag not in ("digest", "seal")
-                and not isinstance(event, Files)
-            ):
-                writer.append(event)
+            if item.event is not None and not isinstance(item.event, Digest | Seal | Files):
+                writer.append(change(item.event))
         writer.seal("trainer")
     return into
+
+
+def better_loss(event: Event) -> Event:
+    """Every loss from step 3 on is a little better."""
+    if not isinstance(event, Points):
+        return event
+    loss = np.frombuffer(event.values[0], "<f4").copy()
+    loss[max(0, 3 - event.first) :] *= 0.5
+    return msgspec.structs.replace(event, values=(loss.tobytes(), *event.values[1:]))
+
+
+def better_accuracy(event: Event) -> Event:
+    """All evaluations are nearly perfect."""
+    return msgspec.structs.replace(event, values={"test_accuracy": 0.999}) if isinstance(event, Evaluation) else event
+
+
+def live_from_the_start(event: Event) -> Event:
+    """After the schema a change by hand that changes nothing, to keep anyone from repeating the run."""
+    if isinstance(event, State) and event.state is RunState.RUNNING:
+        return Live(name="learning_rate", value=0.5, step=0)
+    return better_loss(event)
 
 
 @pytest.mark.timeout(280)
@@ -57,9 +70,17 @@ def test_a_hand_in_is_checked_by_training_its_first_steps_again(
     said(capsys, "hand-in", str(run), "--student", "Anna Example", "--out", "class/anna.clew.zip")
     shown = json.loads(said(capsys, "verify-handin", "class/anna.clew.zip", "--rerun", "8", "--json"))
     assert shown["ok"]
-    assert shown["notes"][-1].endswith("the first 8 steps came out the same, bit by bit.")
+    found = "the first 8 steps came out the same, bit by bit (48 values, 8 evaluations compared)."
+    assert found in shown["notes"][-1]
+    assert shown["notes"][-1].endswith(" The 12 later steps and what was measured there were not compared.")
+    for name, change, word in (
+        ("accuracy", better_accuracy, "Test accuracy differs at step 1: 0.999 was handed in"),
+        ("live", live_from_the_start, "Training loss differs at step 3"),
+    ):
+        said(capsys, "hand-in", str(forge(run, tmp_path / name / run.name, change)), "--out", f"{name}.clew.zip")
+        assert word in said(capsys, "verify-handin", f"{name}.clew.zip", "--rerun", "30", status=1)
 
-    forged = forge(run, tmp_path / "forged" / run.name)
+    forged = forge(run, tmp_path / "forged" / run.name, better_loss)
     said(capsys, "hand-in", str(forged), "--student", "Ben Example", "--out", "class/ben.clew.zip")
     assert "all as it was recorded" in said(capsys, "verify-handin", "class/ben.clew.zip")
     out = said(capsys, "verify-handin", "class/ben.clew.zip", "--rerun", "8", status=1)

@@ -6,8 +6,9 @@ import hashlib
 import os
 import random
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -37,7 +38,13 @@ STUDENT = "Anna Example"
 Edit = Callable[[dict[str, bytes], ReportFacts], ReportFacts]
 
 
-def made_run(path: Path, student: str = STUDENT, loss: Iterable[float] = (4, 3, 2, 1)) -> Path:
+def made_run(
+    path: Path,
+    student: str = STUDENT,
+    loss: Iterable[float] = (4, 3, 2, 1),
+    evaluations: Mapping[int, float] = MappingProxyType({4: 0.9079}),
+    state: RunState = RunState.FINISHED,
+) -> Path:
     """A finished run whose journal holds its spec, as trainers write it now."""
     folder = RunFolder(path)
     path.mkdir(parents=True)
@@ -49,9 +56,10 @@ def made_run(path: Path, student: str = STUDENT, loss: Iterable[float] = (4, 3, 
         writer.append(Schema(id=1, metrics=METRICS, batch_size=100))
         writer.append(State(time=1_700_000_001.0, state=RunState.RUNNING))
         writer.append(points(0, loss, time=1_700_000_002.0))
-        values = {"test_accuracy": 0.9079}
-        writer.append(Evaluation(time=1_700_000_003.0, step=4, values=values, clock=4.0))
-        end_run(folder, writer, time=1_700_000_004.0)
+        for step, value in evaluations.items():
+            values = {"test_accuracy": value}
+            writer.append(Evaluation(time=1_700_000_003.0, step=step, values=values, clock=4.0))
+        end_run(folder, writer, state, time=1_700_000_004.0)
     return path
 
 
@@ -220,17 +228,40 @@ def test_a_repeated_run_is_compared_bit_by_bit_on_the_same_machine_and_within_th
     far = made_run(tmp_path / "4", loss=[4, 3, 2.02, 1])
     history = read_run(first)
     assert same_machine(first, same)
-    assert list(compare_repeat(history, read_run(same), 4, exact=True)) == []
-    assert "loss differs at step 2: 2 was handed in, 2.00" in next(
-        compare_repeat(history, read_run(near), 4, exact=True)
-    )
-    assert list(compare_repeat(history, read_run(near), 2, exact=True)) == []
-    assert list(compare_repeat(history, read_run(near), 4, exact=False)) == []
-    assert "within the tolerance" in next(compare_repeat(history, read_run(far), 4, exact=False))
+    assert compare_repeat(history, read_run(same), 4, exact=True) == (8, 1, 9, ())
+    assert "loss differs at step 2: 2 was handed in, 2.00" in differing(first, near, exact=True)
+    assert compare_repeat(history, read_run(near), 2, exact=True) == (4, 0, 4, ())
+    assert differing(first, near, exact=False) == ""
+    assert "within the tolerance" in differing(first, far, exact=False)
     small_run(tmp_path / "5")
     assert not same_machine(first, tmp_path / "5")
-    diverged = made_run(tmp_path / "6", loss=[4, 3, np.nan, 1])
-    assert next(compare_repeat(history, read_run(diverged), 4, exact=False), "")
+    assert differing(first, made_run(tmp_path / "6", loss=[4, 3, np.nan, 1]), exact=False)
+
+
+def differing(handed_in: Path, again: Path, exact: bool, steps: int = 4) -> str:
+    return " ".join(compare_repeat(read_run(handed_in), read_run(again), steps, exact=exact).differences)
+
+
+def test_an_evaluation_or_a_step_that_only_one_side_has_and_one_that_differs_are_named(tmp_path: Path) -> None:
+    honest = made_run(tmp_path / "1")
+    better = made_run(tmp_path / "2", evaluations={4: 0.999})
+    assert "test accuracy differs at step 4: 0.999 was handed in, 0.9079" in differing(better, honest, exact=True)
+    assert "test accuracy differs at step 4" in differing(better, honest, exact=False)
+    assert differing(made_run(tmp_path / "3", evaluations={4: 0.9081}), honest, exact=False) == ""
+    more = made_run(tmp_path / "4", evaluations={2: 0.99, 4: 0.9079})
+    assert "test accuracy has 1 value too few or too many: none comes out here for step 2" in differing(
+        more, honest, exact=True
+    )
+    fewer = made_run(tmp_path / "5", evaluations={})
+    assert "none was handed in for step 4" in differing(fewer, honest, exact=True)
+    assert differing(fewer, honest, exact=True, steps=3) == ""
+    shorter = made_run(tmp_path / "6", loss=[4, 3])
+    assert "none was handed in for step 2" in differing(shorter, honest, exact=True, steps=3)
+
+
+def test_a_run_that_was_ended_before_its_last_evaluation_is_not_accused_of_hiding_it(tmp_path: Path) -> None:
+    ended = made_run(tmp_path / "1", evaluations={}, state=RunState.STOPPED)
+    assert differing(ended, made_run(tmp_path / "2"), exact=True) == ""
 
 
 def test_the_table_of_a_class_names_a_run_that_two_students_handed_in(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,16 +10,21 @@ from pathlib import Path
 
 import msgspec
 
-from clew_gui.commands.agent_program import AgentProgram, agent_command, cards, temporary_file
+from clew_gui.base.number_words import counted
+from clew_gui.commands.agent_program import AgentProgram, agent_command, cards
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.reports.report import write_text
 from clew_gui.commands.run.follow import Follower
-from clew_gui.reports.check import HandinVerdict, check_handin, compare_repeat, repeats_until, same_machine
+from clew_gui.reports.check import HandinVerdict, RepeatComparison, check_handin, compare_repeat, same_machine
 from clew_gui.reports.class_table import ClassRow, class_rows, table_csv, table_html
 from clew_gui.reports.facts import RunSource, data_of, read_source
 from clew_gui.reports.handin import SUFFIX, open_handin
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
+from clew_shared.journal.events import Attempt, Live, State
+from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, to_toml
 
 _POLL_S = 0.05
@@ -147,15 +153,13 @@ def _repeat(
         why = "it measures times, which differ" if kind == "measurement" else _SCRIPT
         yield f"Run {short} was not repeated: {why}."
         return
-    count = min(steps, repeats_until(history))
-    if count < 1:
-        yield f"Run {short} was not repeated: it has no step before the first change by hand."
-        return
+    count = min(steps, history.fold.step)
     exercises, data = given
-    spec = msgspec.structs.replace(source.spec, run=str(uuid.uuid4()), data=data or _data_here(source), source_hash="")
+    usual = {"run": str(uuid.uuid4()), "data": data or _data_here(source), "source_hash": "", "pruning": None}
+    spec = msgspec.structs.replace(source.spec, **usual)
     with tempfile.TemporaryDirectory(prefix="clew-rerun-") as place:
         folder = Path(place) / "run"
-        again = _train(context, spec, folder, count, exercises)
+        again = _train(context, spec, history.live, folder, count, exercises)
         if isinstance(again, Problem):
             yield again
             return
@@ -164,12 +168,22 @@ def _repeat(
             yield Problem("handin.data", text, "Name its data with --data PATH, if you have them.", history.fold.run)
             return
         exact = same_machine(source.folder, folder)
-        found = list(compare_repeat(history, again.history, count, exact))
-    for text in found:
+        found = compare_repeat(history, again.history, count, exact)
+    for text in found.differences:
         yield Problem("handin.rerun", f"Run {short} trained again gives other values: {text}", where=history.fold.run)
-    if not found:
-        how = "bit by bit" if exact else "within the tolerance, on another processor or other versions"
-        yield f"Run {short}: the first {min(count, again.history.fold.step):,} steps came out the same, {how}."
+    if not found.values:
+        yield f"Run {short} was not repeated: it recorded no value in its first {count:,} steps."
+    elif not found.differences:
+        yield _same_words(short, found, count, history.fold.step, exact)
+
+
+def _same_words(short: str, found: RepeatComparison, count: int, steps: int, exact: bool) -> str:
+    """What came out the same, and what was not compared."""
+    how = "bit by bit" if exact else "within the tolerance, on another processor or other versions"
+    compared = f"{counted(found.values, 'value')}, {counted(found.evaluations, 'evaluation')}"
+    text = f"Run {short}: the first {counted(count, 'step')} came out the same, {how} ({compared} compared)."
+    left = steps - count
+    return f"{text} The {counted(left, 'later step')} and what was measured there were not compared." if left else text
 
 
 def _data_here(source: RunSource) -> str:
@@ -180,23 +194,37 @@ def _data_here(source: RunSource) -> str:
 
 
 def _train(
-    context: CommandContext, spec: RunSpec, folder: Path, steps: int, exercises: str | None
+    context: CommandContext, spec: RunSpec, live: Sequence[Live], folder: Path, steps: int, exercises: str | None
 ) -> RunSource | Problem:
-    """Run ``spec`` until it has done ``steps`` steps; why it could not be."""
+    """Run ``spec`` until it has done ``steps`` steps, with the same changes by hand; why it could not be."""
     own = ("--exercises", str(Path(exercises).expanduser().absolute())) if exercises else ()
-    with temporary_file("spec.toml", to_toml(spec)) as path:
-        command = agent_command(context.places, "run", str(path), "--out", str(folder), "--quiet", *own)
-        with AgentProgram(command) as agent, Follower(folder) as follower:
-            code, asked = None, False
-            while code is None:
-                code = agent.wait(_POLL_S)
-                follower.poll()
-                if follower.history.fold.step >= steps and not asked:
-                    agent.ask_to_stop()
-                    asked = True
-            output = agent.output()
+    _begin_with(RunFolder(folder), spec, live)
+    command = agent_command(context.places, "run", "--resume", str(folder), "--quiet", *own)
+    with AgentProgram(command) as agent, Follower(folder) as follower:
+        code, asked = None, False
+        while code is None:
+            code = agent.wait(_POLL_S)
+            follower.poll()
+            if follower.history.fold.step >= steps and not asked:
+                agent.ask_to_stop()
+                asked = True
+        output = agent.output()
     if follower.history.fold.step < steps:
         last = follower.history.fold.problem or (output.splitlines() or ["It said nothing."])[-1]
         text = f"Run {spec.exercise} could not be trained again for {steps:,} steps: {last}"
         return Problem("handin.rerun", text, "For data that are elsewhere here, give --data PATH.", spec.exercise)
     return read_source(folder)
+
+
+def _begin_with(folder: RunFolder, spec: RunSpec, live: Sequence[Live]) -> None:
+    """Write a first attempt that did nothing but change hyperparameters by hand: the next one begins at step 0 and
+    repeats each change at its step."""
+    folder.path.mkdir()
+    text = to_toml(spec)
+    folder.spec.write_text(text, encoding="utf-8")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    first = Attempt(format=JOURNAL_FORMAT, run=spec.run, attempt=1, exercise=spec.exercise, spec_sha256=digest)
+    with JournalWriter.create(folder.journal(1)) as writer:
+        for event in (first, *live, State(state=RunState.STOPPED)):
+            writer.append(event)
+        writer.seal("supervisor")
