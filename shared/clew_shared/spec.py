@@ -10,6 +10,7 @@ from typing import Any, Literal, get_type_hints
 
 import msgspec
 
+from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import Problem, did_you_mean, problem, raise_all
 from clew_shared.cards import ExerciseCard, StrategyCard
@@ -139,11 +140,9 @@ def without_null(values: Mapping[str, Value]) -> dict[str, Value]:
 
 def from_toml(text: str, origin: str = "the run spec") -> RunSpec:
     """The spec in ``text``. Raises ``ProblemError`` for broken TOML, and for wrong fields with *all* of them."""
-    import tomllib  # a window paints without either
-
     try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
+        table = parse_toml(text)
+    except ValueError as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
         raise problem("spec.toml", f"{origin} is not valid TOML: {error}.", "Fix that line.", origin) from None
     values, found = _fields(table, origin)
     spec = RunSpec(**{"exercise": "", **values})

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.params import BATCH_SIZE, HEADLINE, LEARNING_RATE, STEPS, Value, check, format_value
@@ -436,12 +437,10 @@ def _sweep_table(sweep: Sweep) -> dict[str, Any]:
 
 def from_toml(text: str, origin: str = "the study") -> StudySpec:
     """The study in ``text``. Raises ``ProblemError`` with what is wrong."""
-    import tomllib  # a window paints without either
-
     try:
-        table: Mapping[str, object] = tomllib.loads(text)
+        table: Mapping[str, object] = parse_toml(text)
         study = msgspec.convert(table, StudySpec)
-    except (ValueError, RecursionError) as error:  # no TOML, or wrong fields
+    except ValueError as error:  # no TOML, or wrong fields
         raise problem("study.toml", f"{origin} cannot be read: {error}.", "Fix that line.", origin) from None
     raise_all(check_study(study))
     return study

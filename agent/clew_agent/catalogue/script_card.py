@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -16,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from clew_agent.catalogue.exercise_files import ExerciseFile, parse_problem, read_source, source_hash
+from clew_shared.base.foreign import from_toml
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
 from clew_shared.params import Choice, Kind, ParamSpec, Value, check, convert
@@ -123,15 +123,15 @@ def _header_text(file: ExerciseFile, source: str) -> tuple[str, int]:
 
 def _parse(file: ExerciseFile, text: str, first: int) -> _Header:
     try:
-        return msgspec.convert(tomllib.loads(text), _Header)
-    except tomllib.TOMLDecodeError as error:
-        at = _TOML_LINE.search(str(error))
-        line = first + int(at[1]) - 1 if at else first
-        raise _wrong(file, line, f"the header is not valid TOML: {_TOML_LINE.sub('', str(error))}") from None
+        return msgspec.convert(from_toml(text), _Header)
     except msgspec.ValidationError as error:
         words, _, place = str(error).partition(" - at ")
         key = place.strip("`$.").rpartition(".")[2] or _quoted(words)
         raise _wrong(file, _line_of(text, key, first), f"the header: {words}") from None
+    except ValueError as error:
+        at = _TOML_LINE.search(str(error))
+        line = first + int(at[1]) - 1 if at else first
+        raise _wrong(file, line, f"the header is not valid TOML: {_TOML_LINE.sub('', str(error))}") from None
 
 
 def _quoted(words: str) -> str:

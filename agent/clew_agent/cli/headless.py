@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import time
-import tomllib
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from clew_agent.processes.guard import watch_headless
 from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import check_resumable
 from clew_agent.trainer.spec_check import misfits
+from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, long_names_refused, problem, raise_all
 from clew_shared.base.terminal import ascii_json
@@ -134,7 +134,7 @@ def _prepare(path: Path, out: Path | None, exercises: Path | None) -> PreparedRu
     except ProblemError as error:
         raise_all([*problems, *error.problems])
         raise
-    spec = with_preset(spec, card, seeded="seed" in tomllib.loads(text))
+    spec = with_preset(spec, card, seeded="seed" in parse_toml(text))
     raise_all([*problems, *misfits(spec, card, find_search(find_places()))])
     return PreparedRun(folder, 1, to_toml(spec))
 

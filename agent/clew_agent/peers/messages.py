@@ -13,6 +13,7 @@ from typing import NewType
 
 import msgspec
 
+from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.run_folder import RunFolder
@@ -73,7 +74,8 @@ def read_address(folder: RunFolder, attempt: int) -> ChiefAddress:
     deadline = time.monotonic() + _APPEARS_S
     while True:
         with suppress(OSError, msgspec.DecodeError):
-            return msgspec.json.decode(path.read_bytes(), type=ChiefAddress)
+            found: ChiefAddress = from_json(path.read_bytes(), ChiefAddress)
+            return found
         if time.monotonic() > deadline:
             text = f"{path} cannot be read on this node, so this process cannot find its run."
             raise problem("peers.address", text, "The run's folder must be on a file system that all nodes share.")

@@ -22,6 +22,7 @@ import psutil
 from clew_agent.node import operating_system
 from clew_agent.peers.hosts import JobHosts
 from clew_agent.peers.messages import Index, address_file, folder_of, log_of
+from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.private_files import write_private
 from clew_shared.base.process_identity import began, still_runs
@@ -129,9 +130,7 @@ def end_left(folder: RunFolder, attempt: int) -> None:
     """End the peers of a chief that is gone, and remove what it left; for its guard, before files are recorded."""
     boot, started = "", list[StartedProcess]()
     with suppress(OSError, msgspec.DecodeError):
-        boot, started = msgspec.json.decode(
-            _list_file(folder, attempt).read_bytes(), type=tuple[str, list[StartedProcess]]
-        )
+        boot, started = from_json(_list_file(folder, attempt).read_bytes(), tuple[str, list[StartedProcess]])
     left = [one for one in started if boot == operating_system.boot_id() and still_runs(one.pid, one.began)]
     for one in left:
         _signal_session(one.pid, signal.SIGKILL if one.local and operating_system.POSIX else signal.SIGTERM)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import problem
@@ -119,7 +120,7 @@ def took_port(folder: Path) -> bool:
     """Whether a Jupyter that was started in ``folder`` says that it listens on a port: one that knows no ``sock``."""
     for path in (*folder.glob("jpserver-*.json"), *folder.glob("nbserver-*.json")):
         with suppress(OSError, msgspec.DecodeError):  # it is being written, or removed
-            if not msgspec.json.decode(path.read_bytes(), type=_Listening).sock:
+            if not from_json(path.read_bytes(), _Listening).sock:
                 return True
     return False
 

@@ -111,7 +111,7 @@ class ScriptLog:
         try:
             message = json.loads(line)
             step, values = message["step"], dict(message["metrics"])
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             yield from self._warn("", "message", "The script sent something that is not a clew_log message.")
             return
         if not isinstance(step, int) or not 0 <= step < 2**53:
@@ -141,7 +141,7 @@ class ScriptLog:
             yield from self._warn(name, "again", text)
         else:
             target = self._row if spec.per_step else self._measured
-            target[name] = value = _as_stored(float(raw), spec)
+            target[name] = value = _as_stored(_as_float(raw), spec)
             if not math.isfinite(value) and name not in self._diverged:
                 self._diverged.add(name)
                 word: Literal["NaN", "inf", "-inf"] = "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
@@ -208,6 +208,14 @@ class ScriptLog:
         if (name, kind) not in self._warned and len(self._warned) < 100:
             self._warned.add((name, kind))
             yield Log(text=text, level="warning", step=max(0, self._step))
+
+
+def _as_float(number: float) -> float:
+    """A number as a float: a whole number that is too large for one is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _as_stored(value: float, spec: MetricSpec) -> float:

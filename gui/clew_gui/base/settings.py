@@ -4,13 +4,13 @@ starting."""
 from __future__ import annotations
 
 import logging
-import tomllib
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 import tomli_w
 
+from clew_shared.base.foreign import from_toml
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem
@@ -47,10 +47,10 @@ class SettingsFile(Generic[T]):
         """The settings; the defaults when there is no file or it cannot be read. Unknown fields are ignored."""
         self.problem = None
         try:
-            return msgspec.convert(tomllib.loads(self.path.read_text(encoding="utf-8")), self._kind, strict=True)
+            return msgspec.convert(from_toml(self.path.read_text(encoding="utf-8")), self._kind, strict=True)
         except FileNotFoundError:
             return self._kind()
-        except (OSError, ValueError, RecursionError) as error:  # ValueError: TOML, Unicode and msgspec's own
+        except (OSError, ValueError) as error:  # ValueError: TOML, Unicode and msgspec's own
             text = f"The settings in {self.path} cannot be read: {error}."
             self.problem = Problem("settings.read", text, "The defaults are used.", str(self.path))
             return self._kind()

@@ -4,13 +4,12 @@ are about all its runs; a hand-in takes a copy."""
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from clew_shared.base.foreign import read_file
+from clew_shared.base.foreign import from_toml, read_file
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import problem
@@ -61,8 +60,8 @@ def read_answers(places: Places, exercise: str) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        found = msgspec.convert(tomllib.loads(read_file(path, _MAX_BYTES).decode()), _AnswersFile)
-    except (ValueError, RecursionError) as error:  # broken TOML, bytes that are no text, fields of another type
+        found = msgspec.convert(from_toml(read_file(path, _MAX_BYTES).decode()), _AnswersFile)
+    except ValueError as error:  # broken TOML, bytes that are no text, fields of another type
         text = f"The answers in {path} cannot be read: {error}."
         raise problem("answers.read", text, "Fix the file, or move it away to begin again.", str(path)) from None
     return {answer.question: answer.text for answer in found.answers}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from pathlib import Path
 
 import msgspec
 import tomli_w
 
 from clew_gui.sites.site import Site
+from clew_shared.base.foreign import from_toml, read_file
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import problem
 
 _PROLOGUE = "prologue"
 _COMMAND = "proxy command"
+_MAX_BYTES = 1 << 20
 
 
 class OwnWords(msgspec.Struct, frozen=True):
@@ -59,9 +60,9 @@ class Consents:
 
     def _load(self) -> dict[str, str]:
         try:
-            table = tomllib.loads(self._path.read_text(encoding="utf-8"))
+            table = from_toml(read_file(self._path, _MAX_BYTES).decode())
             return msgspec.convert(table.get("consents", {}), dict[str, str])
-        except (OSError, ValueError, RecursionError):
+        except ValueError:
             return {}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -14,6 +13,7 @@ import tomli_w
 from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.sites.check import SECRET_FIELD, check_secrets, check_site, secret_field
 from clew_gui.sites.site import Site
+from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import Problem, did_you_mean, problem, raise_all
 from clew_shared.params import check
@@ -53,8 +53,8 @@ def read_text(path: Path) -> str:
 def from_toml(text: str, origin: str = "the site file") -> Site:
     """The site in ``text``. Raises ``ProblemError`` for broken TOML, and for wrong fields with *all* of them."""
     try:
-        table = tomllib.loads(text.replace("\r\n", "\n"))
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
+        table = parse_toml(text.replace("\r\n", "\n"))
+    except ValueError as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
         raise problem("site.toml", f"{origin} is not valid TOML: {error}.", "Fix that line.", origin) from None
     return from_table(table)
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from clew_gui.base.settings import local_settings
+from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, problem
@@ -67,7 +68,8 @@ def data_command(places: Places, path: Path) -> list[str]:
 def data_problem(output: bytes) -> Problem | None:
     """What is wrong with the file, by what ``data_command`` printed; None also where it could not find out."""
     try:
-        return msgspec.json.decode(output.strip().rpartition(b"\n")[2], type=_DataAnswer).problem
+        answer: _DataAnswer = from_json(output.strip().rpartition(b"\n")[2], _DataAnswer)
+        return answer.problem
     except msgspec.DecodeError:
         return None
 

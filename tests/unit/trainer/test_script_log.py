@@ -116,3 +116,13 @@ def test_the_last_line_of_a_traceback_says_why_a_script_failed() -> None:
     printed = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: too many dogs.'
     assert failure("a.py", 1, printed, 7).text == "a.py ended with exit code 1 at step 7: ValueError: too many dogs."
     assert failure("a.py", -11, "", 0).text == "a.py was ended by SIGSEGV at step 0."
+
+
+def test_a_number_that_no_float_can_hold_is_infinite_and_nested_brackets_are_no_message() -> None:
+    events = recorded(message(0, loss=10**400, accuracy=-(10**400)), b"[" * 60_000 + b"\n")
+    assert [(event.metric, event.value) for event in events if isinstance(event, Diverged)] == [
+        ("loss", "inf"),
+        ("accuracy", "-inf"),
+    ]
+    assert steps(events) == [(0, 1)]
+    assert said(events) == ["The script sent something that is not a clew_log message."]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tomllib
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +29,7 @@ from clew_gui.session.forecast import seconds_each
 from clew_gui.session.kept_studies import study_file, study_lock, typed_spec
 from clew_gui.session.sampler import next_point
 from clew_gui.sites.site import LOCAL
+from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
@@ -81,7 +81,7 @@ def study(context: CommandContext, argv: Sequence[str]) -> int:
     text = read_text(path, "study.read")
     found = from_toml(text, str(path))
     card = find_card(known.exercises, found.base.exercise)
-    base = complete_base(found.base, card, seeded="seed" in tomllib.loads(text)["base"])
+    base = complete_base(found.base, card, seeded="seed" in parse_toml(text)["base"])
     found = msgspec.structs.replace(found, study=found.study or path.stem[:MAX_NAME], base=base)
     there = data_there(base.data, options.site is not None) if base.data.startswith(SITE_PATH) else []
     raise_all([*there, *check_study(found, card)])

@@ -24,6 +24,7 @@ from clew_gui.ssh.openssh.connection import SystemSsh, route_to
 from clew_gui.ssh.openssh.master import Master
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, PROOF, AskOnce, PromptKind
 from clew_shared.base.file_lock import lock_now
+from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import is_mine, make_private, write_private
 from clew_shared.base.problem import ProblemError, problem
 
@@ -258,7 +259,8 @@ def _is_way(login: KeptLogin, others: Collection[KeptLogin]) -> bool:
 def _record(folder: Path) -> KeptLogin | None:
     """What is written down in a login's folder; None while it is being made, or when that was cut short."""
     try:
-        return msgspec.json.decode((folder / _RECORD).read_bytes(), type=KeptLogin)
+        found: KeptLogin = from_json((folder / _RECORD).read_bytes(), KeptLogin)
+        return found
     except (OSError, msgspec.MsgspecError):
         return None
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 
 from clew_gui.views.runs.run_choices import ChoicesMemory
+from clew_shared.base.foreign import from_toml
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem
 from clew_shared.params import Value
@@ -132,9 +133,7 @@ class FileMemory:
 
 
 def _read(text: str) -> WindowState:
-    import tomllib  # the first day does without
-
-    return msgspec.convert(tomllib.loads(text), WindowState)
+    return msgspec.convert(from_toml(text), WindowState)
 
 
 def _written(state: WindowState) -> str:
