@@ -1,0 +1,102 @@
+"""Texts and files of others are bounded before they are read."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew_agent.catalogue.exercise_files import ExerciseFile
+from clew_agent.catalogue.script_card import read_script
+from clew_gui.base.settings import SettingsFile
+from clew_gui.reports.answers import answers_path, read_answers
+from clew_gui.sites import site_file
+from clew_gui.views.window.window_state import WindowState
+from clew_shared import spec, study
+from clew_shared.base.foreign import from_toml
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import ProblemError
+
+ROOT = Path(__file__).resolve().parents[3]
+DEEP = {
+    "brackets": "a = " + "[" * 10_000,
+    "tables": "a = " + "{b = " * 500,
+    "dots": "a" + ".a" * 20_000 + " = 1",
+    "spaced dots": "a" + " . a" * 50 + " = 1",
+    "quoted dots": '"a"' + '."a"' * 500 + " = 1",
+    "a header of dots": f"[{'a.' * 50}a]",
+}
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+def test_toml_that_is_nested_too_deep_is_refused_by_every_reader_with_the_line(
+    text: str, home: Path, tmp_path: Path
+) -> None:
+    text = f'x = "[.]"  # a.b.c\n{text}'
+    with pytest.raises(ValueError, match=r"more than 32 deep \(at line 2"):
+        from_toml(text)
+    for read in (spec.from_toml, study.from_toml, site_file.from_toml):
+        with pytest.raises(ProblemError, match="more than 32 deep"):
+            read(text)
+    settings = SettingsFile(tmp_path / "window.toml", WindowState)
+    settings.path.write_text(text)
+    assert settings.load() == WindowState()
+    assert settings.problem is not None
+    places = find_places()
+    answers_path(places, "softmax").parent.mkdir(parents=True)
+    answers_path(places, "softmax").write_text(text)
+    with pytest.raises(ProblemError, match="more than 32 deep"):
+        read_answers(places, "softmax")
+    script = tmp_path / "deep.py"
+    script.write_text("# /// clew\n" + "".join(f"# {line}\n" for line in text.splitlines()) + "# ///\n")
+    with pytest.raises(ProblemError, match=r"deep\.py.*line 3.*more than 32 deep"):
+        read_script(ExerciseFile(script))
+
+
+def test_brackets_and_dots_in_texts_and_comments_are_not_nesting() -> None:
+    quoted = "[" * 100 + "a." * 100
+    text = f"""# {quoted}
+one = "{quoted} \\" {quoted}"
+two = '{quoted}'
+three = \"\"\"
+{quoted} "
+\\"\\"\\"
+{quoted}\"\"\"
+four = '''
+{quoted}'''
+[a.b."c.d"]
+five = [[1.5, 2.5], {{a = [1]}}]
+"""
+    assert from_toml(text) == tomllib.loads(text)
+
+
+@given(st.text("ab.[]{}=\"'\n\\# ,1", max_size=60))
+def test_a_text_that_is_not_deep_reads_as_python_reads_it(text: str) -> None:
+    try:
+        expected = tomllib.loads(text)
+    except ValueError:
+        with pytest.raises(ValueError, match="."):
+            from_toml(text)
+    else:
+        assert from_toml(text) == expected
+
+
+def test_a_long_word_costs_no_more_than_its_length() -> None:
+    assert from_toml(f'x = "{"a" * 500_000}"')
+    with pytest.raises(ValueError, match="."):
+        from_toml("a" * 500_000)
+
+
+def test_nothing_reads_toml_in_another_way() -> None:
+    folders = (ROOT / "gui", ROOT / "agent", ROOT / "shared")
+    readers = {
+        path.name
+        for folder in folders
+        for path in folder.rglob("*.py")
+        if re.search(r"tomllib|msgspec\.toml\.decode", path.read_text(encoding="utf-8"))
+    }
+    assert readers == {"foreign.py"}
