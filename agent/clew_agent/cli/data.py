@@ -14,12 +14,14 @@ from clew_shared.base.problem import Problem, ProblemError
 
 
 class DataReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was found: the name of the set and how many samples it has, or the ``problem``."""
+    """What was found: the name of the set, how many samples it has, and what was assumed or left out (``notes``), or
+    the ``problem``."""
 
     name: str = ""
     train: int = 0
     validation: int = 0
     test: int = 0
+    notes: tuple[str, ...] = ()
     problem: Problem | None = None
 
 
@@ -36,9 +38,11 @@ def data(argv: Sequence[str]) -> int:
             raise
         print(msgspec.json.encode(DataReport(problem=error.problems[0])).decode())
         return 2
-    report = DataReport(found.name, len(found.train), len(found.validation), len(found.test))
+    report = DataReport(found.name, len(found.train), len(found.validation), len(found.test), found.notes)
     if options.json:
         print(msgspec.json.encode(report).decode())
     else:
         print(f"{found.name}: {report.train:,} samples train, {report.validation:,} validate, {report.test:,} test.")
+        for note in report.notes:
+            print(note)
     return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_idx, locate
-from clew_shared.base.data_files import IDX_STEMS
+from clew_shared.base.data_files import IDX_STEMS, idx_folder
 from clew_shared.base.problem import ProblemError
 
 Signature = tuple[tuple[str, int, int, int], ...]
@@ -46,7 +46,7 @@ class DataCache:
 
 def _signature(path: Path) -> Signature:
     """Changes when a file of the set is written again: path, length, time of the last change, inode."""
-    siblings = (find_idx(path.parent, stem) for stem in IDX_STEMS)
+    siblings = (find_idx(idx_folder(path), stem) for stem in IDX_STEMS)
     files = {path, *(file for file in siblings if file is not None)}
     states = ((file, file.stat()) for file in sorted(files))
     return tuple((str(file), state.st_size, state.st_mtime_ns, state.st_ino) for file, state in states)

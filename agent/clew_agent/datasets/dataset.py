@@ -34,6 +34,7 @@ class DataSet(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     ``source`` says where it came from, ``sha256`` is that file's SHA-256 (of several files: the SHA-256 of what
     ``sha256sum`` prints for them in the order of their names). ``image_shape`` is (height, width, channels) of a row.
     ``class_names`` are words for people, one for each class; none where numbers are the names, as with digits.
+    ``notes`` are sentences about what was assumed, converted or left out when the files were read.
     """
 
     name: str
@@ -45,6 +46,18 @@ class DataSet(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     image_shape: tuple[int, int, int]
     classes: int
     class_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def place_of(self, label: int) -> int | None:
+        """The class with this label, as ``y`` counts them; None where no sample has it."""
+        if not self.class_names:
+            return label if 0 <= label < self.classes else None
+        named = {name: place for place, name in enumerate(self.class_names)}
+        return named.get(str(label), label if self._names_are_words and 0 <= label < self.classes else None)
+
+    @property
+    def _names_are_words(self) -> bool:
+        return not all(name.isdecimal() for name in self.class_names)
 
 
 def pixels(images: npt.NDArray[np.uint8]) -> Rows:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clew_agent.datasets.dataset import junk
+from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import problem
 
 MAX_BYTES = 1 << 30
@@ -24,12 +25,9 @@ _MOST_MEMBERS = 20_000
 def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
     """The content of ``path``, gzip unpacked. Raises ``ProblemError`` when unreadable, damaged or too large."""
     try:
-        size = path.stat().st_size
-        if size > limit:
-            raise junk(path, f"it has {size:,} bytes, more than the {limit:,} that such a file can have")
-        data = path.read_bytes()
-    except OSError as error:
-        raise problem("data.read", f"Cannot read {path}: {error.strerror}.", "Check the path.", str(path)) from None
+        data = read_file(path, limit)
+    except ValueError as error:
+        raise problem("data.read", f"Cannot read {path}: {error}.", "Check the path.", str(path)) from None
     return gunzip(data, path, limit) if data.startswith(_GZIP) else data
 
 

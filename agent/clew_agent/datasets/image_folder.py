@@ -1,4 +1,7 @@
-"""Images of one's own: a folder with a folder of PNG or JPEG files for each class.
+"""Images of one's own: a folder with a folder of images for each class.
+
+PNG, JPEG, BMP, GIF, TIFF, WebP and the portable formats (PGM and the like) are read; of several frames the first.
+Grey values of more than 8 bits are scaled for each image by itself, from its smallest value to its largest.
 
 The classes are the folders in the order of their names, and are called like them. Of six images of a class, in the
 order of their names, the first four train, the fifth validates and the sixth tests; the classes take turns, so that
@@ -12,17 +15,20 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from clew_agent.datasets.dataset import DataSet, Split, junk, pixels
 from clew_agent.datasets.files import MAX_BYTES, read_bytes
-from clew_agent.datasets.search import image_classes, images_in
+from clew_agent.datasets.search import image_classes, images_in, left_out
+from clew_shared.base.foreign import open_regular
+from clew_shared.base.number_words import counted
 from clew_shared.base.problem import problem
 
 SIDE = 32
@@ -34,6 +40,10 @@ _FILE_BYTES = 64 << 20
 _NAME_LENGTH = 60
 """Characters of a class's name that are kept: the names of all classes go into each picture of them."""
 _GREY = ("1", "L", "LA")
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+"""What a file may be, whatever it is called. Pillow would give PostScript to Ghostscript, which runs it."""
+_DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
+"""Pillow's modes of grey images with more than 8 bits."""
 _DAMAGED = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 """What Pillow raises for a file that it cannot read."""
 
@@ -43,6 +53,8 @@ class _Header(NamedTuple):
 
     size: tuple[int, int]
     grey: bool
+    deep: bool
+    frames: int
 
 
 class _Form(NamedTuple):
@@ -57,7 +69,8 @@ def read(folder: Path) -> DataSet:
     """The data set in ``folder``. Raises ``ProblemError`` that names the file or folder and what was found."""
     files, labels, places, names = _files(folder)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        form = _form(list(threads.map(_header, files)))
+        headers = list(threads.map(_header, files))
+        form = _form(headers)
         needed = len(files) * form.width * form.height * form.channels * 4
         if needed > MAX_BYTES:
             raise junk(folder, f"its {len(files):,} images need {needed:,} bytes, more than {MAX_BYTES:,}")
@@ -75,7 +88,21 @@ def read(folder: Path) -> DataSet:
         image_shape=(form.height, form.width, form.channels),
         classes=len(names),
         class_names=names,
+        notes=tuple(_notes(folder, headers)),
     )
+
+
+def _notes(folder: Path, headers: Sequence[_Header]) -> Iterator[str]:
+    """What was converted or left out."""
+    deep, moving = sum(one.deep for one in headers), sum(one.frames > 1 for one in headers)
+    if deep:
+        what = counted(deep, "image")
+        yield f"Scaled {what} of more than 8 bits, each from its smallest to its largest value, to 8 bits."
+    if moving:
+        yield f"Took the first frame of {counted(moving, 'image')} with several."
+    beside = left_out(folder)
+    if beside:
+        yield beside
 
 
 def _files(folder: Path) -> tuple[list[Path], npt.NDArray[np.int32], npt.NDArray[np.int32], tuple[str, ...]]:
@@ -111,8 +138,9 @@ def _form(headers: list[_Header]) -> _Form:
 
 def _header(file: Path) -> _Header:
     try:
-        with Image.open(file) as image:
-            found = _Header(image.size, image.mode in _GREY)
+        with open_regular(file) as data, Image.open(data, formats=_FORMATS) as image:
+            deep = image.mode in _DEEP
+            found = _Header(image.size, deep or image.mode in _GREY, deep, getattr(image, "n_frames", 1))
     except _DAMAGED as error:
         raise _damaged(file, error) from None
     if found.size[0] * found.size[1] > _MOST_PIXELS:
@@ -124,8 +152,8 @@ def _decode(file: Path, form: _Form) -> tuple[npt.NDArray[np.uint8], str]:
     """The image [height, width, channels], upright, and the SHA-256 of its file."""
     data = read_bytes(file, _FILE_BYTES)
     try:
-        with Image.open(io.BytesIO(data)) as image:
-            upright = ImageOps.exif_transpose(image)
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            upright = _in_8_bits(ImageOps.exif_transpose(image))
             plain = (
                 upright.convert("RGBA") if upright.mode == "P" else upright
             )  # a palette may have a transparent colour
@@ -138,5 +166,16 @@ def _decode(file: Path, form: _Form) -> tuple[npt.NDArray[np.uint8], str]:
     return rows, hashlib.sha256(data).hexdigest()
 
 
+def _in_8_bits(image: Image.Image) -> Image.Image:
+    """Pillow itself would cut off all values above 255."""
+    if image.mode not in _DEEP:
+        return image
+    values = np.nan_to_num(np.asarray(image, np.float64))
+    low, high = values.min(), values.max()
+    scaled = np.rint((values - low) * (255 / (high - low if high > low else 1)))
+    return Image.fromarray(scaled.astype(np.uint8))
+
+
 def _damaged(file: Path, error: Exception) -> Exception:
-    return junk(file, f"it is not a readable image ({str(error)[:200] or type(error).__name__})")
+    words = "it has none of the formats that are read" if isinstance(error, UnidentifiedImageError) else str(error)
+    return junk(file, f"it is not a readable image ({words[:200] or type(error).__name__})")

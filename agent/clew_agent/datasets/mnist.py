@@ -17,7 +17,7 @@ from clew_agent.datasets.files import MAX_BYTES, digest, read_bytes
 from clew_agent.datasets.formats import looks_like_idx, parse_idx, parse_npz
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.datasets.search import find_idx
-from clew_shared.base.data_files import IDX_STEMS, data_set_of
+from clew_shared.base.data_files import IDX_STEMS, data_set_of, idx_folder
 from clew_shared.base.problem import problem
 
 SIDE = 28
@@ -47,7 +47,7 @@ def read(path: Path) -> DataSet:
     """
     data = read_bytes(path)
     if looks_like_idx(data):
-        return _read_idx(path.parent, path)
+        return _read_idx(idx_folder(path), path)
     if data[:2] == b"PK":
         return _from_npz(path, data)
     if data[:1] in (b"\x80", b"("):

@@ -7,6 +7,7 @@ whose data is not.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from clew_shared.base.data_files import (
     IMAGE_SUFFIXES,
     MNIST_FILES,
     NAMES,
+    UNREAD_IMAGE_SUFFIXES,
     data_set_of,
     file_names,
     idx_names,
@@ -25,6 +27,8 @@ from clew_shared.base.data_files import (
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, did_you_mean, problem
 
+_MOST_INNER = 100
+"""So many folders in the folder that somebody named are searched: archives unpack into one of their own."""
 _AGENT = Path(__file__).resolve().parents[1]
 
 
@@ -92,12 +96,44 @@ def find_in(folder: Path, name: str) -> Path | None:
 
 def image_classes(folder: Path) -> tuple[Path, ...]:
     """The subfolders of ``folder`` that hold images, by name: each is a class. Raises ``OSError``."""
-    return tuple(sorted(one for one in folder.iterdir() if one.is_dir() and any(images_in(one))))
+    return tuple(sorted(one for one in shown_in(folder) if one.is_dir() and any(images_in(one))))
 
 
 def images_in(folder: Path) -> Iterator[Path]:
-    """The images that lie in ``folder`` itself, in any order."""
-    return (one for one in folder.iterdir() if one.suffix.lower() in IMAGE_SUFFIXES and not one.name.startswith("."))
+    """The images that lie in ``folder`` itself, in any order: regular files whose names say that they are images."""
+    return (one for one in shown_in(folder) if one.suffix.lower() in IMAGE_SUFFIXES and one.is_file())
+
+
+def shown_in(folder: Path) -> Iterator[Path]:
+    """What lies in ``folder`` and is not hidden. Notebooks and macOS keep hidden copies beside the files."""
+    return (one for one in folder.iterdir() if not one.name.startswith(".") and one.name != "__MACOSX")
+
+
+def left_out(folder: Path) -> str:
+    """What lies in a folder of images and is not read, as a sentence with the reasons; empty where there is nothing."""
+    found = Counter[str]()
+    for one in shown_in(folder):
+        if one.is_dir():
+            inner = list(shown_in(one))
+            images = set(images_in(one))
+            found.update(_why_left_out(file) for file in inner if file not in images)
+        elif one.suffix.lower() in (*IMAGE_SUFFIXES, *UNREAD_IMAGE_SUFFIXES):
+            found["beside the folders of the classes"] += 1
+    if not found:
+        return ""
+    reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(found.items(), key=lambda one: (-one[1], one[0])))
+    return f"Left out {found.total():,} file{'' if found.total() == 1 else 's'} of {folder.name}: {reasons}."
+
+
+def _why_left_out(file: Path) -> str:
+    suffix = file.suffix.lower()
+    if file.is_dir():
+        return "in folders inside a class (each counted once)"
+    if suffix in IMAGE_SUFFIXES:
+        return "not regular files"
+    if suffix in UNREAD_IMAGE_SUFFIXES:
+        return f"in a format that is not read ({suffix}; save them as PNG or JPEG)"
+    return f"that are no images ({suffix or 'no ending'})"
 
 
 def find_idx(folder: Path, stem: str) -> Path | None:
@@ -132,10 +168,16 @@ def _locate_path(path: Path) -> Path:
     if not path.is_dir():
         text = f"The data path {path} is neither a file nor a folder."
         raise problem("data.kind", text, "Name a file, such as mnist.npz, or the folder that holds it.", str(path))
-    found = next((file for name in NAMES if (file := find_in(path, name)) is not None), None)
+    inner = sorted(one for one in shown_in(path) if one.is_dir())[:_MOST_INNER]
+    places = [path, *inner]
+    found = next((file for place in places for name in NAMES if (file := find_in(place, name)) is not None), None)
     if found is not None:
         return found
     if not image_classes(path):
+        beside = left_out(path)
+        if beside:
+            text = f"The folder {path} holds no folders of images that can be read, one for each class. {beside}"
+            raise _missing(text, str(path), "mnist")
         text = f"The folder {path} holds no data set ({_WANTED['mnist']}) and no folders of images, one for each class."
         raise _missing(text, str(path), "mnist")
     return path

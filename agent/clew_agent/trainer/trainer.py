@@ -372,7 +372,10 @@ class _Attempt:
     def _data(self, name: str) -> DataSet | None:
         if not name:
             return None
-        return self._staged("data", lambda: self._load_data(name, find_search(find_places())), _data_text)
+        data = self._staged("data", lambda: self._load_data(name, find_search(find_places())), _data_text)
+        for note in data.notes:
+            self._recorder.put(Log(text=note, stage="data"))
+        return data
 
     def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> Engine:
         from clew_agent.strategies.multi_worker import CLUSTER

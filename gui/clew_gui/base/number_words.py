@@ -23,8 +23,3 @@ def quantity(value: float, form: str = "number") -> str:
         return f"{100 * value:.2f} %"
     text = f"{value:.4g}"
     return f"{value:.3g}" if "e" in text else text
-
-
-def counted(number: int, thing: str) -> str:
-    """``1 worker``, ``1,200 workers``."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from clew_gui.base.number_words import counted
-from clew_shared.base.number_words import ordinal
+from clew_shared.base.number_words import counted, ordinal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 

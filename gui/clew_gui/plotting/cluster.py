@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_gui.base.number_words import counted
 from clew_gui.plotting.axes.ticks import Span, Tick, XUnit, linear_ticks, nice_step, x_ticks
+from clew_shared.base.number_words import counted
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import Peer
 from clew_shared.journal.history import History

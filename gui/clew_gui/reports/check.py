@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.base.number_words import counted
 from clew_gui.reports.facts import ReportFacts, RunSource, differences, make_facts, read_source, starts
 from clew_gui.reports.handin import PAGE, OpenedHandin
 from clew_gui.reports.page import make_report, render
 from clew_shared import __version__
+from clew_shared.base.number_words import counted
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.curves import Column, Floats

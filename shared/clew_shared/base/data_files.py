@@ -16,7 +16,15 @@ IDX_STEMS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-
 CIFAR_BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 """The files of CIFAR-10 in its Python version; in the binary version each ends with ``.bin``."""
 CIFAR_ARCHIVES = ("cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+IMAGE_SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
+    *(".pbm", ".pgm", ".ppm", ".pnm"),
+)
+UNREAD_IMAGE_SUFFIXES = (
+    *(".heic", ".heif", ".avif", ".svg", ".eps", ".ps", ".pdf", ".psd", ".ai", ".jp2", ".jxl", ".ico", ".tga", ".xcf"),
+    *(".raw", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".exr", ".hdr"),
+)
+"""What people keep images in and Clew does not read: a folder with them is not called empty."""
 DIGITS_FILE = "digits.csv.gz"
 """scikit-learn's file of the digits, in its package, and beside the agent where a laptop has brought it."""
 DIGITS_BROUGHT = f"clew_agent/datasets/{DIGITS_FILE}"
@@ -27,7 +35,7 @@ TABLE_SUFFIXES = (".csv", ".csv.gz")
 """A file of such a name is a table of one's own; any other file holds a data set in one of its known forms."""
 _NAMED = {"fashion-mnist": re.compile(r"fashion[-_]?mnist"), "cifar10": re.compile(r"cifar[-_]?10(?![0-9])")}
 _CIFAR_FILES = re.compile(r"(data_batch_[1-5]|test_batch)(\.bin)?")
-_FORMS = re.compile(r".*(\.npz|\.gz|\.pkl|[-.]idx[0-9]-ubyte)")
+_FORMS = re.compile(r".*(\.npz|\.gz|\.pkl|[-.]idx[0-9]-ubyte|\.idx)")
 
 
 def data_set_of(name_or_path: str) -> str:
@@ -54,8 +62,17 @@ def data_set_of(name_or_path: str) -> str:
 
 
 def idx_names(stem: str) -> tuple[str, ...]:
-    """The spellings in which the IDX file ``stem`` is handed round."""
-    return f"{stem}.gz", stem, stem.replace("-idx", ".idx")
+    """The spellings in which the IDX file ``stem`` is handed round; last those of Kaggle, where it is in a folder of
+    the same name."""
+    short = stem.partition("-idx")[0]
+    bases = (stem, stem.replace("-idx", ".idx"), f"{stem}.idx", f"{short}.idx")
+    names = tuple(name for base in bases for name in (f"{base}.gz", base))
+    return (*names, *(f"{name}/{name}" for name in names[:4]))
+
+
+def idx_folder(path: Path) -> Path:
+    """The folder in which the four IDX files lie of which ``path`` is one."""
+    return path.parent.parent if path.parent.name == path.name else path.parent
 
 
 def file_names(name: str) -> tuple[str, ...]:
@@ -66,7 +83,7 @@ def file_names(name: str) -> tuple[str, ...]:
     """
     images = idx_names(IDX_STEMS[0])
     if name == "mnist":
-        return tuple(f"{folder}{one}" for folder in ("", "mnist/") for one in (*MNIST_FILES, *images))
+        return tuple(f"{folder}{one}" for folder in ("", "mnist/", "MNIST/raw/") for one in (*MNIST_FILES, *images))
     if name == "fashion-mnist":
         files = ("fashion-mnist.npz", "fashion_mnist.npz")
         folders = ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -17,19 +18,39 @@ _TEXTS = re.compile(r'''"""(?:[^\\]|\\.)*?"""|\'{3}.*?\'{3}|"(?:[^"\\\n]|\\.)*"|
 _DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]+[ \t]*\.[ \t]*){{{_DEEPEST}}}", re.ASCII)
 
 
-def read_file(path: Path, limit: int) -> bytes:
-    """The content of a regular file of at most ``limit`` bytes. Raises ``ValueError`` that says what is wrong.
+def open_regular(path: Path) -> BinaryIO:
+    """The regular file at ``path``, to be read. Raises ``ValueError`` that says what is wrong.
 
-    A device may have no end, and a FIFO no writer.
+    A device may have no end, and a FIFO no writer: neither is waited for.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ValueError("it is not a regular file")
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
+        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115  # the caller closes it
     except OSError as error:
-        raise ValueError(error.strerror or str(error)) from None
-    if len(data) > limit:
+        raise ValueError("it is a folder" if isinstance(error, IsADirectoryError) else said(error)) from None
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise ValueError("it is not a regular file")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def said(error: OSError) -> str:
+    """What the system says of an error."""
+    return error.strerror or str(error)
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """The content of a regular file of at most ``limit`` bytes. Raises ``ValueError`` as ``open_regular``."""
+    with open_regular(path) as file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            data = file.read(min(size, limit) + 1)  # Python takes the memory that it is asked for
+        except OSError as error:
+            raise ValueError(said(error)) from None
+    if max(size, len(data)) > limit:
         raise ValueError(f"it has more than {limit:,} bytes")
     return data
 

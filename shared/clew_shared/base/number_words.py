@@ -18,3 +18,8 @@ def in_bytes(size: int) -> str:
     step = next((step for step in range(1, len(_SIZES)) if size < 999.5 * 1000**step), len(_SIZES))
     number = size / 1000**step
     return f"{number:.1f} {_SIZES[step - 1]}" if number < 9.95 and step > 1 else f"{number:.0f} {_SIZES[step - 1]}"
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 worker``, ``1,200 workers``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

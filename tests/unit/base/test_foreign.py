@@ -79,7 +79,7 @@ def test_a_text_that_is_not_deep_reads_as_python_reads_it(text: str) -> None:
     try:
         expected = tomllib.loads(text)
     except ValueError:
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"\w"):
             from_toml(text)
     else:
         assert from_toml(text) == expected
@@ -87,7 +87,7 @@ def test_a_text_that_is_not_deep_reads_as_python_reads_it(text: str) -> None:
 
 def test_a_long_word_costs_no_more_than_its_length() -> None:
     assert from_toml(f'x = "{"a" * 500_000}"')
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"\w"):
         from_toml("a" * 500_000)
 
 

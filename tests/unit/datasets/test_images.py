@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import pickle
@@ -270,3 +271,111 @@ def test_images_that_cannot_be_used_are_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.delitem(sys.modules, "clew_agent.datasets.image_folder")
     monkeypatch.delattr("clew_agent.datasets.image_folder")
     assert "read with Pillow, which this Python environment lacks" in refusal(few)
+
+
+def draw_mixed(folder: Path) -> Path:
+    """Two classes with an image in every form that people keep them in, each half dark and half light."""
+    half = np.zeros((8, 8), np.uint8)
+    half[:, 4:] = 200
+    grey = Image.fromarray(half)
+    colour = grey.convert("RGB")
+    forms: dict[str, tuple[Image.Image, dict[str, Any]]] = {
+        "1bit.png": (grey.convert("1", dither=Image.Dither.NONE), {}),
+        "8bit.png": (grey, {}),
+        "16bit.png": (Image.fromarray(half.astype(np.uint16) * 300), {}),
+        "palette.png": (colour.convert("P"), {}),
+        "cmyk.jpg": (colour.convert("CMYK"), {"quality": 95}),
+        "plain.JFIF": (colour, {"format": "JPEG", "quality": 95}),
+        "float.tif": (Image.fromarray(half.astype(np.float32) / 1000), {}),
+        "16bit.tiff": (Image.fromarray(half.astype(np.uint16)), {}),
+        "moving.gif": (grey, {"save_all": True, "append_images": [Image.new("L", (8, 8))]}),
+        "lossless.webp": (colour, {"lossless": True}),
+        "portable.pgm": (grey, {}),
+    }
+    for name in ("cat", "dog"):
+        (folder / name).mkdir(parents=True)
+        for file, (image, how) in forms.items():
+            image.save(folder / name / file, **how)
+    return folder
+
+
+def test_every_form_of_image_shows_the_same_picture_and_what_was_converted_is_said(tmp_path: Path) -> None:
+    folder = draw_mixed(tmp_path / "pets")
+    data = load(str(folder), Search())
+    rows = np.concatenate([part.x for part in (data.train, data.validation, data.test)]) * 256
+    pictures = rows.reshape(-1, 8, 8, 3)
+    assert len(pictures) == 22
+    assert (pictures[:, :, :3] < 20).all()
+    assert (pictures[:, :, 5:] > 180).all()
+    assert data.notes == (
+        "Scaled 6 images of more than 8 bits, each from its smallest to its largest value, to 8 bits.",
+        "Took the first frame of 2 images with several.",
+    )
+
+
+def test_hidden_folders_are_no_classes_and_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
+    folder = draw_images(tmp_path / "pets", {"cat": (9, 9), "dog": (9, 9), ".ipynb_checkpoints": (9, 9)})
+    draw_images(folder, {"__MACOSX": (9, 9)})
+    (folder / "cat" / ".ipynb_checkpoints").mkdir()
+    os.mkfifo(folder / "cat" / "a.png")
+    for name in ("cat/1.heic", "cat/2.HEIC", "dog/notes.txt", "dog/LICENSE", "front.png"):
+        (folder / name).touch()
+    data = load(str(folder), Search())
+    assert data.class_names == ("cat", "dog")
+    assert len(data.train) + len(data.validation) + len(data.test) == 12
+    assert " ".join(data.notes) == (
+        "Left out 6 files of pets: 2 in a format that is not read (.heic; save them as PNG or JPEG),"
+        " 1 beside the folders of the classes, 1 not regular files, 1 that are no images (.txt),"
+        " 1 that are no images (no ending)."
+    )
+
+
+def test_a_folder_of_images_that_are_not_read_is_not_called_empty(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.heic").touch()
+    assert "2 in a format that is not read (.heic; save them as PNG or JPEG)" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n", b"<svg/>"])
+def test_a_program_that_is_called_an_image_is_never_run(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = draw_images(tmp_path / "pets", {"cat": (9, 9), "dog": (9, 9)})
+    (folder / "cat" / "3.png").write_bytes(content)
+    monkeypatch.setattr("subprocess.Popen", None)
+    text = refusal(folder)
+    assert (
+        "3.png is not a usable data set: it is not a readable image (it has none of the formats that are read)" in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "spelling"),
+    [
+        ("", "{0}.gz"),
+        ("", "{1}"),
+        ("", "{1}.gz"),
+        ("", "{0}.idx"),
+        ("", "{2}.idx.gz"),
+        ("archive", "{0}"),
+        ("MNIST/raw", "{0}"),
+        ("", "{0}/{0}"),
+        ("archive", "{1}/{1}"),
+    ],
+)
+def test_mnist_is_found_in_the_spellings_and_folders_in_which_it_is_handed_round(
+    folder: str, spelling: str, tmp_path: Path
+) -> None:
+    plain = write_idx(tmp_path / "plain", 3)
+    here = tmp_path / "here"
+    for stem in IDX_STEMS:
+        name = spelling.format(stem, stem.replace("-idx", ".idx"), stem.partition("-idx")[0])
+        target = here / folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = (plain / stem).read_bytes()
+        target.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    data = load(str(here), Search())
+    assert (data.name, len(data.train), len(data.test)) == ("mnist", 10, 5)
+    first = next(path for path in here.rglob("*train-images*") if path.is_file())
+    assert load(str(first), Search()).name == "mnist"

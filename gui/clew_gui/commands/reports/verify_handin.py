@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from clew_gui.base.number_words import counted
 from clew_gui.commands.agent_program import AgentProgram, agent_command, cards
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.reports.report import write_text
@@ -19,6 +18,7 @@ from clew_gui.reports.check import HandinVerdict, RepeatComparison, check_handin
 from clew_gui.reports.class_table import ClassRow, class_rows, table_csv, table_html
 from clew_gui.reports.facts import RunSource, data_of, read_source
 from clew_gui.reports.handin import SUFFIX, open_handin
+from clew_shared.base.number_words import counted
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import Attempt, Live, State

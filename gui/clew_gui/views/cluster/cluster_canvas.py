@@ -22,13 +22,13 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from clew_gui.base.number_words import counted
 from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.axes.ticks import Span, Tick, panned, zoomed
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, RateLine, Rates, Staleness, Timeline, WorkerLane
 from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import FontKind, Theme, alpha, font
+from clew_shared.base.number_words import counted
 from clew_shared.scaling import figures
 
 _FOOT: Final = 22.0
