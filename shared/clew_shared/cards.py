@@ -168,11 +168,25 @@ def _title(name: str) -> str:
     return name.replace("-", " ").replace("_", " ").capitalize()
 
 
+class Requirement(msgspec.Struct, frozen=True):
+    """What a goal asks of one setting of a run: one of ``values``, or a number from ``least`` to ``most``.
+
+    ``name`` is a hyperparameter, a setting of the strategy, or ``strategy``, ``devices``, ``nodes`` or ``precision``.
+    """
+
+    name: str
+    values: tuple[Value, ...] = ()
+    least: float | None = None
+    most: float | None = None
+
+
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """What the student should reach, checked from the journal.
 
     ``which`` picks the value that counts: the last, the best of the run, or the one at ``step``. ``data`` is the data
     set for which the value was chosen: runs on another one are not judged by it. Empty: it holds for every data set.
+    ``requires`` are the settings with which the value must be reached: without them a smaller problem, or a part that
+    is switched off, would do (``clew_shared.goal_settings``).
     """
 
     id: str
@@ -185,6 +199,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     step: int = 0
     detail: str = ""
     data: str = ""
+    requires: tuple[Requirement, ...] = ()
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):

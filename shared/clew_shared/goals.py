@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from clew_shared.base.data_files import data_set_of
-from clew_shared.cards import Goal, MetricSpec
+from clew_shared.base.problem import ProblemError
+from clew_shared.cards import ExerciseCard, Goal
+from clew_shared.goal_settings import asked_settings, requires_words, unmet
 from clew_shared.journal.history import Column, History
+from clew_shared.params import Value
 from clew_shared.rate_range import is_rate_test
+from clew_shared.reading import spec_of
+from clew_shared.spec import RunSpec, from_toml
 
 
 class GoalResult(NamedTuple):
     """The verdict, the value that counted (None: there is none yet) and a sentence with both; ``beyond``: not reached,
-    because the value is better than the tolerance allows."""
+    because the value is better than the tolerance allows; ``unmet``: the value suffices, but the run was set otherwise
+    than the goal asks, and how."""
 
     reached: bool
     value: float | None
     text: str
     beyond: bool = False
+    unmet: str = ""
 
 
 _SETS = {
@@ -46,20 +52,23 @@ _LOSS = "loss"
 """The metric whose end as a finite number is the end of the training: of what comes after it nothing counts."""
 
 
-def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (), data: str = "") -> GoalResult:
+def check_goal(
+    goal: Goal, history: History, card: ExerciseCard | None = None, spec: RunSpec | None = None
+) -> GoalResult:
     """Judge ``goal`` on what ``history`` holds now; a running run may still reach it, or lose it again.
 
-    ``metrics`` are the exercise's, for the words where a run ended before it named its own. ``data`` is the data set or
-    the file that the run used: on another one than the goal's nothing is judged; empty while that is not known. What a
-    run measured after its loss became NaN or infinite for good reaches no goal, whatever the value. Nor does a replay,
-    nor a learning-rate range test.
+    ``card`` is the exercise's: its words, and the values of what a spec leaves out. ``spec`` is how the run was set,
+    where its journal does not hold that. On another data set than the goal's nothing is judged, and a value that was
+    reached with other settings than the goal asks for does not count. What a run measured after its loss became NaN or
+    infinite for good reaches no goal, whatever the value. Nor does a replay, nor a learning-rate range test.
     """
+    data = data_asked(spec or spec_of(history), card)
     if data and not is_for(goal, data):
         return GoalResult(False, None, needs_words(goal))
-    known = [history.metrics[goal.metric]] if goal.metric in history.metrics else metrics
-    spec = next((metric for metric in known if metric.name == goal.metric), None)
-    label, percent = (spec.label, spec.format == "percent") if spec else (goal.metric, False)
-    wanted = _wanted(goal, percent)
+    known = [history.metrics[goal.metric]] if goal.metric in history.metrics else card.metrics if card else ()
+    metric = next((one for one in known if one.name == goal.metric), None)
+    label, percent = (metric.label, metric.format == "percent") if metric else (goal.metric, False)
+    wanted = ", ".join(filter(None, (_wanted(goal, percent), requires_words(goal, card))))
     column = history.column(goal.metric)
     end = diverged_for_good(history)
     value = _counting(goal, column if end is None or goal.which != "best" else _before(column, end))
@@ -68,9 +77,11 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (),
         return GoalResult(False, None, f"{label}: no value{where} yet; the goal is {wanted}")
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
     unjudged = "a replay" if history.fold.replay_of else "a range test" if is_rate_test(history) else ""
-    reached = _reaches(goal, value) and not late and not unjudged
-    verdict = "reached" if reached else "not reached"
-    beyond = not reached and goal.op == "near" and spec is not None and _beats(goal, value, spec.better)
+    suffices = _reaches(goal, value) and not late and not unjudged
+    other = unmet(goal, _settings(history, card, spec), card, _live(history)) if suffices else ""
+    reached = suffices and not other
+    verdict = "reached" if reached else f"not reached, because {other}" if other else "not reached"
+    beyond = not suffices and goal.op == "near" and metric is not None and _beats(goal, value, metric.better)
     if beyond:
         verdict += ", because it is better than the tolerance allows"
     if late:
@@ -78,7 +89,34 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (),
     if unjudged:
         verdict, beyond = f"not judged, because this is {unjudged}", False
     label += ", best value" if goal.which == "best" else ""
-    return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}", beyond)
+    text = f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}"
+    return GoalResult(reached, value, text, beyond, other)
+
+
+def data_asked(spec: RunSpec | None, card: ExerciseCard | None) -> str:
+    """The data set or file that a run used; empty when that is not known or none was needed."""
+    usual = card.datasets[0] if card is not None and card.datasets else ""
+    return spec.data or usual if spec is not None else ""
+
+
+def _settings(history: History, card: ExerciseCard | None, spec: RunSpec | None) -> list[dict[str, Value]]:
+    """How each attempt that counts was set, as the journals say; ``spec`` where one does not."""
+    found = [_read(text) or spec for text in history.specs or ("",)]
+    return [asked_settings(one, card) for one in found if one is not None] if None not in found else []
+
+
+def _read(text: str) -> RunSpec | None:
+    try:
+        return from_toml(text) if text else None
+    except ProblemError:
+        return None
+
+
+def _live(history: History) -> dict[str, list[float]]:
+    changes: dict[str, list[float]] = {}
+    for one in history.live:
+        changes.setdefault(one.name, []).append(one.value)
+    return changes
 
 
 def shortfall(goal: Goal, result: GoalResult) -> float | None:

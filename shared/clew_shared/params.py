@@ -168,6 +168,17 @@ def format_value(value: Value) -> str:
     return text.replace("e-0", "e-").replace("e+", "e")
 
 
+def value_words(spec: ParamSpec, value: Value) -> str:
+    """A hyperparameter as a person reads it: a choice by its label, numbers with thousands separated."""
+    if spec.kind == "choice":
+        return next((choice.label for choice in spec.choices if choice.value == value), str(value))
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if spec.kind == "int" and isinstance(value, int):
+        return f"{value:,}"
+    return format_value(value) or "none"
+
+
 def _unknown(name: str, known: Mapping[str, ParamSpec]) -> Problem:
     hint = did_you_mean(name, known) or f"Known names: {', '.join(known)}."
     return Problem("params.unknown", f"There is no hyperparameter {name!r}.", hint, where=name)

@@ -216,7 +216,7 @@ def test_the_timeline_is_that_of_the_most_micro_batches(history: History) -> Non
 
 
 def test_the_goals_are_judged_by_what_was_measured(history: History) -> None:
-    share, gain = (check_goal(goal, history, EXERCISE.metrics) for goal in EXERCISE.goals)
+    share, gain = (check_goal(goal, history, EXERCISE.card()) for goal in EXERCISE.goals)
     assert share.value == pytest.approx(history.series["Measured"].y[-1])
     assert gain.value == pytest.approx((history.series["One device"].y / history.series["Pipeline"].y).max())
 

@@ -27,6 +27,7 @@ from clew_agent.node import operating_system
 from clew_agent.node.lean_import import lean_import
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
+from clew_shared.goal_settings import unknown_settings
 
 if TYPE_CHECKING:
     from clew_agent.training.exercise import Exercise
@@ -58,11 +59,19 @@ def examine(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
         cards = tuple(exercise.card(source, file.shown) for exercise in import_exercises(file))
         for card in cards:  # one that cannot travel, or says a text where a number belongs, is found here
             msgspec.json.decode(msgspec.json.encode(card), type=ExerciseCard)
+            _check_goals(card, file)
     except ProblemError as error:
         return (broken_card(file, error.problems[0]),)
     except BaseException as error:  # noqa: BLE001  # anybody's file: it may raise anything, SystemExit as well
         return (broken_card(file, import_problem(file, error)),)
     return cards
+
+
+def _check_goals(card: ExerciseCard, file: ExerciseFile) -> None:
+    """Raise ``ProblemError`` for a goal that no run could reach: it asks for a setting that no run has."""
+    for goal, name in unknown_settings(card):
+        text = f"The goal {goal.text!r} of {card.id} asks for the setting {name!r}, which the exercise does not have."
+        raise problem("exercise.goal", text, "Name one of its hyperparameters in requires.", file.shown)
 
 
 def import_exercises(file: ExerciseFile) -> list[AnyExercise]:

@@ -17,7 +17,8 @@ import msgspec
 from clew_agent.catalogue.exercise_files import ExerciseFile, parse_problem, read_source, source_hash
 from clew_shared.base.foreign import from_toml
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset, Requirement
+from clew_shared.goal_settings import unknown_settings
 from clew_shared.params import Choice, Kind, ParamSpec, Value, check, convert
 from clew_shared.spec import SINGLE
 
@@ -60,6 +61,7 @@ class _Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: float
     tolerance: float = 0.0
     which: Literal["last", "best"] = "last"
+    requires: tuple[Requirement, ...] = ()
 
 
 class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -165,6 +167,8 @@ def _mistakes(header: _Header, card: ExerciseCard) -> Iterator[tuple[str, str]]:
     yield from _bad_values(card)
     unknown = [goal.metric for goal in header.goals if goal.metric not in header.metrics]
     yield from ((f"a goal is about the metric {name!r}, which the header does not name", name) for name in unknown)
+    for goal, name in unknown_settings(card):
+        yield f"the goal {goal.text!r} asks for the setting {name!r}, which the header does not name", "requires"
 
 
 def _bad_values(card: ExerciseCard) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.run.arguments import about
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
+from clew_shared.goal_settings import goal_detail
 from clew_shared.params import format_value
 
 
@@ -62,7 +63,7 @@ def _show(console: Console, card: ExerciseCard) -> None:
     live = ", ".join(p.name for p in card.params if p.live)
     if live:
         console.print(f"  May be changed while the run trains: {live}")
-    _rows(console, "Goals", [(goal.text, goal.detail) for goal in card.goals])
+    _rows(console, "Goals", [(goal.text, goal_detail(goal, card)) for goal in card.goals])
     _rows(console, "Data sets", [(name, "the default" if name == card.datasets[0] else "") for name in card.datasets])
     values = ", ".join(f"{p.name} {format_value(p.default) or 'none'}" for p in card.params if p.shown_when is None)
     console.print(f"\nThe course's values: {values}")

@@ -20,9 +20,9 @@ from clew_gui.commands.output.progress import curves
 from clew_gui.commands.output.result import (
     advice_lines,
     asked_lines,
-    data_used,
     ending,
     goal_lines,
+    kept_spec,
     measured_lines,
     update_lines,
     why,
@@ -31,7 +31,7 @@ from clew_gui.plotting.cluster import STRATEGY, setup_of
 from clew_gui.session.run_record import run_record
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.goals import check_goal, is_for
+from clew_shared.goals import check_goal, data_asked, is_for
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History, peer_words
 from clew_shared.journal.lifecycle import RunState
@@ -324,9 +324,10 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote) -> d
     state, reason = jobs.state(folder, history.fold)
     found = summary(history, folder) | {"state": state.value} | ({"reason": reason} if reason else {})
     card = _card(known, history)
-    data = data_used(folder, card)
+    spec = kept_spec(folder)
+    data = data_asked(spec, card)
     judged = [goal for goal in card.goals if not data or is_for(goal, data)] if card else []
-    found["goals"] = {goal.id: check_goal(goal, history).reached for goal in judged}
+    found["goals"] = {goal.id: check_goal(goal, history, card, spec).reached for goal in judged}
     try:
         spec = read_spec(RunFolder(folder).latest_spec)
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}

@@ -22,7 +22,7 @@ from clew_gui.reports.answers import GuideAnswer, answered
 from clew_shared.advice import advise
 from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard, Goal
-from clew_shared.goals import check_goal, is_for
+from clew_shared.goals import check_goal, data_asked, is_for
 from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.history import History
@@ -240,7 +240,7 @@ def _exercise(card: ExerciseCard, known: Mapping[str, str]) -> ExerciseFact:
 def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFact]:
     mine = [source for source in sources if source.spec.exercise == card.id]
     for goal in goals_for(card, [one.spec for one in mine]):
-        results = [(check_goal(goal, one.history, card.metrics, _data_asked(one.spec, card)), one) for one in mine]
+        results = [(check_goal(goal, one.history, card, one.spec), one) for one in mine]
         result, source = max(results, key=lambda pair: (pair[0].reached, _nearness(goal, pair[0].value)))
         yield GoalFact(
             exercise=card.id,
@@ -255,12 +255,8 @@ def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFac
 
 def goals_for(card: ExerciseCard, specs: Sequence[RunSpec]) -> Sequence[Goal]:
     """The goals for the data of these runs; all goals if none is for that data."""
-    data = {_data_asked(spec, card) for spec in specs}
+    data = {data_asked(spec, card) for spec in specs}
     return [goal for goal in card.goals if any(is_for(goal, one) for one in data)] or card.goals
-
-
-def _data_asked(spec: RunSpec, card: ExerciseCard) -> str:
-    return spec.data or (card.datasets[0] if card.datasets else "")
 
 
 class DataUsed(NamedTuple):

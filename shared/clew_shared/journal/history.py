@@ -272,6 +272,7 @@ class History:
         self._lost: list[tuple[Track, CurvePiece]] = []
         self._layouts: dict[tuple[int, int], PointsLayout] = {}
         self._starts: dict[int, int] = {}
+        self._specs: dict[int, str] = {}
         self._cuts: dict[int, int] = {}
         self._sealed: set[int] = set()
         self._sayings = LogEntries()
@@ -290,6 +291,13 @@ class History:
     def logs(self) -> list[Log]:
         """The sentences, and what is said here of damage and of metrics that became NaN or infinite."""
         return self._sayings.logs
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """The texts of the specs with which the steps that count were made, oldest first; empty where an attempt's
+        journal does not hold it."""
+        first = max((attempt for attempt, start in self._starts.items() if start == 0), default=0)
+        return tuple(dict.fromkeys(spec for attempt, spec in sorted(self._specs.items()) if attempt >= first))
 
     def logs_since(self, attempt: int) -> list[Log]:
         """Those of ``logs`` that are about ``attempt`` or a later one."""
@@ -413,6 +421,7 @@ class History:
             return Changed()  # a guard wrote it for a trainer that died before it could say where it begins
         if attempt >= max(self._starts, default=0):
             self.begun = event
+        self._specs[attempt] = event.spec
         self._cut_journal(event)
         self._starts[attempt] = start = event.start_step
         if attempt == 1 or attempt < max(self._starts):

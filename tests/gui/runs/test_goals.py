@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
+from PySide6.QtWidgets import QLabel
 
+from clew_gui.views.lab.guide_page import GoalRow
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.runs.run_choices import RunChoices
-from clew_shared.cards import Goal
+from clew_shared.cards import Goal, Requirement
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 
@@ -78,4 +81,37 @@ def test_a_run_that_is_better_than_the_tolerance_allows_is_named() -> None:
     goal = Goal(id="slides", text="95.97 %", metric="test_accuracy", op="near", value=0.9597, tolerance=0.005)
     board = RunChoices()
     assert not board.reached(goal, run)
-    assert board.beyond(goal, [run]) == "Run 1 is better than the tolerance allows."
+    assert board.why_not(goal, [run]) == "Run 1 is better than the tolerance allows."
+
+
+def test_a_run_that_was_set_otherwise_than_the_goal_asks_is_named_in_the_guide_and_the_head(
+    open_window: Opener,
+) -> None:
+    session = fakes.FakeSession()
+    run = session.add("softmax", batch_size=32)
+    run.begin(100)
+    run.train(100)
+    run.evaluate(0.95)
+    run.end()
+    asked = msgspec.structs.replace(fakes.GOAL, requires=(Requirement("batch_size", least=100),))
+    known = fakes.catalogue()
+    cards = [
+        msgspec.structs.replace(card, goals=(asked,)) if card.id == "softmax" else card for card in known.exercises
+    ]
+    program = open_window(session, catalogue=msgspec.structs.replace(known, exercises=tuple(cards)))
+    program.window.show_tab(0)
+    program.controller.panels.goals()
+    shown = [row.accessibleName() for row in program.window.guide.findChildren(GoalRow)]
+    why = "Run 1 does not count: batch size is 32. The goal counts with batch size at least 100."
+    assert shown == [f"Goal: 90.79 %, not yet reached. {why}"]
+    assert "90.79 %, with batch size at least 100" in program.window.head.goal.toolTip()
+
+
+def test_before_any_run_the_guide_says_with_which_settings_a_goal_counts(open_window: Opener) -> None:
+    asked = msgspec.structs.replace(fakes.GOAL, requires=(Requirement("batch_size", least=100),))
+    known = msgspec.structs.replace(fakes.catalogue(), exercises=(fakes.card(goals=(asked,)),))
+    program = open_window(catalogue=known)
+    program.window.show_tab(0)
+    rows = program.window.guide.findChildren(GoalRow)
+    texts = [box.text() for row in rows for box in row.findChildren(QLabel)]
+    assert "As on the slides. Counts with batch size at least 100." in texts

@@ -20,7 +20,7 @@ from clew_shared.cards import Goal
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Log, Points
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.params import ParamSpec, Value, convert
+from clew_shared.params import ParamSpec, Value, convert, value_words
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
 
@@ -129,7 +129,7 @@ def test_an_optimizer_has_one_name_everywhere_and_the_fields_help_says_what_it_m
     card = load_builtin().exercises[0]
     run = fakes.FakeRun("r", 4, 0, RunSpec(exercise=card.id, params={"optimizer": "sgd", "learning_rate": 0.5}))
     spec = next(spec for spec in card.params if spec.name == "optimizer")
-    assert words.value_words(spec, "sgd") == "SGD"
+    assert value_words(spec, "sgd") == "SGD"
     assert "SGD is plain gradient descent" in spec.help
     assert words.param_words(run, card, "optimizer") == "SGD"
     assert words.run_title(run, card) == "4  SGD 0.5"

@@ -15,7 +15,7 @@ from clew_agent.catalogue.examine import examine
 from clew_agent.catalogue.exercise_files import ExerciseFile, builtin_files, folder_files, likely_files, read_source
 from clew_agent.cli import main as cli
 from clew_shared.base.problem import ProblemError
-from clew_shared.cards import Catalogue, ExerciseCard, Preset
+from clew_shared.cards import Catalogue, ExerciseCard, Preset, Requirement
 from clew_shared.catalogue import catalogue_hash, decode, encode, find_card, find_preset, load_builtin
 from clew_shared.params import check
 
@@ -130,6 +130,9 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     (folder / "dies.py").write_text("import os\nos._exit(4)\n")
     (folder / "empty.py").write_text("")
     (folder / "mistyped.py").write_text(GOOD.replace('title = "Mine"', 'title = "Mine"; minutes = "ten"'))
+    goal = 'goals = (Goal(id="g", text="Low", metric="loss", op="<=", value=1, requires=(Requirement("cod"),)),)'
+    names = "from clew_shared.cards import Goal, Requirement\n"
+    (folder / "goal.py").write_text(names + GOOD.replace('title = "Mine"', f'title = "Mine"; {goal}'))
     (folder / "noisy.py").write_text('print(\'{"path": "a lie"}\')\n' + GOOD.replace('"mine"', '"noisy"'))
     cards = own_cards(make_catalogue(folder))
     assert cards["good.py"].problem is None
@@ -139,6 +142,8 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     assert "leaves.py, line 2: SystemExit" in complaint(cards["leaves.py"])
     assert "exit code 4" in complaint(cards["dies.py"])
     assert "mistyped.py, ValidationError: Expected `int`, got `str` - at `$.minutes`" in complaint(cards["mistyped.py"])
+    said = complaint(cards["goal.py"])
+    assert "The goal 'Low' of mine asks for the setting 'cod', which the exercise does not have." in said
     assert "declares no exercise" in complaint(cards["empty.py"])
     assert cards["raises.py"].source == "x = 1\n\ny = x / 0\n"
 
@@ -161,6 +166,24 @@ More of it.
 # ///
 raise SystemExit("never imported")
 '''
+
+
+GOAL_FOR_RATES = """# [[goals]]
+# text = "Low"
+# metric = "loss"
+# op = "<="
+# value = 0.1
+# requires = [{name = "rates", least = 0.5}]
+"""
+
+
+def test_a_goal_of_a_script_may_ask_for_settings(folder: Path) -> None:
+    asked = GOAL_FOR_RATES.replace('"rates"', '"rate"')
+    (folder / "line.py").write_text(SCRIPT.replace("# ///\n", f"{asked}# ///\n", 1))
+    source = CatalogueSource(folder)
+    card = own_cards(source.get())["line.py"]
+    source.close()
+    assert [one.requires for one in card.goals] == [(Requirement("rate", least=0.5),)]
 
 
 def test_the_card_of_a_script_is_read_without_running_it(folder: Path) -> None:
@@ -188,6 +211,7 @@ def test_the_card_of_a_script_is_read_without_running_it(folder: Path) -> None:
         ("params.rate", "params.seed", "line 8: no hyperparameter can be called 'seed'"),
         ("# [metrics.loss]", "[metrics.loss]", "line 12: the header ends with"),
         ("raise SystemExit", "raise = SystemExit", "line 17: SyntaxError"),
+        ("# every_step = false\n", f"# every_step = false\n{GOAL_FOR_RATES}", "line 21: the goal 'Low' asks for the"),
     ],
 )
 def test_a_broken_script_says_where_and_hurts_nothing_else(folder: Path, old: str, new: str, words: str) -> None:

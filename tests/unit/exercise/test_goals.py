@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 
-from clew_shared.cards import Goal, MetricSpec
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec, Requirement, StrategyCard
 from clew_shared.catalogue import load_builtin
+from clew_shared.goal_settings import goal_detail, requires_words, unknown_settings
 from clew_shared.goals import check_goal, is_for
-from clew_shared.journal.events import Attempt, Evaluation, Points, Schema
+from clew_shared.journal.events import Attempt, Evaluation, Live, Points, Schema
 from clew_shared.journal.history import History
+from clew_shared.params import Choice, ParamSpec
 from clew_shared.spec import RateRange, RunSpec, to_toml
 
 
@@ -142,7 +145,7 @@ def test_a_loss_that_is_infinite_once_ends_nothing() -> None:
 def test_a_run_that_never_said_what_it_measures_is_judged_in_the_exercises_words() -> None:
     metric = MetricSpec(name="test_accuracy", label="test accuracy", per_step=False, format="percent")
     assert (
-        check_goal(goal(">=", 0.9), History(), [metric]).text
+        check_goal(goal(">=", 0.9), History(), ExerciseCard(id="e", title="e", metrics=(metric,))).text
         == "test accuracy: no value yet; the goal is at least 90 %"
     )
 
@@ -170,9 +173,10 @@ def test_a_value_that_is_better_than_the_tolerance_allows_is_said_to_be() -> Non
     ],
 )
 def test_a_goal_of_a_data_set_judges_no_run_on_another(data: str, judged: bool) -> None:
-    result = check_goal(goal(">=", 0.9, data="mnist"), history_of(0.95), data=data)
+    spec = RunSpec(exercise="e", data=data)
+    result = check_goal(goal(">=", 0.9, data="mnist"), history_of(0.95), spec=spec)
     assert (result.reached, result.text == "needs MNIST") == (judged, not judged)
-    assert check_goal(goal(">=", 0.9), history_of(0.95), data=data).reached, "a goal of no data set judges all"
+    assert check_goal(goal(">=", 0.9), history_of(0.95), spec=spec).reached, "a goal of no data set judges all"
 
 
 def test_every_exercise_on_mnist_has_a_goal_for_the_digits() -> None:
@@ -181,3 +185,144 @@ def test_every_exercise_on_mnist_has_a_goal_for_the_digits() -> None:
     assert [card.id for card in cards if not any(is_for(one, "digits") for one in card.goals)] == []
     # A goal changes the file's hash; runs of the file as it was go on.
     assert [card.id for card in cards if any(one.data for one in card.goals) and not card.earlier_hashes] == []
+
+
+# --- Settings that a goal asks for ------------------------------------------------------------------------------------
+
+CARD = ExerciseCard(
+    id="e",
+    title="e",
+    params=(
+        ParamSpec(name="code", kind="int", label="Code", default=2),
+        ParamSpec(name="samples", kind="int", label="Samples", default=50_000),
+        ParamSpec(name="learning_rate", kind="float", label="Learning rate", default=0.5, live=True),
+        ParamSpec(name="KL", kind="float", label="KL weight", default=1.0),
+        ParamSpec(name="norm", kind="bool", label="Batch normalisation", default=False),
+        ParamSpec(name="folder", kind="text", label="Image folder", default=""),
+        ParamSpec(
+            name="cut",
+            kind="choice",
+            label="Cut",
+            default="stages",
+            choices=(Choice("stages", "Stages"), Choice("hybrid", "Hybrid")),
+        ),
+    ),
+    strategies=(
+        StrategyCard(id="single", title="One device"),
+        StrategyCard(
+            id="parameter-server",
+            title="Servers, workers",
+            params=(ParamSpec(name="workers", kind="int", label="Workers", default=2),),
+        ),
+    ),
+)
+
+
+def asks(*requires: Requirement) -> Goal:
+    return goal(">=", 0.9, requires=requires)
+
+
+@pytest.mark.parametrize(
+    ("asked", "spec", "because"),
+    [
+        (Requirement("code", (2,)), {}, ""),
+        (Requirement("code", (2,)), {"params": {"code": 10}}, "code is 10"),
+        (Requirement("samples", least=50_000), {"params": {"samples": 3000}}, "samples is 3,000"),
+        (Requirement("samples", least=50_000), {"params": {"samples": 50_000}}, ""),
+        (Requirement("KL", least=0.5, most=2), {"params": {"KL": 0.0}}, "KL weight is 0"),
+        (Requirement("KL", least=0.5, most=2), {"params": {"KL": 2.0}}, ""),
+        (Requirement("code", (0,), least=4), {"params": {"code": 0}}, ""),
+        (Requirement("code", (0,), least=4), {"params": {"code": 3}}, "code is 3"),
+        (Requirement("norm", (True,)), {}, "batch normalisation is off"),
+        (Requirement("norm", (0,)), {}, "batch normalisation is off"),  # off is no number
+        (Requirement("folder", ("",)), {"params": {"folder": "/x"}}, "image folder is /x"),
+        (Requirement("cut", ("stages",)), {"params": {"cut": "hybrid"}}, "cut is Hybrid"),
+        (Requirement("strategy", ("parameter-server",)), {}, "strategy is One device"),
+        (Requirement("strategy", ("parameter-server",)), {"strategy": "parameter-server"}, ""),
+        (Requirement("devices", least=2), {}, "devices is 1"),
+        (Requirement("workers", least=2), {"strategy": "parameter-server"}, ""),
+        (Requirement("workers", least=2), {"strategy": "parameter-server", "options": {"workers": 1}}, "workers is 1"),
+        (Requirement("workers", least=2), {}, "the run has no setting workers"),
+    ],
+)
+def test_a_value_counts_only_with_the_settings_that_the_goal_asks_for(
+    asked: Requirement, spec: dict[str, object], because: str
+) -> None:
+    found = check_goal(asks(asked), history_of(0.95), CARD, RunSpec(exercise="e", **spec))  # type: ignore[arg-type]
+    assert (found.reached, found.unmet) == (not because, because)
+    assert found.text.endswith(f": not reached, because {because}" if because else ": reached")
+
+
+def test_of_a_run_whose_settings_nobody_knows_nothing_is_reached_that_asks_for_some() -> None:
+    found = check_goal(asks(Requirement("code", (2,))), history_of(0.95), CARD)
+    assert (found.reached, found.unmet) == (False, "it is not known how the run was set")
+    assert check_goal(goal(">=", 0.9), history_of(0.95), CARD).reached
+
+
+def attempts_of(*codes: int, start: int = 10) -> History:
+    """A run that went on with another code in each attempt."""
+    history = history_of()
+    for number, code in enumerate(codes, 1):
+        spec = to_toml(RunSpec(exercise="e", params={"code": code}))
+        begun = Attempt(
+            format=1,
+            run="r",
+            attempt=number,
+            exercise="e",
+            spec_sha256="",
+            spec=spec,
+            start_step=0 if number == 1 else start,
+            resumes=number - 1,
+        )
+        history.feed(number, begun)
+        history.feed(number, Schema(id=1, metrics=(MetricSpec(name="test_accuracy", label="", per_step=False),)))
+        history.feed(number, Evaluation(step=start * number, values={"test_accuracy": 0.95}))
+    return history
+
+
+def test_every_attempt_that_counts_must_have_had_the_settings() -> None:
+    asked = asks(Requirement("code", (2,)))
+    other = RunSpec(exercise="e", params={"code": 9})
+    assert check_goal(asked, attempts_of(2), CARD, other).reached, "the journal says more than a file beside it"
+    assert check_goal(asked, attempts_of(10, 2), CARD).unmet == "code is 10"
+    assert check_goal(asked, attempts_of(10, 2, start=0), CARD).reached, "nothing is left of the first attempt"
+
+
+def test_what_was_changed_while_the_run_trained_counts_as_well() -> None:
+    history = history_of(0.95)
+    asked = asks(Requirement("learning_rate", (0.5,)))
+    assert check_goal(asked, history, CARD, RunSpec(exercise="e")).reached
+    history.feed(1, Live(name="learning_rate", value=0.1, step=5))
+    assert check_goal(asked, history, CARD, RunSpec(exercise="e")).unmet == "learning rate is 0.1"
+
+
+def test_the_settings_that_a_goal_asks_for_are_said_in_words() -> None:
+    asked = goal(
+        ">=",
+        0.9,
+        detail="As in the course.",
+        requires=(
+            Requirement("code", (0, 1), least=4),
+            Requirement("samples", least=50_000),
+            Requirement("KL", least=0.5, most=2),
+            Requirement("folder", ("",)),
+            Requirement("strategy", ("parameter-server",)),
+        ),
+    )
+    words = (
+        "with code 0, 1 or at least 4; samples at least 50,000; KL weight from 0.5 to 2; image folder empty; "
+        "strategy Servers, workers"
+    )
+    assert requires_words(asked, CARD) == words
+    assert goal_detail(asked, CARD) == f"As in the course. Counts {words}."
+    assert f"at least 90 %, {words}: " in check_goal(asked, history_of(0.95), CARD, RunSpec(exercise="e")).text
+    assert (requires_words(goal(">=", 0.9), CARD), goal_detail(goal(">=", 0.9), CARD)) == ("", "")
+
+
+def test_a_setting_that_no_run_of_the_exercise_has_is_found() -> None:
+    def found(*names: str) -> list[str]:
+        goals = (asks(*(Requirement(name, (1,)) for name in names)),)
+        return [name for _, name in unknown_settings(msgspec.structs.replace(CARD, goals=goals))]
+
+    assert found("code", "workers", "strategy", "devices", "nodes", "precision") == []
+    assert found("cod", "seed") == ["cod", "seed"]

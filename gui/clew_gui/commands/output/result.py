@@ -74,13 +74,12 @@ def advice_lines(history: History, places: Places) -> Iterator[str]:
         yield from (f"Advice: {one.text}" for one in advise(history) if one.kind != "divergence")
 
 
-def data_used(folder: Path, card: ExerciseCard | None) -> str:
-    """The data set or file that the run in ``folder`` used; empty when that is not known or none was needed."""
-    default = card.datasets[0] if card is not None and card.datasets else ""
+def kept_spec(folder: Path) -> RunSpec | None:
+    """How the run in ``folder`` was set; None where that cannot be read."""
     try:
-        return read_spec(RunFolder(folder).latest_spec).data or default
+        return read_spec(RunFolder(folder).latest_spec)
     except ProblemError:
-        return ""
+        return None
 
 
 def asked_lines(history: History, folder: Path) -> Iterator[str]:
@@ -111,9 +110,10 @@ def predicted_at(drawn: Predicted, step: int) -> float:
 
 
 def goal_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
-    """One line for each goal of the exercise; those of another data set than the run's are not judged."""
+    """One line for each goal of the exercise, with the settings that it asks for; those of another data set than the
+    run's are not judged."""
     for goal in card.goals if card else ():
-        result = check_goal(goal, history, card.metrics if card else (), data_used(folder, card))
+        result = check_goal(goal, history, card, kept_spec(folder))
         yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
 
 
@@ -144,10 +144,8 @@ def update_lines(history: History, card: ExerciseCard | None, folder: Path) -> I
 
 def kept_setup(card: ExerciseCard | None, folder: Path) -> ClusterSetup | None:
     """What the run in ``folder`` was asked to be; None where its spec cannot be read."""
-    try:
-        return setup_of(read_spec(RunFolder(folder).latest_spec), card)
-    except ProblemError:
-        return None
+    spec = kept_spec(folder)
+    return setup_of(spec, card) if spec is not None else None
 
 
 _ROWS = 12

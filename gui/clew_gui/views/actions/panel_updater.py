@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
@@ -18,6 +18,7 @@ from clew_gui.views.window.window import MainWindow
 from clew_shared.base.data_files import NAMES
 from clew_shared.base.places import Places
 from clew_shared.cards import Goal
+from clew_shared.goal_settings import requires_words
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 
 if TYPE_CHECKING:
@@ -242,9 +243,10 @@ class PanelUpdater:
             by = scope.board.reached_by(goal, runs)
             reached_words = f"Reached in run {by.number}" if by is not None else "" if goal in mine else needs(goal)
             window.guide.show_goal(
-                goal.id, by is not None, f"{reached_words}." if reached_words else scope.board.beyond(goal, runs)
+                goal.id, by is not None, f"{reached_words}." if reached_words else self._why_not(goal, runs)
             )
-            lines.append(f"{reached_words or 'Not yet'}: {goal.text}")
+            asked = requires_words(goal, scope.card)
+            lines.append(f"{reached_words or 'Not yet'}: {goal.text}{f', {asked}' if asked else ''}")
         if not mine:
             text = needs(scope.card.goals[0]) if scope.card.goals else ""
             window.head.goal.show_goal(f"Goals: {text[:1].lower()}{text[1:]}" if text else "", False, "\n".join(lines))
@@ -254,6 +256,12 @@ class PanelUpdater:
         several = words.goals_reached(done, len(mine), scope.board.runs_for(mine, runs)).capitalize()
         text = f"{first} reached" if done and len(mine) == 1 else several or first
         window.head.goal.show_goal(text, done == len(mine), "\n".join(lines))
+
+    def _why_not(self, goal: Goal, runs: Sequence[RunLike]) -> str:
+        """What a guide says below a goal of which a run came near; its own words where none did."""
+        found = self._scope.board.why_not(goal, runs)
+        asked = requires_words(goal, self._scope.card)
+        return f"{found} The goal counts {asked}." if found and asked else found
 
     def progress(self) -> None:
         """Ticks and best values of all exercises."""

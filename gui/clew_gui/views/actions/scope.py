@@ -37,7 +37,7 @@ class Scope:
         """These are the exercises."""
         self.catalogue = catalogue
         self.cards = {card.id: card for card in catalogue.exercises}
-        self.board.defaults = {card.id: card.datasets[0] for card in catalogue.exercises if card.datasets}
+        self.board.cards = self.cards
 
     @property
     def listed(self) -> bool:

@@ -9,11 +9,11 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from clew_gui.views.form.fields import Editor, make_editor
-from clew_gui.views.presentation.words import shown, value_words
+from clew_gui.views.presentation.words import shown
 from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
-from clew_shared.params import ParamSpec, Value, convert, format_value
+from clew_shared.params import ParamSpec, Value, convert, format_value, value_words
 from clew_shared.sweep import is_many, read_range, read_values
 
 LABEL_WIDTH = 112

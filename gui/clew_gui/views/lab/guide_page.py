@@ -18,6 +18,7 @@ from clew_gui.views.theme.icons import icon
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, frame, label, panel, row
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard, Goal
+from clew_shared.goal_settings import goal_detail
 
 TEXT_WIDTH = 620
 _ASKED = "## Questions\n"
@@ -155,11 +156,11 @@ class Hint(QWidget):
 class GoalRow(QWidget):
     """One goal with its tick, and the sentence of the run that reached it."""
 
-    def __init__(self, appearance: Appearance, goal: Goal) -> None:
+    def __init__(self, appearance: Appearance, goal: Goal, card: ExerciseCard) -> None:
         super().__init__()
         self._glyph = Glyph(appearance, "s_todo", "border")
-        self._detail = label(goal.detail, "caption", "2", wrap=True)
-        self._plain = goal.detail
+        self._plain = goal_detail(goal, card)
+        self._detail = label(self._plain, "caption", "2", wrap=True)
         self._text = goal.text
         mark = column(self._glyph, None, gap=0, margins=(0, 2, 0, 0))
         words = column(label(unbroken(goal.text), "strong", wrap=True), self._detail, gap=2)
@@ -187,7 +188,7 @@ class GuidePage(QWidget):
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._appearance = appearance
-        self._goals = {goal.id: GoalRow(appearance, goal) for goal in card.goals}
+        self._goals = {goal.id: GoalRow(appearance, goal, card) for goal in card.goals}
         text = panel()
         text.setMaximumWidth(TEXT_WIDTH)
         self._text_column(card, text)

@@ -12,7 +12,7 @@ from clew_gui.base.number_words import quantity
 from clew_gui.base.state_words import NONE, STATE_WORDS, queue_place, spread_words
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import HEADLINE, LEARNING_RATE, ParamSpec, Value, format_value
+from clew_shared.params import HEADLINE, LEARNING_RATE, ParamSpec, Value, format_value, value_words
 
 if TYPE_CHECKING:
     from clew_gui.views.presentation.interfaces import RunLike
@@ -111,17 +111,6 @@ def headline_metric(card: ExerciseCard) -> MetricSpec | None:
     named = [metric_of(card, goal.metric) for goal in card.goals]
     sided = [spec for spec in (*named, *reversed(card.metrics)) if spec is not None and spec.better != "none"]
     return sided[0] if sided else None
-
-
-def value_words(spec: ParamSpec, value: Value) -> str:
-    """A hyperparameter as a person reads it: a choice by its label, numbers with thousands separated."""
-    if spec.kind == "choice":
-        return next((choice.label for choice in spec.choices if choice.value == value), str(value))
-    if spec.kind == "int" and isinstance(value, int) and not isinstance(value, bool):
-        return count(value)
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return format_value(value) or "none"
 
 
 def shown(spec: ParamSpec, values: Mapping[str, object]) -> bool:

@@ -15,7 +15,7 @@ from clew_gui.views.theme.parts import Appearance, Button, frame, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
-from clew_shared.params import BATCH_SIZE, LEARNING_RATE, STEPS, ParamSpec, Value, convert
+from clew_shared.params import BATCH_SIZE, LEARNING_RATE, STEPS, ParamSpec, Value, convert, value_words
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, check_study, race_study
 
@@ -158,6 +158,6 @@ def shared_words(card: ExerciseCard, base: RunSpec) -> str:
     specs: Sequence[ParamSpec] = card.params
     for spec in specs:
         if spec.name in _TOLD:
-            value = words.value_words(spec, base.params.get(spec.name, spec.default)).lower()
+            value = value_words(spec, base.params.get(spec.name, spec.default)).lower()
             parts.append(value if spec.name == "order" else f"{spec.label.lower()} {value}")
     return ", ".join(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +20,9 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, STEPS, Value, check
 from clew_shared.run_settings import Facts
 from clew_shared.study import is_timed
+
+if TYPE_CHECKING:
+    from clew_shared.goals import GoalResult
 
 MANY = 8
 """So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""
@@ -64,9 +68,9 @@ class RunChoices:
         self._choices: dict[str, Choices] = {}
         self._removed: set[str] = set()
         self._baselines: dict[tuple[str, str], bool] = {}
-        self.defaults: dict[str, str] = {}
-        """What each exercise's runs use that name no data."""
-        self._goals: dict[tuple[str, str], tuple[object, bool]] = {}
+        self.cards: dict[str, ExerciseCard] = {}
+        """What is known of each exercise: how its runs were set that name no data and leave hyperparameters out."""
+        self._goals: dict[tuple[str, str], tuple[object, GoalResult]] = {}
         self._bests: dict[tuple[str, str], tuple[object, float | None]] = {}
 
     def choices(self, exercise: str) -> Choices:
@@ -222,11 +226,11 @@ class RunChoices:
 
     def _nearest(self, goal: Goal, runs: Sequence[RunLike]) -> RunLike | None:
         """The first run that reached the goal, else the one whose value came nearest; None where none has one."""
-        from clew_shared.goals import check_goal, shortfall
+        from clew_shared.goals import shortfall
 
         found = []
         for run in runs:
-            short = shortfall(goal, check_goal(goal, run.history, data=self._data(run)))
+            short = shortfall(goal, self._judged(goal, run))
             if short is not None:
                 found.append((short, run))
         return min(found, key=lambda one: one[0])[1] if found else None
@@ -234,28 +238,31 @@ class RunChoices:
     # --- Goals --------------------------------------------------------------------------------------------------------
 
     def reached(self, goal: Goal, run: RunLike) -> bool:
-        """Whether a run reached a goal; asked again only when the run went on. One of another data set's never does."""
-        state = _state(run)
+        """Whether a run reached a goal. One of another data set's never does."""
+        return self._judged(goal, run).reached
+
+    def _judged(self, goal: Goal, run: RunLike) -> GoalResult:
+        """The verdict on a run; asked for again only when the run went on, or its exercise changed."""
+        card = self.cards.get(run.spec.exercise)
+        state = (*_state(run), card.source_hash if card is not None else "")
         known = self._goals.get((run.id, goal.id))
         if known is None or known[0] != state:
             from clew_shared.goals import check_goal
 
-            known = (state, check_goal(goal, run.history, data=self._data(run)).reached)
+            known = (state, check_goal(goal, run.history, card, run.spec))
             self._goals[(run.id, goal.id)] = known
         return known[1]
 
-    def _data(self, run: RunLike) -> str:
-        return run.spec.data or self.defaults.get(run.spec.exercise, "")
-
-    def beyond(self, goal: Goal, runs: Sequence[RunLike]) -> str:
-        """That a run did better than a goal allows that asks for a value near another; empty where none did."""
-        if goal.op != "near" or not runs:
-            return ""
-        from clew_shared.goals import check_goal
-
-        ended = (run for run in runs if run.state in TERMINAL)
-        found = next((run for run in ended if check_goal(goal, run.history, data=self._data(run)).beyond), None)
-        return f"Run {found.number} is better than the tolerance allows." if found is not None else ""
+    def why_not(self, goal: Goal, runs: Sequence[RunLike]) -> str:
+        """Why a run that came so far does not count: it did better than a goal allows that asks for a value near
+        another, or was set otherwise than the goal asks; empty where there is no such run."""
+        for run in runs:
+            result = self._judged(goal, run) if run.state in TERMINAL else None
+            if result is not None and result.beyond:
+                return f"Run {run.number} is better than the tolerance allows."
+            if result is not None and result.unmet:
+                return f"Run {run.number} does not count: {result.unmet}."
+        return ""
 
     def reached_by(self, goal: Goal, runs: Iterable[RunLike]) -> RunLike | None:
         """The first run that reached the goal."""

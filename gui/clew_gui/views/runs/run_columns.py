@@ -9,7 +9,7 @@ from clew_gui.base.state_words import NONE, STATE_WORDS
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.cards import ExerciseCard, MetricSpec
-from clew_shared.params import BATCH_SIZE, HEADLINE, Value, format_value
+from clew_shared.params import BATCH_SIZE, HEADLINE, Value, format_value, value_words
 from clew_shared.run_settings import Facts, label_of, settings_of
 
 NOTED = {"tags": "Tags", "note": "Note"}
@@ -56,7 +56,7 @@ def _text(card: ExerciseCard, run: RunLike, name: str, values: Mapping[str, Valu
         return words.metric_value(metric, _result(metric, run, best))
     spec = next((param for param in card.params if param.name == name), None)
     value = values.get(name)
-    return words.value_words(spec, value) if spec is not None else (format_value(value) if value != "" else NONE)
+    return value_words(spec, value) if spec is not None else (format_value(value) if value != "" else NONE)
 
 
 def _key(card: ExerciseCard, run: RunLike, name: str, values: Mapping[str, Value], best: Best) -> float | str:
@@ -102,7 +102,7 @@ def facts(card: ExerciseCard, run: RunLike, best: Best) -> Facts:
         if value is not None:
             results[metric.name] = value
     name, state, note = words.name_of(run), STATE_WORDS[run.state], run.note
-    shown = (words.value_words(param, values[param.name]) for param in card.params if param.kind == "choice")
+    shown = (value_words(param, values[param.name]) for param in card.params if param.kind == "choice")
     texts = [str(run.number), name, note.note, *note.tags, state, run.where, *shown, *map(str, values.values())]
     known: dict[str, Value] = {"name": name, "note": note.note, "state": state, "number": run.number}
     known |= {"study": run.spec.study, "exercise": run.spec.exercise}

@@ -1,0 +1,108 @@
+"""Which settings a goal asks for: whether a run had them, and the words for that.
+
+No NumPy here: the agent checks the cards of other people's files with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from clew_shared.cards import ExerciseCard, Goal, Requirement
+from clew_shared.params import ParamSpec, Value, format_value, value_words
+from clew_shared.run_settings import label_of, settings_of
+from clew_shared.spec import SINGLE, SPREAD, RunSpec
+
+_FIELDS = (*SPREAD, "precision")
+
+
+def asked_settings(spec: RunSpec, card: ExerciseCard | None) -> dict[str, Value]:
+    """What a run was set to, as ``settings_of`` has it, with the defaults of its strategy's own settings."""
+    chosen = next((one for one in card.strategies if one.id == spec.strategy), None) if card is not None else None
+    options = {one.name: one.default for one in chosen.params} if chosen is not None else {}
+    return options | settings_of(spec, card)
+
+
+def unmet(
+    goal: Goal, runs: Sequence[Mapping[str, Value]], card: ExerciseCard | None, live: Mapping[str, Sequence[float]]
+) -> str:
+    """Why a run does not have the settings that a goal asks for, in a few words; empty when it has them.
+
+    ``runs`` are the settings of each attempt that counts, ``live`` the values that hyperparameters were changed to
+    while the run trained. Without ``runs`` nothing is known, so nothing is met.
+    """
+    if goal.requires and not runs:
+        return "it is not known how the run was set"
+    for one in goal.requires:
+        for settings in runs:
+            if one.name not in settings:
+                return f"the run has no setting {_label(one.name, card)}"
+            wrong = [value for value in (settings[one.name], *live.get(one.name, ())) if not _meets(one, value)]
+            if wrong:
+                return f"{_label(one.name, card)} is {_value(one.name, wrong[0], card)}"
+    return ""
+
+
+def _meets(one: Requirement, value: Value) -> bool:
+    if any(value == allowed and isinstance(value, bool) == isinstance(allowed, bool) for allowed in one.values):
+        return True
+    if isinstance(value, bool) or not isinstance(value, int | float) or (one.least is None and one.most is None):
+        return False
+    return (one.least is None or value >= one.least) and (one.most is None or value <= one.most)
+
+
+def requires_words(goal: Goal, card: ExerciseCard | None) -> str:
+    """The settings that a goal asks for: "with code 2; hidden units at least 512"; empty for none."""
+    if not goal.requires:
+        return ""
+    return "with " + "; ".join(f"{_label(one.name, card)} {_allowed(one, card)}" for one in goal.requires)
+
+
+def goal_detail(goal: Goal, card: ExerciseCard | None) -> str:
+    """What a guide says below a goal: its detail, and the settings that it asks for."""
+    words = requires_words(goal, card)
+    return " ".join(filter(None, (goal.detail, f"Counts {words}." if words else "")))
+
+
+def _allowed(one: Requirement, card: ExerciseCard | None) -> str:
+    parts = [_value(one.name, value, card) for value in one.values]
+    least, most = (_value(one.name, _plain(bound), card) for bound in (one.least, one.most))
+    if one.least is not None and one.most is not None:
+        parts.append(f"from {least} to {most}")
+    elif one.least is not None or one.most is not None:
+        parts.append(f"at least {least}" if one.least is not None else f"at most {most}")
+    return " or ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else "any"
+
+
+def _plain(bound: float | None) -> Value:
+    return int(bound) if bound is not None and float(bound).is_integer() else bound
+
+
+def _label(name: str, card: ExerciseCard | None) -> str:
+    """A setting's name inside a sentence: ``batch size``, ``KL weight``."""
+    spec = _spec(name, card)
+    label = spec.label if spec is not None else label_of(name, card)
+    return label[:1].lower() + label[1:] if label[1:2].islower() else label
+
+
+def _value(name: str, value: Value, card: ExerciseCard | None) -> str:
+    if value == "":
+        return "empty"
+    if name == "strategy":
+        strategies = card.strategies if card is not None else ()
+        return next((one.title for one in (*strategies, SINGLE) if one.id == value), str(value))
+    spec = _spec(name, card)
+    return value_words(spec, value) if spec is not None else format_value(value) or "none"
+
+
+def _spec(name: str, card: ExerciseCard | None) -> ParamSpec | None:
+    if card is None:
+        return None
+    known = (*card.params, *(param for one in card.strategies for param in one.params))
+    return next((param for param in known if param.name == name), None)
+
+
+def unknown_settings(card: ExerciseCard) -> Iterator[tuple[Goal, str]]:
+    """The goals of a card that ask for a setting which no run of the exercise has, with its name."""
+    known = {*_FIELDS, *(param.name for param in card.params)}
+    known |= {param.name for one in card.strategies for param in one.params}
+    yield from ((goal, one.name) for goal in card.goals for one in goal.requires if one.name not in known)
