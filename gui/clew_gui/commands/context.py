@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -53,6 +54,17 @@ class CommandContext(msgspec.Struct, frozen=True):
     def report(self, problem: Problem) -> None:
         """A problem that is none of this command's, on one line of standard error."""
         self.note(str(problem))
+
+    def keep_trace(self) -> str:
+        """Write the traceback of the exception at hand where it can be found; returns the sentence that says where."""
+        path = self.places.home / "log" / "command.log"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(traceback.format_exc())
+        except OSError as found:
+            return f"Its traceback could not be kept in {path}: {found.strerror}"
+        return f"Please report it, with the end of {path}"
 
     def say_json(self, value: object) -> None:
         """One line of JSON on standard output; numbers that JSON cannot hold become null."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -104,20 +103,8 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
         sys.stdout = None  # its reader has left: nothing more can be written there
         return FAILED
     except Exception as error:  # noqa: BLE001  # the process border
-        context.note(f"clew {name}: an unexpected error, {type(error).__name__}: {error}. {_kept_trace(context)}")
+        context.note(f"clew {name}: an unexpected error, {type(error).__name__}: {error}. {context.keep_trace()}")
         return FAILED
-
-
-def _kept_trace(context: CommandContext) -> str:
-    """Write the traceback where it can be found; returns the sentence that says where."""
-    path = context.places.home / "log" / "command.log"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(traceback.format_exc())
-    except OSError as found:
-        return f"Its traceback could not be kept in {path}: {found.strerror}"
-    return f"Please report it, with the end of {path}"
 
 
 def _function(name: str) -> Callable[[CommandContext, Sequence[str]], int]:

@@ -4,7 +4,9 @@ journals alone; and compares a repeated run with the one that was handed in."""
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -16,7 +18,7 @@ import numpy.typing as npt
 
 from clew_gui.reports.facts import ReportFacts, RunSource, differences, make_facts, read_source, starts
 from clew_gui.reports.handin import PAGE, OpenedHandin
-from clew_gui.reports.page import make_report, render
+from clew_gui.reports.page import LabReport, make_report, render
 from clew_shared import __version__
 from clew_shared.base.number_words import counted
 from clew_shared.base.problem import Problem, ProblemError
@@ -33,11 +35,19 @@ _MAX_NAMED = 12
 
 
 class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check found. ``problems`` name what was altered; ``notes`` what could not be checked, and why."""
+    """What a check found. ``problems`` name what was altered; ``notes`` what could not be checked, and why.
+
+    ``facts`` are those that the journals give, or where these cannot be read, those that were handed in. ``report`` is
+    the report made anew from the journals, ``timings`` the seconds of each block of steps by run, which ``copied``
+    compares. ``page_checked``: whether the page that was handed in is the one that the journals give.
+    """
 
     problems: tuple[Problem, ...]
     notes: tuple[str, ...] = ()
     facts: ReportFacts | None = None
+    report: LabReport | None = None
+    timings: dict[str, tuple[float, ...]] = {}
+    page_checked: bool = False
 
     @property
     def ok(self) -> bool:
@@ -50,6 +60,10 @@ def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> Han
     claimed = handin.manifest.facts
     problems, notes, sources = [*handin.faults], list[str](), list[RunSource]()
     by_id = handin.run_folders()
+    twice = [run for run, count in Counter(run.id for run in claimed.runs).items() if count > 1]
+    if twice:
+        text = f"The report names the same run several times: {', '.join(one[:8] for one in twice[:_MAX_NAMED])}."
+        return HandinVerdict(problems=(*problems, Problem("handin.run", text, where=PAGE)), facts=claimed)
     for run in claimed.runs:
         folder = by_id.get(run.id)
         found = list(_check_run(run.id, folder, claimed, cards, notes)) if folder is not None else [_no_run(run.id)]
@@ -63,12 +77,21 @@ def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> Han
     problems += [
         Problem("handin.run", f"Run {one[:8]} is in the bundle but not in its report.", where=one) for one in surplus
     ]
+    report, same = None, claimed.version == __version__
     if len(sources) == len(claimed.runs):
         try:
-            problems += _check_report(handin, claimed, sources, cards, notes)
+            report = _report_anew(claimed, sources, cards)
+            problems += _check_report(handin, claimed, report, same, notes)
         except ProblemError as error:
             problems += error.problems
-    return HandinVerdict(problems=tuple(dict.fromkeys(problems)), notes=tuple(notes), facts=claimed)
+    return HandinVerdict(
+        problems=tuple(dict.fromkeys(problems)),
+        notes=tuple(notes),
+        facts=report.facts if report is not None else claimed,
+        report=report,
+        timings={one.history.fold.run: timings_of(one.history) for one in sources},
+        page_checked=same and not problems,
+    )
 
 
 def _no_run(run: str) -> Problem:
@@ -129,14 +152,8 @@ def _check_specs(run: str, folder: Path, attempts: Sequence[Attempt]) -> Iterato
 # --- Report -----------------------------------------------------------------------------------------------------------
 
 
-def _check_report(
-    handin: OpenedHandin,
-    claimed: ReportFacts,
-    sources: list[RunSource],
-    cards: Mapping[str, ExerciseCard],
-    notes: list[str],
-) -> Iterator[Problem]:
-    """The facts and the page against the journals."""
+def _report_anew(claimed: ReportFacts, sources: Sequence[RunSource], cards: Mapping[str, ExerciseCard]) -> LabReport:
+    """The report that the journals give, with the answers, name and jobs that were handed in."""
     answers = {one.id: {answer.question: answer.text for answer in one.answers} for one in claimed.exercises}
     found = make_facts(
         sources,
@@ -147,10 +164,20 @@ def _check_report(
         answers=answers,
         jobs=claimed.jobs,
     )
-    same = claimed.version == __version__
+    return make_report(found, sources, cards)
+
+
+def _check_report(
+    handin: OpenedHandin, claimed: ReportFacts, anew: LabReport, same: bool, notes: list[str]
+) -> Iterator[Problem]:
+    """The facts and the page against the journals. ``same``: the report was made by this version of Clew."""
+    found = anew.facts
     if not same:
         versions = f"The report was made by Clew {claimed.version}, this is {__version__}"
-        notes.append(f"{versions}: its numbers were compared, not its words.")
+        notes.append(
+            f"{versions}: its page was NOT checked and may say anything. The numbers of its runs were compared, and its"
+            " goals are judged anew here. --html FILE writes the page that the journals give."
+        )
     wrong = differences(*((claimed, found) if same else (_numbers(claimed), _numbers(found))))
     for one in wrong[:_MAX_NAMED]:
         text = f"The report and the journals differ in {one.place}: {one.claimed} was handed in, {one.found} is true."
@@ -158,11 +185,11 @@ def _check_report(
     if len(wrong) > _MAX_NAMED:
         yield Problem("handin.report", f"{len(wrong) - _MAX_NAMED} more differences.", where=PAGE)
     if same and not wrong:
-        yield from compare_pages(handin.page, render(make_report(found, sources, cards)))
+        yield from compare_pages(handin.page, render(anew))
 
 
 def _numbers(facts: ReportFacts) -> ReportFacts:
-    """The facts without the words that change from version to version."""
+    """The facts without what changes from version to version: words, and the goals of exercises."""
     replace = msgspec.structs.replace
     runs = tuple(
         replace(
@@ -177,9 +204,8 @@ def _numbers(facts: ReportFacts) -> ReportFacts:
         )
         for run in facts.runs
     )
-    goals = tuple(replace(goal, text="", sentence="") for goal in facts.goals)
     exercises = tuple(replace(one, title="", course="", answers=()) for one in facts.exercises)
-    return replace(facts, runs=runs, goals=goals, exercises=exercises)
+    return replace(facts, runs=runs, goals=(), exercises=exercises)
 
 
 _NUMBER = re.compile(r"-?\d+\.\d+")
@@ -208,6 +234,30 @@ def _shown(line: str, other: str) -> str:
     """The part of a line around its first difference from ``other``."""
     start = next((n for n, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), min(len(line), len(other)))
     return repr(line[max(0, start - 20) : start + 30])
+
+
+# --- Copies -----------------------------------------------------------------------------------------------------------
+
+_FEWEST_TIMES = 4
+"""With fewer blocks two honest runs could agree by chance."""
+_SAME_TIMES = 1e-4
+"""Times of two runs that agree so well, as shares of their sum, were measured only once."""
+
+
+def timings_of(history: History) -> tuple[float, ...]:
+    """What each block of steps took, in seconds; of a measurement, the values that it measured."""
+    found = [block.seconds for block in history.blocks()]
+    measured = [value for one in history.series.values() for value in one.y.tolist()]
+    return tuple(value for value in found or measured if math.isfinite(value) and value > 0)
+
+
+def copied(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two runs have the same times but for a common factor: equal settings give equal values, but no computer
+    needs the same time twice."""
+    if len(one) != len(other) or len(one) < _FEWEST_TIMES:
+        return False
+    first, second = (np.array(times) / sum(times) for times in (one, other))
+    return bool(np.allclose(first, second, rtol=_SAME_TIMES, atol=0.0))
 
 
 # --- Repeated runs ----------------------------------------------------------------------------------------------------

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
+from typing import NamedTuple
 
 import msgspec
 
-from clew_gui.reports.check import HandinVerdict
+from clew_gui.reports.check import HandinVerdict, copied
 from clew_gui.reports.facts import ReportFacts
 
 
@@ -25,23 +26,63 @@ class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
+    page_checked: bool = True
+
     @property
     def ok(self) -> bool:
         """Whether nothing was altered."""
         return not self.problems
 
+    @property
+    def checked(self) -> str:
+        """The verdict in words."""
+        return "ALTERED" if self.problems else "as recorded" if self.page_checked else "as recorded, page not checked"
+
 
 def class_rows(checked: Sequence[tuple[str, HandinVerdict]]) -> list[ClassRow]:
-    """The rows in the order of the students' names. A run that two students handed in is a problem of both."""
+    """The rows in the order of the students' names. A run that two students handed in is a problem of both, under its
+    own name or another: what it took betrays a copy."""
     owners: dict[str, set[str]] = {}
     for _, verdict in checked:
         for run in verdict.facts.runs if verdict.facts is not None else ():
             owners.setdefault(run.id, set()).add(verdict.facts.student if verdict.facts is not None else "")
-    rows = [_row(name, verdict, owners) for name, verdict in checked]
+    copies = list(_copies(checked))
+    rows = [_row(name, verdict, owners, copies) for name, verdict in checked]
     return sorted(rows, key=lambda row: (row.student.casefold(), row.file))
 
 
-def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]]) -> ClassRow:
+class _Copy(NamedTuple):
+    """Two runs, in two files, that took the same times."""
+
+    files: tuple[str, str]
+    runs: tuple[str, str]
+    students: tuple[str, str]
+
+    def words(self, file: str) -> str:
+        """What is said in the row of one of the two files."""
+        mine, other = (0, 1) if file == self.files[0] else (1, 0)
+        whose = self.students[other] or "nobody"
+        return (
+            f"Run {self.runs[mine][:8]} took the same times, block by block, as run {self.runs[other][:8]} of {whose}"
+            f" in {self.files[other]}: one is a copy of the other. Ask both."
+        )
+
+
+def _copies(checked: Sequence[tuple[str, HandinVerdict]]) -> Iterator[_Copy]:
+    runs = [
+        (file, run, verdict.facts.student if verdict.facts is not None else "", times)
+        for file, verdict in checked
+        for run, times in verdict.timings.items()
+    ]
+    by_length: dict[int, list[tuple[str, str, str, tuple[float, ...]]]] = {}
+    for mine in runs:
+        for other in by_length.setdefault(len(mine[3]), []):
+            if mine[0] != other[0] and mine[1] != other[1] and copied(mine[3], other[3]):
+                yield _Copy((mine[0], other[0]), (mine[1], other[1]), (mine[2], other[2]))
+        by_length[len(mine[3])].append(mine)
+
+
+def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]], copies: Sequence[_Copy]) -> ClassRow:
     facts = verdict.facts
     if facts is None:
         problems = tuple(map(str, verdict.problems))
@@ -59,7 +100,7 @@ def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]]) -> Clas
         f"Run {run.id[:8]} was also handed in by {', '.join(sorted(owners[run.id] - {facts.student}))}."
         for run in facts.runs
         if owners[run.id] - {facts.student}
-    ]
+    ] + [one.words(name) for one in copies if name in one.files]
     return ClassRow(
         file=name,
         student=facts.student,
@@ -69,6 +110,7 @@ def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]]) -> Clas
         answers=_answers(facts),
         problems=(*map(str, verdict.problems), *shared),
         notes=verdict.notes,
+        page_checked=verdict.page_checked,
     )
 
 
@@ -124,7 +166,9 @@ def table_html(rows: Sequence[ClassRow]) -> str:
 def _html_row(row: ClassRow, goals: Sequence[str]) -> str:
     words = [f'<div class="bad">{escape(text)}</div>' for text in row.problems]
     words += [f'<div class="faint">{escape(text)}</div>' for text in row.notes]
-    checked = f'<b class="{"ok" if row.ok else "bad"}">{"✓ as recorded" if row.ok else "✗ altered"}</b>{"".join(words)}'
+    checked = (
+        f'<b class="{"ok" if row.ok else "bad"}">{"✓" if row.ok else "✗"} {row.checked.lower()}</b>{"".join(words)}'
+    )
     cells = [escape(row.student) or "–", checked, escape(row.goals)]
     for goal in goals:
         reached, sentence = row.by_goal.get(goal, (False, ""))

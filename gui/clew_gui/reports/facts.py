@@ -32,6 +32,8 @@ from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, from_toml, read_spec
 
 FACTS_FORMAT = 1
+_YEAR_9999 = 253_370_764_800.0
+"""In seconds since 1970: later times have no date."""
 _DATA = re.compile(r"Data set (?P<name>\S+) from .*\(SHA-256 (?P<sha256>[0-9a-f]{64})\).*", re.DOTALL)
 """The trainer's sentence about its data."""
 
@@ -364,7 +366,9 @@ def _changes(history: History) -> Iterator[str]:
 
 
 def utc(time: float) -> str:
-    """``2026-03-04 10:20:30 UTC``, the same on every computer."""
+    """``2026-03-04 10:20:30 UTC``, the same on every computer; for what is no time "at an unknown time"."""
+    if not 0 <= time < _YEAR_9999:
+        return "at an unknown time"
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

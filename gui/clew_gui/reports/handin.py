@@ -18,7 +18,7 @@ import msgspec
 
 from clew_gui.reports.facts import ReportFacts, RunSource, starts
 from clew_gui.reports.page import LabReport, render
-from clew_shared.base.foreign import from_json, read_file
+from clew_shared.base.foreign import from_json, open_regular, read_file
 from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.run_folder import RunFolder
 
@@ -33,6 +33,8 @@ _NAME = re.compile(
 _COMMENT = b"Clew hand-in, SHA-256 of all bytes before these 64: "
 _DIGITS = 64
 _MAX_MANIFEST = 64 << 20
+_ENCRYPTED = 0x1
+"""The bit of a zip entry that says so."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of every file in the archive: the manifest has the true one."""
 
@@ -165,12 +167,12 @@ def open_handin(path: Path, into: Path) -> OpenedHandin:
     Raises ``ProblemError`` for a file that is no bundle, or whose manifest cannot be read; all else becomes a fault.
     """
     try:
-        with path.open("rb") as file:
-            digest = digest_of(file)
-            file.seek(-min(_DIGITS + len(_COMMENT), file.seek(0, os.SEEK_END)), os.SEEK_END)
+        with open_regular(path) as file:
+            digest, size = digest_of(file), file.seek(0, os.SEEK_END)
+            file.seek(-min(_DIGITS + len(_COMMENT), size), os.SEEK_END)
             end = file.read()
-        with zipfile.ZipFile(path) as archive:
-            faults = _unpack(archive, into)
+            with zipfile.ZipFile(file) as archive:
+                faults = _unpack(archive, into, size)
         manifest = _manifest(into, faults)
     except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         text = f"{path.name} is not a hand-in that can be read: {getattr(error, 'strerror', None) or error}."
@@ -182,10 +184,18 @@ def open_handin(path: Path, into: Path) -> OpenedHandin:
     return OpenedHandin(manifest, into, tuple(faults))
 
 
-def _unpack(archive: zipfile.ZipFile, into: Path) -> list[Problem]:
+def _unpack(archive: zipfile.ZipFile, into: Path, size: int) -> list[Problem]:
+    """Write each file of the archive; what is wrong with it. Nothing in a hand-in is compressed, so that its files
+    are smaller than the archive: else they share bytes. Raises ``ValueError`` for that."""
     faults: list[Problem] = []
-    for info in archive.infolist():
+    entries = archive.infolist()
+    if sum(info.file_size for info in entries) > size:
+        raise ValueError("its files overlap, or are larger than the archive")
+    for info in entries:
         name = info.filename
+        if info.flag_bits & _ENCRYPTED:
+            faults.append(Problem("handin.file", f"{name[:80]!r} in the bundle is encrypted.", where=name[:80]))
+            continue
         if (name != MANIFEST and not _NAME.fullmatch(name)) or info.compress_type != zipfile.ZIP_STORED:
             text = f"The bundle holds {name[:80]!r}, which no hand-in has."
             faults.append(Problem("handin.file", text, where=name[:80]))

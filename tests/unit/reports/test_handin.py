@@ -6,7 +6,7 @@ import hashlib
 import os
 import random
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,16 +14,18 @@ import msgspec
 import numpy as np
 import pytest
 
+from clew_gui.commands.main import main
 from clew_gui.reports.answers import keep_answer, questions, read_answers
 from clew_gui.reports.check import HandinVerdict, check_handin, compare_repeat, same_machine
 from clew_gui.reports.class_table import class_rows, table_csv, table_html
 from clew_gui.reports.facts import PredictionFact, ReportFacts, data_of, labels, make_facts, read_source
-from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, digest_of, open_handin, pack, write_handin
+from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, OpenedHandin, digest_of, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
 from clew_gui.reports.replay_writer import Replay
 from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
+from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Evaluation, Log, Schema, State
 from clew_shared.journal.files import JournalWriter, journal_path
@@ -44,18 +46,26 @@ def made_run(
     loss: Iterable[float] = (4, 3, 2, 1),
     evaluations: Mapping[int, float] = MappingProxyType({4: 0.9079}),
     state: RunState = RunState.FINISHED,
+    *,
+    seconds: Sequence[float] = (1.0,),
+    time: float = 1_700_000_000.0,
+    run: str = RUN,
 ) -> Path:
     """A finished run whose journal holds its spec, as trainers write it now."""
     folder = RunFolder(path)
     path.mkdir(parents=True)
-    text = to_toml(RunSpec(exercise="softmax", run=RUN, student=student, params={"learning_rate": 0.5}))
+    text = to_toml(RunSpec(exercise="softmax", run=run, student=student, params={"learning_rate": 0.5}))
     folder.spec.write_text(text)
     software = {"clew": __version__, "processor": "a processor, 2 cores"}
     with JournalWriter.create(folder.journal(1)) as writer:
-        writer.append(describe(folder, spec=text, software=software))
+        writer.append(describe(folder, spec=text, software=software, time=time, run=run))
         writer.append(Schema(id=1, metrics=METRICS, batch_size=100))
         writer.append(State(time=1_700_000_001.0, state=RunState.RUNNING))
-        writer.append(points(0, loss, time=1_700_000_002.0))
+        losses = list(loss)
+        size = -(-len(losses) // len(seconds))
+        for number, took in enumerate(seconds):
+            block = points(number * size, losses[number * size : (number + 1) * size], time=1_700_000_002.0)
+            writer.append(msgspec.structs.replace(block, seconds=took))
         for step, value in evaluations.items():
             values = {"test_accuracy": value}
             writer.append(Evaluation(time=1_700_000_003.0, step=step, values=values, clock=4.0))
@@ -330,3 +340,129 @@ def test_the_manifest_says_what_is_in_the_bundle(tmp_path: Path) -> None:
     content = journal_path(folder, 1).read_bytes()
     assert opened.manifest.files[name].sha256 == hashlib.sha256(content).hexdigest()
     assert opened.manifest.facts.runs[0].attempts[0].sha256 == hashlib.sha256(content).hexdigest()
+
+
+def rewritten(bundle: Path, into: Path, change: Callable[[zipfile.ZipInfo], object]) -> Path:
+    """A copy of the archive whose last bytes are right again after ``change`` was applied to its directory."""
+    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(into, "w") as new:
+        new.comment = old.comment
+        for info in old.infolist():
+            new.writestr(info, old.read(info))
+        for info in new.infolist():
+            change(info)
+    with into.open("r+b") as whole:
+        digest = digest_of(whole)
+        whole.seek(-64, os.SEEK_END)
+        whole.write(digest.encode())
+    return into
+
+
+def test_files_that_overlap_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    bundle = bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip")
+    names = iter(f"runs/r/journal.{number:04d}" for number in range(1, 999))
+
+    def overlap(info: zipfile.ZipInfo) -> None:
+        info.filename, info.header_offset = next(names), 0
+        info.file_size = info.compress_size = bundle.stat().st_size // 2
+
+    (tmp_path / "in").mkdir()
+    with pytest.raises(ProblemError, match="its files overlap, or are larger than the archive"):
+        open_handin(rewritten(bundle, tmp_path / "bomb.clew.zip", overlap), tmp_path / "in")
+    assert list((tmp_path / "in").iterdir()) == []
+
+
+def test_an_encrypted_file_and_a_pipe_are_faults_of_that_hand_in(tmp_path: Path) -> None:
+    bundle = bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip")
+
+    def encrypt(info: zipfile.ZipInfo) -> None:
+        info.flag_bits |= info.filename == PAGE
+
+    opened = open_handin(rewritten(bundle, tmp_path / "b.clew.zip", encrypt), tmp_path / "in")
+    assert str(opened.faults[0]) == "'report.html' in the bundle is encrypted."
+    os.mkfifo(tmp_path / "c.clew.zip")
+    with pytest.raises(ProblemError, match="it is not a regular file"):
+        open_handin(tmp_path / "c.clew.zip", tmp_path / "in c")
+
+
+@pytest.mark.parametrize("time", [float("nan"), 1e300, -1e300, -1.0])
+def test_a_time_that_is_none_is_named_and_ends_nothing(time: float, tmp_path: Path) -> None:
+    sources = [read_source(made_run(tmp_path / "run", time=time))]
+    facts = make_facts(sources, CARDS, student="", created=time, version=__version__, answers={}, jobs={})
+    assert facts.runs[0].attempts[0].began == "at an unknown time"
+    assert "at an unknown time" in render(make_report(facts, sources, CARDS))
+
+
+def test_a_report_that_names_a_run_again_and_again_is_refused_at_once(tmp_path: Path) -> None:
+    opened = open_handin(bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip"), tmp_path / "opened")
+    facts = opened.manifest.facts
+    files = {name: (opened.folder / name).read_bytes() for name in opened.manifest.files}
+    pack(tmp_path / "b.clew.zip", msgspec.structs.replace(facts, runs=facts.runs * 1000), dict(files))
+    verdict = checked(tmp_path / "b.clew.zip", tmp_path / "in")
+    assert [one.text for one in verdict.problems] == [f"The report names the same run several times: {RUN[:8]}."]
+
+
+def test_the_page_of_another_version_is_not_checked_and_that_is_said(tmp_path: Path) -> None:
+    opened = open_handin(bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip"), tmp_path / "opened")
+    files = {name: (opened.folder / name).read_bytes() for name in opened.manifest.files}
+    files[PAGE] = b"<script>alert(1)</script>"
+    claimed = [msgspec.structs.replace(goal, reached=True) for goal in opened.manifest.facts.goals]
+    facts = msgspec.structs.replace(opened.manifest.facts, version="0.0.1", goals=tuple(claimed))
+    pack(tmp_path / "b.clew.zip", facts, dict(files))
+    verdict = checked(tmp_path / "b.clew.zip", tmp_path / "in")
+    assert (verdict.ok, verdict.page_checked) == (True, False)
+    assert "its page was NOT checked and may say anything" in verdict.notes[0]
+    assert verdict.facts is not None
+    assert [goal.reached for goal in verdict.facts.goals] == [True, False], "judged anew, not as claimed"
+    assert verdict.report is not None
+    assert "<script" not in render(verdict.report)
+    (row,) = class_rows([("b.clew.zip", verdict)])
+    assert row.checked == "as recorded, page not checked"
+    assert "✓ as recorded, page not checked" in table_html([row])
+    lie = msgspec.structs.replace(facts.runs[0], steps=40)
+    pack(tmp_path / "c.clew.zip", msgspec.structs.replace(facts, runs=(lie,)), dict(files))
+    assert not checked(tmp_path / "c.clew.zip", tmp_path / "in c").ok, "its numbers are"
+
+
+def test_a_copy_under_another_name_is_betrayed_by_its_times(tmp_path: Path) -> None:
+    times = [0.103, 0.0971, 0.1054, 0.0989]
+    runs = {
+        "anna": made_run(tmp_path / "1", seconds=times, student=""),
+        "ben": made_run(tmp_path / "2", seconds=[1.1 * time for time in times], student="", run=RUN[:-1] + "2"),
+        "cleo": made_run(tmp_path / "3", seconds=[0.101, 0.0975, 0.1059, 0.0981], student="", run=RUN[:-1] + "3"),
+        "dora": made_run(tmp_path / "4", seconds=[0.1], student="", run=RUN[:-1] + "4"),
+        "emil": made_run(tmp_path / "5", seconds=[0.1], student="", run=RUN[:-1] + "5"),
+    }
+    found = [
+        (f"{name}.clew.zip", checked(bundle_of(run, tmp_path / f"{name}.clew.zip", name), tmp_path / name))
+        for name, run in runs.items()
+    ]
+    problems = {row.student: row.problems for row in class_rows(found)}
+    short = RUN[:8]
+    words = f"Run {short} took the same times, block by block, as run {short} of"
+    end = "one is a copy of the other. Ask both."
+    assert problems == {
+        "anna": (f"{words} ben in ben.clew.zip: {end}",),
+        "ben": (f"{words} anna in anna.clew.zip: {end}",),
+        "cleo": (),
+        "dora": (),
+        "emil": (),
+    }
+
+
+def test_a_hand_in_that_no_check_foresaw_is_a_row_of_the_table(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("anna", "ben"):
+        bundle_of(made_run(tmp_path / name, student=name), tmp_path / f"{name}.clew.zip", name)
+
+    def check(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> HandinVerdict:
+        if handin.manifest.facts.student == "ben":
+            raise OverflowError("too large")
+        return check_handin(handin, cards)
+
+    monkeypatch.setattr("clew_gui.commands.reports.verify_handin.check_handin", check)
+    assert main(("class", str(tmp_path))) == 1
+    shown = capsys.readouterr().out
+    assert "as recorded" in next(line for line in shown.splitlines() if line.startswith("anna"))
+    assert "ben.clew.zip: ben.clew.zip holds what Clew cannot check (OverflowError: too large)." in shown
+    assert "OverflowError: too large" in (home / "log" / "command.log").read_text()

@@ -18,6 +18,7 @@ from clew_gui.reports.check import HandinVerdict, RepeatComparison, check_handin
 from clew_gui.reports.class_table import ClassRow, class_rows, table_csv, table_html
 from clew_gui.reports.facts import RunSource, data_of, read_source
 from clew_gui.reports.handin import SUFFIX, open_handin
+from clew_gui.reports.page import render
 from clew_shared.base.number_words import counted
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
@@ -41,10 +42,16 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("bundle", metavar="BUNDLE", type=Path, help=f"the file that was handed in (*{SUFFIX})")
     _add_checks(parser)
     parser.add_argument("--json", action="store_true", help="one line of JSON with all that was found")
+    parser.add_argument("--html", metavar="FILE", help="write the page that the journals give, whatever was handed in")
     options = parser.parse_args(list(argv))
     verdict = _check(context, options.bundle.expanduser(), options.exercises, options.rerun, options.data)
+    if options.html:
+        if verdict.report is None:
+            raise problem("handin.html", "No page can be made from these journals.", "See without --html.", "html")
+        write_text(Path(options.html).expanduser(), render(verdict.report))
     if options.json:
-        context.say_json({"file": str(options.bundle), "ok": verdict.ok, **msgspec.structs.asdict(verdict)})
+        names = ("ok", "problems", "notes", "facts", "page_checked")
+        context.say_json({"file": str(options.bundle), **{name: getattr(verdict, name) for name in names}})
         return OK if verdict.ok else FAILED
     for found in verdict.problems:
         context.say(f"Altered: {found}")
@@ -53,8 +60,10 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
     if verdict.facts is not None:
         for goal in verdict.facts.goals if verdict.ok else ():
             context.say(f"{'[x]' if goal.reached else '[ ]'} {goal.text} ({goal.sentence})")
-        who = f"{verdict.facts.student}: {len(verdict.facts.runs)} run{'' if len(verdict.facts.runs) == 1 else 's'}"
-        context.say(f"{who}, {'all as it was recorded' if verdict.ok else 'NOT as it was recorded'}.")
+        who, runs = verdict.facts.student or "nobody", verdict.facts.runs
+        how = f"{'' if verdict.ok else 'NOT '}as {'it was' if len(runs) == 1 else 'they were'} recorded"
+        page = "" if verdict.page_checked or not verdict.ok else "; the page was not checked"
+        context.say(f"{who}: {counted(len(runs), 'run')}, {how}{page}.")
     return OK if verdict.ok else FAILED
 
 
@@ -106,7 +115,7 @@ def _say_table(context: CommandContext, rows: Sequence[ClassRow]) -> None:
     for column in ("Student", "Exercises", "Goals", "Checked", "File"):
         table.add_column(column)
     for row in rows:
-        table.add_row(row.student, row.exercises, row.goals, "as recorded" if row.ok else "ALTERED", row.file)
+        table.add_row(row.student, row.exercises, row.goals, row.checked, row.file)
     context.console().print(table)
     for row in rows:
         for text in row.problems:
@@ -114,7 +123,20 @@ def _say_table(context: CommandContext, rows: Sequence[ClassRow]) -> None:
 
 
 def _check(context: CommandContext, path: Path, exercises: str | None, rerun: int, data: str | None) -> HandinVerdict:
-    """Check one bundle, with ``rerun`` steps of each run. Raises ``ProblemError`` for what is no bundle."""
+    """Check one bundle, with ``rerun`` steps of each run. Raises ``ProblemError`` for what is no bundle, or holds what
+    nobody has thought of: it is a stranger's file, and those of the others are checked all the same."""
+    try:
+        return _check_known(context, path, exercises, rerun, data)
+    except ProblemError:
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever a stranger's file brings about
+        text = f"{path.name} holds what Clew cannot check ({type(error).__name__}: {str(error)[:200]})."
+        raise problem("handin.check", text, f"Ask for the file again. {context.keep_trace()}.", path.name) from None
+
+
+def _check_known(
+    context: CommandContext, path: Path, exercises: str | None, rerun: int, data: str | None
+) -> HandinVerdict:
     if rerun < 0:
         raise problem("cli.rerun", f"--rerun must be a number of steps from 1 on, got {rerun}.", where="rerun")
     known = {card.id: card for card in cards(context.places, exercises).exercises}
@@ -130,7 +152,7 @@ def _check(context: CommandContext, path: Path, exercises: str | None, rerun: in
                     problems.append(found)
                 else:
                     notes.append(found)
-        return HandinVerdict(problems=tuple(problems), notes=tuple(notes), facts=verdict.facts)
+        return msgspec.structs.replace(verdict, problems=tuple(problems), notes=tuple(notes))
 
 
 # --- Repeating --------------------------------------------------------------------------------------------------------
