@@ -237,7 +237,9 @@ def test_layers_of_an_earlier_run_beat_new_ones(small_digits: DataSet, tmp_path:
     assert not np.array_equal(new["weights/cnn/dense"], old["weights/cnn/dense"])
 
 
-def test_weights_that_do_not_fit_are_refused(small_digits: DataSet, tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_are_refused(
+    small_digits: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refusal(path: Path) -> str:
         with pytest.raises(ProblemError) as caught:
             make_engine(exercise("transfer"), {"weights": str(path)}, small_digits)
@@ -251,3 +253,6 @@ def test_weights_that_do_not_fit_are_refused(small_digits: DataSet, tmp_path: Pa
     assert set(read_weights(str(other), "cnn")) == {"conv1"}
     other.write_bytes(b"no zip")
     assert "cannot be read as an .npz file" in refusal(other)
+    np.savez_compressed(other, conv1=np.zeros(100_000))
+    monkeypatch.setattr("clew_agent.training.weights._MOST_BYTES", 500_000)
+    assert "its arrays unpack to 800,128 bytes, more than the 500,000" in refusal(other)

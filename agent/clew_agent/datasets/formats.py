@@ -60,8 +60,8 @@ _HEADER_ERRORS = (ValueError, SyntaxError, TypeError, RecursionError, MemoryErro
 _READ_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
-def parse_npz(data: bytes, names: Sequence[str], limit: int) -> dict[str, Array]:
-    """The arrays ``names`` of the npz file ``data``, together at most ``limit`` bytes.
+def parse_npz(data: bytes, names: Sequence[str] | None, limit: int) -> dict[str, Array]:
+    """The arrays ``names`` (None: all) of the npz file ``data``, together at most ``limit`` bytes.
 
     Raises ``ValueError`` that says what is wrong: no zip, a missing array, damage, a size that does not fit.
     """
@@ -71,6 +71,7 @@ def parse_npz(data: bytes, names: Sequence[str], limit: int) -> dict[str, Array]
         raise ValueError(f"it is not a readable npz file ({error})") from None
     with archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        names = list(members) if names is None else names
         missing = [name for name in names if name not in members]
         if missing:
             present = ", ".join(sorted(members)) or "nothing"

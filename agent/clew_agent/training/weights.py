@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,9 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent.datasets.formats import parse_npz
 from clew_agent.training.state import FILE
+from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import problem
 
+_MOST_BYTES = 1 << 30
+"""Of a file of weights, and of what it unpacks to: the largest network of the exercises has 304 MB."""
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 _HINT = "Give the folder of a finished run, one of its checkpoints, or an .npz file."
 
@@ -63,7 +66,6 @@ def _from_checkpoint(folder: Path, part: str) -> Arrays:
 
 def _from_npz(path: Path) -> Arrays:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, AttributeError) as error:
+        return parse_npz(read_file(path, _MOST_BYTES), None, _MOST_BYTES)
+    except ValueError as error:
         raise problem("weights.read", f"{path} cannot be read as an .npz file: {error}.", _HINT, "weights") from None
