@@ -32,6 +32,7 @@ from clew_gui.views.window.loader import ASIDE, HERE, SESSION, Collector, Loader
 from clew_gui.views.window.single import OneWindow
 from clew_gui.views.window.window import MainWindow
 from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory, WindowState
+from clew_shared.base.harmless import say
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
@@ -373,7 +374,7 @@ def open_window(
     app = QApplication.instance() or make_app(sys.argv[:1])
     alone = OneWindow(places.home)
     if not alone.claim():
-        print("Clew is already open; its window comes to the front.")
+        say("Clew is already open; its window comes to the front.")
         return 0
     program = build_app(places, catalogue=catalogue, theme=theme, exercise=exercise)
     alone.raised.connect(program.window.come_forward)
@@ -417,7 +418,7 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     try:
         run = choose_run(heads, "" if given is not None else options.run, "" if given else options.exercise)
     except ProblemError as error:
-        print(f"clew start: {error}", file=sys.stderr)
+        say(f"clew start: {error}", sys.stderr)
         return 2
     exercise = heads[run].spec.exercise if run else options.exercise
     session = RecordedSession(heads, run_record(places), exercise)

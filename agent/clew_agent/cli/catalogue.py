@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clew_agent.catalogue.catalogue import make_catalogue
+from clew_shared.base.harmless import say
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.terminal import ascii_json
 from clew_shared.cards import Catalogue, ExerciseCard
@@ -30,7 +31,7 @@ def catalogue(argv: Sequence[str]) -> int:
     elif options.json:
         sys.stdout.write(ascii_json(encode(made)))
     else:
-        print("\n".join(line for card in made.exercises for line in _lines(card)))
+        say("\n".join(line for card in made.exercises for line in _lines(card)))
     return 0
 
 
@@ -38,7 +39,7 @@ def _check(made: Catalogue) -> int:
     try:
         packaged = load_builtin()
     except ProblemError as error:
-        print(f"clew-agent catalogue: {error}", file=sys.stderr)
+        say(f"clew-agent catalogue: {error}", sys.stderr)
         return 1
     if encode(packaged) == encode(made):
         return 0
@@ -46,7 +47,7 @@ def _check(made: Catalogue) -> int:
     after = {card.id: card for card in made.exercises}
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     what = ", ".join(changed) or "their order or the version"
-    print(f"The built-in catalogue is out of date: {what}. Run: clew-agent catalogue --write", file=sys.stderr)
+    say(f"The built-in catalogue is out of date: {what}. Run: clew-agent catalogue --write", sys.stderr)
     return 1
 
 

@@ -9,8 +9,10 @@ import msgspec
 
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import find_search
+from clew_shared.base.harmless import say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.terminal import ascii_json
 
 
 class DataReport(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,13 +38,13 @@ def data(argv: Sequence[str]) -> int:
     except ProblemError as error:
         if not options.json:
             raise
-        print(msgspec.json.encode(DataReport(problem=error.problems[0])).decode())
+        say(ascii_json(msgspec.json.encode(DataReport(problem=error.problems[0]))))
         return 2
     report = DataReport(found.name, len(found.train), len(found.validation), len(found.test), found.notes)
     if options.json:
-        print(msgspec.json.encode(report).decode())
+        say(ascii_json(msgspec.json.encode(report)))
     else:
-        print(f"{found.name}: {report.train:,} samples train, {report.validation:,} validate, {report.test:,} test.")
+        say(f"{found.name}: {report.train:,} samples train, {report.validation:,} validate, {report.test:,} test.")
         for note in report.notes:
-            print(note)
+            say(note)
     return 0

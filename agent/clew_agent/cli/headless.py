@@ -24,6 +24,7 @@ from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import check_resumable
 from clew_agent.trainer.spec_check import misfits
 from clew_shared.base.foreign import from_toml as parse_toml
+from clew_shared.base.harmless import on_one_line, say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, long_names_refused, problem, raise_all
 from clew_shared.base.terminal import ascii_json
@@ -74,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
     elif options.json:
         _print_json(summary(read_run(folder.path), folder.path))
     elif not options.quiet:
-        print(f"{fold.state} after {fold.step} steps: {folder.path}")
+        say(f"{fold.state} after {fold.step} steps: {folder.path}")
     return code
 
 
@@ -116,7 +117,7 @@ def _choose(options: argparse.Namespace) -> PreparedRun:
 
 
 def _print_json(value: object) -> None:
-    print(ascii_json(msgspec.json.encode(value)), flush=True)
+    say(ascii_json(msgspec.json.encode(value)))
 
 
 # --- Before anything is made ------------------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ class ProgressLine:
         self._catch_up()
         width = shutil.get_terminal_size().columns - 1
         self._shown = True
-        self._stream.write("\r" + line(self._history)[:width].ljust(width))
+        self._stream.write("\r" + on_one_line(line(self._history))[:width].ljust(width))
         self._stream.flush()
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from importlib import import_module
 
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED
 from clew_shared import __version__
+from clew_shared.base.harmless import say
 from clew_shared.base.problem import Problem, ProblemError, long_names_refused
 from clew_shared.base.terminal import replace_missing_characters
 
@@ -39,10 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     replace_missing_characters()
     name = words[0] if words else "--help"
     if name in ("--help", "-h", "help"):
-        print(_help())
+        say(_help())
         return 0
     if name in ("--version", "version"):
-        print(f"clew-agent {__version__}")
+        say(f"clew-agent {__version__}")
         return 0
     if name not in _ALL_COMMANDS:
         return complain(
@@ -63,10 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def complain(command: str, problems: Sequence[Problem]) -> int:
     """All ``problems`` as one message on standard error; returns the exit code for bad input."""
     if len(problems) == 1:
-        print(f"{command}: {problems[0]}", file=sys.stderr)
+        say(f"{command}: {problems[0]}", sys.stderr)
     else:
         lines = "\n".join(f"  - {found}" for found in problems)
-        print(f"{command}: {len(problems)} things are wrong, and nothing was started.\n{lines}", file=sys.stderr)
+        say(f"{command}: {len(problems)} things are wrong, and nothing was started.\n{lines}", sys.stderr)
     return BAD_INPUT
 
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from clew_agent.catalogue.exercise_files import SCRIPT_LOG
+from clew_shared.base.harmless import say
 from clew_shared.base.problem import problem
 
 _TEMPLATE = "clew_agent.training.template"
@@ -30,7 +31,7 @@ def new(argv: Sequence[str]) -> int:
     )
     options = parser.parse_args(argv)
     path = write_template(options.name, options.folder, script=options.script)
-    print(f"{path} is ready. Try it: clew run {options.name} --exercises {path.parent} --preset tiny")
+    say(f"{path} is ready. Try it: clew run {options.name} --exercises {path.parent} --preset tiny")
     return 0
 
 

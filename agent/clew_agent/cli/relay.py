@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED
+from clew_shared.base.harmless import say
 from clew_shared.base.problem import problem
 
 _PIECE = 256 * 1024
@@ -36,13 +37,13 @@ def main(argv: Sequence[str]) -> int:
     if greeted:
         words.pop(0)
     if len(words) != 2 or not _is_port(words[1]):
-        print("usage: clew-agent relay [--agent] HOST PORT", file=sys.stderr)
+        say("usage: clew-agent relay [--agent] HOST PORT", sys.stderr)
         return BAD_INPUT
     host, port = find_own(words[0]), int(words[1])
     try:
         connection = after_greeting(host, port, 0, 1) if greeted else _connect(host, port)
     except OSError as error:
-        print(f"clew-agent relay: {host}:{port} does not answer: {error.strerror or error}.", file=sys.stderr)
+        say(f"clew-agent relay: {host}:{port} does not answer: {error.strerror or error}.", sys.stderr)
         return FAILED
     if connection is not None:
         connection.settimeout(None)

@@ -42,6 +42,7 @@ from clew_agent.peers.messages import (
 )
 from clew_agent.peers.port import PortKeeper
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
+from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.run_folder import RunFolder
@@ -83,7 +84,7 @@ def _prepare_process() -> None:
     """Requests to stop are the chief's to answer: the scheduler sends them to all processes of a job."""
     faulthandler.enable()
     operating_system.end_before_others()
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to(None, logging.WARNING, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     for number in operating_system.stop_signals():
         signal.signal(number, signal.SIG_IGN)
 
@@ -101,7 +102,7 @@ def _join(index: Index, keeper: PortKeeper) -> Join:
 
 
 def _gone(reason: str) -> None:
-    print(f"clew-agent peer: {reason}", file=sys.stderr, flush=True)
+    say(f"clew-agent peer: {reason}", sys.stderr)
     operating_system.exit_at_once(FAILED)
 
 
@@ -134,7 +135,7 @@ class _Work:
             return self._complain(Problem("peers.error", text, f"See peers/{self._index:04d}.log."))
 
     def _complain(self, found: Problem) -> int:
-        print(f"clew-agent peer: {found}", file=sys.stderr, flush=True)
+        say(f"clew-agent peer: {found}", sys.stderr)
         self._link.send(Complaint(problem=found, computing=self._computing))
         while not isinstance(self._link.receive(), Leave):
             pass

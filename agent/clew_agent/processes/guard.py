@@ -29,6 +29,7 @@ from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control_address import remove_address
 from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.resuming import find_start
+from clew_shared.base.harmless import say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.events import Attempt, Event, State
@@ -69,7 +70,7 @@ def watch_headless(
     size = folder.log.stat().st_size if folder.log.exists() else 0
     fold = watch(folder, attempt, exercises, on_wait, start)
     if fold.problem is not None:
-        print(f"clew-agent run: {fold.problem}", file=sys.stderr)
+        say(f"clew-agent run: {fold.problem}", sys.stderr)
     if exit_code_for(fold) == BAD_INPUT:
         _undo(folder, attempt, size)
     return fold

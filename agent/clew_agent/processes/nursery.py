@@ -39,6 +39,7 @@ from clew_agent.processes.nursery_messages import (
 )
 from clew_agent.processes.standby import UNUSED, StandbyTrainer, wait_as_guard
 from clew_agent.trainer import compile_cache
+from clew_shared.base.harmless import say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.terminal import replace_missing_characters
@@ -258,7 +259,7 @@ class Nursery:
         try:
             fold = watch(RunFolder(Path(request.folder)), request.attempt, _exercises(request), start=start)
         except ProblemError as error:
-            print(f"clew-agent guard: {error}", file=sys.stderr)
+            say(f"clew-agent guard: {error}", sys.stderr)
             return BAD_INPUT
         return exit_code_for(fold)
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew_agent.node.exit_codes import BAD_INPUT
+from clew_shared.base.harmless import say
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.exporters.rows import ExportRows
 from clew_shared.exporters.tensorboard import figure_record, first_record, records, restart_record
@@ -168,7 +169,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         server = _server(words.socket, words.events)
     except ProblemError as error:
-        print(error, file=sys.stderr)
+        say(str(error), sys.stderr)
         return BAD_INPUT
     threading.Thread(target=_follow, args=(folder,), name="journals", daemon=True).start()
     server.serve_forever()

@@ -43,6 +43,7 @@ from clew_agent.wire.rendezvous import (
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
 from clew_shared.base.file_lock import LockFile
+from clew_shared.base.harmless import log_to
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue
@@ -173,7 +174,7 @@ def main(argv: Sequence[str]) -> int:
     """``clew-agent serve [--job] [--ports A-B] [--idle SECONDS] …``: its log goes to stderr. 0 when nobody needs it any
     more, 2 when it cannot serve."""
     words = _parser().parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s")
+    log_to(None, logging.INFO, "%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s")
     try:
         return serve(find_places(), _options(words))
     except ProblemError as error:

@@ -49,6 +49,7 @@ from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits
 from clew_agent.trainer.time_limit import Timekeeper
+from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
@@ -92,7 +93,7 @@ def prepare_process() -> None:
     """Make a process a trainer: it logs, a crash shows its stack, and when memory runs out it goes before its guard."""
     faulthandler.enable()
     operating_system.end_before_others()
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to(None, logging.WARNING, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("clew_agent").setLevel(logging.INFO)
 
 
@@ -109,7 +110,7 @@ def train(
     except FileExistsError:
         return TAKEN  # without a word: what is printed goes into the other one's log, maybe after its end
     except OSError as error:
-        print(f"clew-agent trainer: cannot begin the journal: {error}", file=sys.stderr)
+        say(f"clew-agent trainer: cannot begin the journal: {error}", sys.stderr)
         return FAILED
     commands, deadline = ControlRequests(), Deadline.of(read_allocation())
     recorder = Recorder(writer, Reserve(checkpoints.reserve(folder, attempt)), patience=patience)
@@ -148,7 +149,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
     writer = recorder.close()
     if recorder.failure is not None:
         last = _failed(recorder.failure, min(last.step, recorder.step))
-        print(recorder.failure, file=sys.stderr, flush=True)
+        say(str(recorder.failure), sys.stderr)
     operating_system.silence()
     fold = RunFold()
     with writer:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_r
 from clew_gui.commands.output import words
 from clew_gui.commands.runs import FILTER_HELP, SeenRun, filtered, look_at, titles_of
 from clew_gui.session.run_record import run_record
+from clew_shared.base.harmless import csv_text
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import MetricSpec
@@ -165,10 +164,8 @@ def _say(context: CommandContext, seen: Sequence[SeenRun], rows: Sequence[Sequen
 
 
 def _write(path: Path, rows: Sequence[Sequence[str]]) -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
     try:
-        path.write_text(text.getvalue(), encoding="utf-8")
+        path.write_text(csv_text(rows), encoding="utf-8")
     except OSError as error:
         raise problem("compare.csv", f"Cannot write {path}: {error.strerror}.", "Name another file.") from None
 

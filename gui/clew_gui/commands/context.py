@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import msgspec
 
+from clew_shared.base.harmless import say
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
 from clew_shared.base.terminal import ascii_json
@@ -35,21 +36,21 @@ class CommandContext(msgspec.Struct, frozen=True):
 
     def console(self, err: bool = False) -> Console:
         """A console on standard output (or standard error) that prints text as it is, without guessing at markup."""
-        from rich.console import Console  # the window starts without it
+        from clew_gui.commands.output.console import HarmlessConsole  # the window starts without it
 
         stream = self.err if err else self.out
         width = None if stream.isatty() else _WIDE
-        return Console(
+        return HarmlessConsole(
             file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=not stream.isatty()
         )
 
     def say(self, text: str = "") -> None:
         """One line on standard output."""
-        print(text, file=self.out, flush=True)
+        say(text, self.out)
 
     def note(self, text: str) -> None:
         """One line on standard error, for what is no result."""
-        print(text, file=self.err, flush=True)
+        say(text, self.err)
 
     def report(self, problem: Problem) -> None:
         """A problem that is none of this command's, on one line of standard error."""

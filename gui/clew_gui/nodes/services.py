@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from html import escape
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlencode
@@ -23,6 +22,7 @@ import zmq
 
 from clew_gui.nodes.service_end import ServiceEnd
 from clew_gui.ssh.tunnel import Tunnel
+from clew_shared.base.harmless import for_html
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.wire.channel import Channel, Greeting, KeyPair
@@ -199,7 +199,7 @@ class RedirectPage:
     def __init__(self, url: str, private: Path) -> None:
         handle, name = tempfile.mkstemp(prefix="open-", suffix=".html", dir=make_private(private))  # mode 0600
         self.path = Path(name)
-        target = escape(url, quote=True)
+        target = for_html(url)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(
                 '<!doctype html><meta charset="utf-8"><title>Clew</title><meta name="referrer" content="no-referrer">'

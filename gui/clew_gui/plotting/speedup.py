@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Sequence
-from io import StringIO
 from typing import Literal, NamedTuple
 
 from clew_gui.base.state_words import NONE
 from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_shared.base.harmless import csv_text
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
@@ -345,11 +344,10 @@ CSV_HEADS = (
 
 def as_csv(rows: Iterable[ScalingRow]) -> str:
     """The table with all its digits; an interval that is not known stays empty."""
-    text = StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(CSV_HEADS)
-    for row in rows:
-        rate, ratio = row.rate.interval or ("", ""), row.speedup_interval or ("", "")
-        head = (row.replicas, row.batch_size, row.repeats, row.step_seconds, row.rate.value)
-        out.writerow((*head, *rate, row.speedup, *ratio, row.efficiency, row.input_seconds, row.reduce_seconds))
-    return text.getvalue()
+    return csv_text([CSV_HEADS, *map(_csv_row, rows)])
+
+
+def _csv_row(row: ScalingRow) -> tuple[object, ...]:
+    rate, ratio = row.rate.interval or ("", ""), row.speedup_interval or ("", "")
+    head = (row.replicas, row.batch_size, row.repeats, row.step_seconds, row.rate.value)
+    return (*head, *rate, row.speedup, *ratio, row.efficiency, row.input_seconds, row.reduce_seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.curves.series import SeriesStore
+from clew_shared.base.harmless import for_csv, numbers_writer
 from clew_shared.exporters.tables import SERIES_HEADER
 from clew_shared.journal.events import Series
 
@@ -82,7 +82,7 @@ def write_rows(path: Path, header: Sequence[str], blocks: Iterable[Sequence[Sequ
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
+            writer = numbers_writer(file)
             writer.writerow(header)
             for block in blocks:
                 writer.writerows(block)
@@ -94,23 +94,25 @@ def write_rows(path: Path, header: Sequence[str], blocks: Iterable[Sequence[Sequ
 
 
 def _series_rows(item: SeriesExtract) -> list[tuple[str, ...]]:
-    labels = (item.last.x_label, item.last.x_unit, item.last.y_label, item.last.y_unit)
+    texts = (item.last.x_label, item.last.x_unit, item.last.y_label, item.last.y_unit)
+    run, name, *labels = (str(for_csv(text)) for text in (item.run, item.name, *texts))
     points = zip(item.x.tolist(), item.y.tolist(), strict=True)
-    return [(item.run, item.name, repr(x), repr(y), *labels) for x, y in points]
+    return [(run, name, repr(x), repr(y), *labels) for x, y in points]
 
 
 def _rows(item: Extract) -> Iterator[list[tuple[str, ...]]]:
+    run, metric, title = (str(for_csv(text)) for text in (item.run, item.metric, item.name))
     for start in range(0, item.steps.size, _BLOCK):
         part = slice(start, start + _BLOCK)
         walls = [f"{w:.6f}" for w in item.wall[part]] if item.wall.size else [""] * item.steps[part].size
         yield [
             (
-                item.run,
+                run,
                 f"{step:.0f}" if step == int(step) else repr(float(step)),
-                item.metric,
+                metric,
                 str(value),
                 wall,
-                item.name,
+                title,
             )
             for step, value, wall in zip(item.steps[part], item.values[part], walls, strict=True)
         ]

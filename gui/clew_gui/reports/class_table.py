@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import NamedTuple
 
 import msgspec
 
 from clew_gui.reports.check import HandinVerdict, copied
 from clew_gui.reports.facts import ReportFacts
+from clew_shared.base.harmless import csv_text, for_html
 
 
 class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,21 +123,15 @@ def _goals(rows: Sequence[ClassRow]) -> list[str]:
 
 def table_csv(rows: Sequence[ClassRow]) -> str:
     """A line for each hand-in; a column for each goal with 1, 0 or nothing."""
-    goals, buffer = _goals(rows), io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["student", "file", "as_recorded", "goals", "answers", *goals, "problems", "notes"])
-    for row in rows:
-        marks = [str(int(row.by_goal[goal][0])) if goal in row.by_goal else "" for goal in goals]
-        words = (" ".join(row.problems), " ".join(row.notes))
-        writer.writerow(
-            [*map(_cell, (row.student, row.file)), int(row.ok), row.goals, row.answers, *marks, *map(_cell, words)]
-        )
-    return buffer.getvalue()
+    goals = _goals(rows)
+    heads = ["student", "file", "as_recorded", "goals", "answers", *goals, "problems", "notes"]
+    return csv_text([heads, *(_csv_row(row, goals) for row in rows)])
 
 
-def _cell(text: str) -> str:
-    """A student's words in a table that is opened in a spreadsheet: never a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
+def _csv_row(row: ClassRow, goals: Sequence[str]) -> list[object]:
+    marks = [str(int(row.by_goal[goal][0])) if goal in row.by_goal else "" for goal in goals]
+    words = (" ".join(row.problems), " ".join(row.notes))
+    return [row.student, row.file, int(row.ok), row.goals, row.answers, *marks, *words]
 
 
 _STYLE = """body { font: 15px/1.45 Inter, system-ui, sans-serif; color: #18202B; margin: 28px; }
@@ -152,7 +144,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 def table_html(rows: Sequence[ClassRow]) -> str:
     """The same as a page that loads nothing."""
     goals = _goals(rows)
-    heads = "".join(f"<th>{escape(head)}</th>" for head in ("Student", "Checked", "Goals", *goals, "Answers", "File"))
+    heads = "".join(f"<th>{for_html(head)}</th>" for head in ("Student", "Checked", "Goals", *goals, "Answers", "File"))
     body = "\n".join(_html_row(row, goals) for row in rows)
     good = sum(row.ok for row in rows)
     return (
@@ -164,15 +156,15 @@ def table_html(rows: Sequence[ClassRow]) -> str:
 
 
 def _html_row(row: ClassRow, goals: Sequence[str]) -> str:
-    words = [f'<div class="bad">{escape(text)}</div>' for text in row.problems]
-    words += [f'<div class="faint">{escape(text)}</div>' for text in row.notes]
+    words = [f'<div class="bad">{for_html(text)}</div>' for text in row.problems]
+    words += [f'<div class="faint">{for_html(text)}</div>' for text in row.notes]
     checked = (
         f'<b class="{"ok" if row.ok else "bad"}">{"✓" if row.ok else "✗"} {row.checked.lower()}</b>{"".join(words)}'
     )
-    cells = [escape(row.student) or "–", checked, escape(row.goals)]
+    cells = [for_html(row.student) or "–", checked, for_html(row.goals)]
     for goal in goals:
         reached, sentence = row.by_goal.get(goal, (False, ""))
         mark = ("✓" if reached else "–") if sentence else ""
-        cells.append(f'<span class="{"ok" if reached else "faint"}" title="{escape(sentence)}">{mark}</span>')
-    cells += [escape(row.answers), escape(row.file)]
+        cells.append(f'<span class="{"ok" if reached else "faint"}" title="{for_html(sentence)}">{mark}</span>')
+    cells += [for_html(row.answers), for_html(row.file)]
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"

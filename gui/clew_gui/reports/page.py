@@ -18,6 +18,7 @@ from clew_gui.reports.facts import GoalFact, ReportFacts, RunFact, RunSource, ma
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.reports.svg import WIDTH, ReportFigure
 from clew_shared import __version__
+from clew_shared.base.harmless import for_terminal
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
 
@@ -125,6 +126,11 @@ def goal_mark(goal: GoalFact) -> str:
     return "✓" if goal.reached else "–"
 
 
+def _harmless(value: object) -> object:
+    """What a template writes; Jinja escapes the markup in it."""
+    return for_terminal(value) if type(value) is str else value
+
+
 @cache
 def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
@@ -133,4 +139,5 @@ def _template() -> Template:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     environment.filters["mark"] = goal_mark
+    environment.finalize = _harmless
     return environment.from_string(files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8"))

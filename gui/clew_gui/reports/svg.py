@@ -6,13 +6,13 @@ Only attributes are used, no style sheets and no scripts: a browser and Qt's SVG
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_shared.base.harmless import for_html
 
 Floats = npt.NDArray[np.float64]
 
@@ -172,7 +172,7 @@ def whole_svg(body: str, height: int, title: str) -> str:
     head = f'<svg {names} width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
     fonts = 'font-family="Inter, Helvetica, Arial, sans-serif" font-size="12"'
     ground = f'<rect width="{WIDTH}" height="{height}" fill="#FFFFFF"/>'
-    return f'{head} role="img" {fonts}><title>{escape(title)}</title>{ground}{body}</svg>'
+    return f'{head} role="img" {fonts}><title>{for_html(title)}</title>{ground}{body}</svg>'
 
 
 def draw_line(x1: float, y1: float, x2: float, y2: float, colour: str, dash: str = "", width: float = 1) -> str:
@@ -184,7 +184,7 @@ def draw_line(x1: float, y1: float, x2: float, y2: float, colour: str, dash: str
 
 def draw_text(x: float, y: float, words: str, anchor: str, colour: str = FAINT) -> str:
     """A text at a place in pixels."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{for_html(words)}</text>'
 
 
 def fitted(words: str, width: float) -> str:

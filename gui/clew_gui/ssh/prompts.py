@@ -13,6 +13,7 @@ from typing import IO, Protocol, runtime_checkable
 
 import msgspec
 
+from clew_shared.base.harmless import say, without_controls
 from clew_shared.base.problem import ProblemError, problem
 
 ANSWER_WITHIN_S = 300.0
@@ -171,7 +172,7 @@ def kind_of(text: str) -> PromptKind:
 
 def plain(text: str, limit: int = 2000) -> str:
     """A server's text without anything that could play tricks with a terminal or a window: no control characters."""
-    return "".join(char for char in text[:limit] if char.isprintable() or char in "\n\t")
+    return without_controls(text[:limit])
 
 
 # --- Without a window -----------------------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ class _Headless:
 
     def show_message(self, text: str) -> None:
         """See ``MessagePrompter``."""
-        print(text, file=sys.stderr, flush=True)
+        say(text, sys.stderr)
 
 
 class TerminalPrompter(_Headless):

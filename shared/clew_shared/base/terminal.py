@@ -42,7 +42,7 @@ def replace_missing_characters() -> None:
 
 def ascii_json(data: bytes) -> str:
     """The JSON ``data`` in ASCII, to be printed: programs read the same from it whatever the terminal lacks."""
-    return re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], data.decode())
+    return re.sub(r"[^\x00-\x7e]+", lambda found: json.dumps(found[0])[1:-1], data.decode())
 
 
 def _replace(error: UnicodeError) -> tuple[bytes, int]:

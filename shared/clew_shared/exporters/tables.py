@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -12,6 +10,7 @@ from typing import TextIO
 
 import numpy as np
 
+from clew_shared.base.harmless import csv_cell
 from clew_shared.exporters.rows import (
     ExportRows,
     SeriesRows,
@@ -63,8 +62,8 @@ def export_wandb(source: History | Path, out: Path) -> Path:
     path = out / f"{base_name(history)}-wandb.csv"
     start = history.fold.first_started
     with replacing(path, history.fold.run) as part, part.open("w", encoding="utf-8", newline="") as file:
-        file.write(",".join(map(_cell, ("_step", "_runtime", "_timestamp", "run", *names))) + "\n")
-        run = _cell(history.fold.run)
+        file.write(",".join(map(csv_cell, ("_step", "_runtime", "_timestamp", "run", *names))) + "\n")
+        run = csv_cell(history.fold.run)
         for place, (step, when) in enumerate(zip(steps.tolist(), wall.tolist(), strict=True)):
             times = f"{when - start:.6f},{when:.6f}" if when else ","
             file.write(f"{step},{times},{run},{','.join(texts[place] for texts in cells)}\n")
@@ -95,7 +94,7 @@ def export_updates_csv(source: History | Path, out: Path) -> Path | None:
 
 def write_updates_csv(history: History, file: TextIO) -> None:
     """The same into a file that is open."""
-    run = _cell(history.fold.run)
+    run = csv_cell(history.fold.run)
     file.write(f"{UPDATES_HEADER}\n")
     for row in updates_of(history):
         times = f"{row.ended!r},{row.seconds!r}"
@@ -138,20 +137,13 @@ def _export(source: History | Path, out: Path, suffix: str, header: str, lines: 
 
 
 def _csv_lines(run: str, rows: ExportRows) -> Iterator[str]:
-    run_cell, metric_cell = _cell(run), _cell(rows.metric)
+    run_cell, metric_cell = csv_cell(run), csv_cell(rows.metric)
     for step, value, wall in zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True):
         yield (
             f"{run_cell},{step},{metric_cell},{value!r},{wall:.6f}\n"
             if wall and math.isfinite(wall)
             else (f"{run_cell},{step},{metric_cell},{value!r},\n")
         )
-
-
-def _cell(text: str) -> str:
-    """The text, quoted where CSV needs it."""
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\r\n").writerow([text])  # it quotes what is in its own line end
-    return buffer.getvalue().removesuffix("\r\n")
 
 
 def _json_lines(run: str, rows: ExportRows) -> Iterator[str]:
@@ -163,7 +155,7 @@ def _json_lines(run: str, rows: ExportRows) -> Iterator[str]:
 
 
 def _series_csv(run: str, rows: SeriesRows) -> Iterator[str]:
-    head, labels = f"{_cell(run)},{_cell(rows.name)}", ",".join(map(_cell, rows.labels))
+    head, labels = f"{csv_cell(run)},{csv_cell(rows.name)}", ",".join(map(csv_cell, rows.labels))
     for x, y in zip(rows.x.tolist(), rows.y.tolist(), strict=True):
         yield f"{head},{x!r},{y!r},{labels}\n"
 

@@ -18,6 +18,7 @@ from clew_gui.base.number_words import quantity, rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.braille import plot
 from clew_gui.commands.output.standstill import Standstill
+from clew_shared.base.harmless import say
 from clew_shared.cards import ExerciseCard, PlotSpec
 from clew_shared.journal.events import Log
 from clew_shared.journal.history import History
@@ -153,10 +154,7 @@ def choose_display(console: Console, card: ExerciseCard | None, title: str, afte
     if console.is_terminal:
         return LiveDisplay(console, card, title, after_attempt)
 
-    def say(text: str) -> None:
-        print(text, file=console.file, flush=True)
-
-    return PlainDisplay(say, card, title, after_attempt, partial(takes_more, console.file))
+    return PlainDisplay(partial(say, file=console.file), card, title, after_attempt, partial(takes_more, console.file))
 
 
 def takes_more(file: IO[str]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
 from clew_gui.views.window.window_state import CompareState
+from clew_shared.base.harmless import csv_text
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import LEARNING_RATE
 from clew_shared.run_settings import SEED, differences, label_of, settings_of
@@ -155,11 +155,7 @@ class CompareActions(QObject):
         if self.scene is None or card is None:
             return
         if kind == "csv":
-            import csv  # the first frame does without
-
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows(self.scene.table)
-            path.write_text(text.getvalue(), encoding="utf-8")
+            path.write_text(csv_text(self.scene.table), encoding="utf-8")
         else:
             title = f"{card.title}: {self.scene.metric.label}"
             dpi = self._window.logicalDpiX()

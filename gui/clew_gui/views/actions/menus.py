@@ -31,6 +31,7 @@ from clew_gui.views.window.message_bar import Remedy
 from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB, MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
+from clew_shared.base.harmless import write_table
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.spec import RunSpec
@@ -333,14 +334,10 @@ class WindowActions(QObject):
 
     def write_table(self, path: Path) -> None:
         """Write the runs table as shown; raises OSError."""
-        import csv
-
         model = self._window.bottom.model
+        titles = [column.title for column in model.columns]
         with path.open("w", encoding="utf-8", newline="") as file:
-            out = csv.writer(file, lineterminator="\n")
-            out.writerow([column.title for column in model.columns])
-            for row in model.rows():
-                out.writerow([column.text(row) for column in model.columns])
+            write_table(file, [titles, *([column.text(row) for column in model.columns] for row in model.rows())])
 
     def export_run(self) -> None:
         """Every recorded value of the selected run as CSV."""

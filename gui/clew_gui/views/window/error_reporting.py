@@ -7,6 +7,7 @@ import sys
 from types import TracebackType
 
 from clew_gui.views.window.window import MainWindow
+from clew_shared.base.harmless import log_to
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 
@@ -33,9 +34,7 @@ def keep_log(places: Places) -> Problem | None:
         return Problem(
             "home.write", text, "Set CLEW_HOME to a folder that you can write to, and start again.", str(places.home)
         )
-    logging.basicConfig(
-        level=logging.INFO, handlers=[handler], format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_to(handler, logging.INFO, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     return None
 
 
