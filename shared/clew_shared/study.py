@@ -17,6 +17,7 @@ import msgspec
 
 from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.problem import Problem, problem, raise_all
+from clew_shared.base.remedies import run_exercise
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.params import BATCH_SIZE, HEADLINE, LEARNING_RATE, STEPS, Value, check, format_value
 from clew_shared.spec import (
@@ -281,8 +282,8 @@ def find_race(card: ExerciseCard, name: str = "") -> RaceSpec:
         if name in ("", race.id):
             return race
     if not card.races:
-        hint = f"Compare runs yourself: clew run {card.id}, then again with other values."
-        raise problem("study.none", f"{card.id} has no race.", hint, card.id)
+        hint = "Compare runs yourself: run it, then again with other values."
+        raise problem("study.none", f"{card.id} has no race.", hint, card.id, run_exercise(card.id))
     known = ", ".join(race.id for race in card.races)
     raise problem("study.race", f"{card.id} has no race {name!r}.", f"Known: {known}.", "race")
 
@@ -315,7 +316,7 @@ def check_study(study: StudySpec, card: ExerciseCard | None = None) -> list[Prob
         found += _check_axis(study, card) if study.axis else _check_lanes(study)
     if card is not None and study.timed and card.kind != "training":
         text = f"{card.id} measures by itself and has no training steps to time."
-        found.append(Problem("study.kind", text, f"Run it with: clew run {card.id}", "exercise"))
+        found.append(Problem("study.kind", text, "Run it by itself.", "exercise", (run_exercise(card.id),)))
     if card is not None and study.timed and not found:
         found += dict.fromkeys(wrong for run in study_runs(study) for wrong in check_strategy(run.spec, card))
     if card is not None and not ((study.axis or study.sweep) and found):

@@ -26,6 +26,7 @@ from clew_agent.catalogue.exercise_files import (
 from clew_agent.node import operating_system
 from clew_agent.node.lean_import import lean_import
 from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.remedies import list_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import unknown_settings
 
@@ -139,4 +140,4 @@ def find_exercise(
             broken.append(import_problem(file, error))
     if broken:
         raise ProblemError(*broken)
-    raise problem("exercise.unknown", f"There is no exercise {exercise!r}.", "See: clew-agent catalogue", exercise)
+    raise problem("exercise.unknown", f"There is no exercise {exercise!r}.", "", exercise, list_all("exercises"))

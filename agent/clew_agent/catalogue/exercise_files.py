@@ -13,6 +13,7 @@ import msgspec
 
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.remedies import choose
 from clew_shared.cards import ExerciseCard
 
 BUILTIN_FOLDER = Path(__file__).parents[1] / "exercises"
@@ -51,13 +52,28 @@ def builtin_files() -> tuple[ExerciseFile, ...]:
     return tuple(ExerciseFile(path, f"{BUILTIN_PACKAGE}.{path.stem}") for path in _sources(BUILTIN_FOLDER))
 
 
+_CHECK = "Check the folder of your own exercises."
+
+
 def folder_files(folder: Path) -> tuple[ExerciseFile, ...]:
     """The exercise files in ``folder``, by file name. Raises ``ProblemError`` when it is none or holds none."""
     if not folder.is_dir():
-        raise problem("exercises.folder", f"There is no folder {folder}.", "Check --exercises.", str(folder))
+        raise problem(
+            "exercises.folder",
+            f"There is no folder {folder}.",
+            "Check the folder of your own exercises.",
+            str(folder),
+            choose("exercises"),
+        )
     found = tuple(ExerciseFile(path.absolute()) for path in _sources(folder))
     if not found:
-        raise problem("exercises.folder", f"The folder {folder} holds no .py file.", "Check --exercises.", str(folder))
+        raise problem(
+            "exercises.folder",
+            f"The folder {folder} holds no .py file.",
+            "Check the folder of your own exercises.",
+            str(folder),
+            choose("exercises"),
+        )
     return found
 
 

@@ -64,9 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def complain(command: str, problems: Sequence[Problem]) -> int:
     """All ``problems`` as one message on standard error; returns the exit code for bad input."""
     if len(problems) == 1:
-        say(f"{command}: {problems[0]}", sys.stderr)
+        say(f"{command}: {problems[0].command_text()}", sys.stderr)
     else:
-        lines = "\n".join(f"  - {found}" for found in problems)
+        lines = "\n".join(f"  - {found.command_text()}" for found in problems)
         say(f"{command}: {len(problems)} things are wrong, and nothing was started.\n{lines}", sys.stderr)
     return BAD_INPUT
 

@@ -26,6 +26,7 @@ from clew_shared.base.data_files import (
 )
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, did_you_mean, problem
+from clew_shared.base.remedies import own_file, set_to
 
 _MOST_INNER = 100
 """So many folders in the folder that somebody named are searched: archives unpack into one of their own."""
@@ -83,7 +84,7 @@ def find_digits(brought: Path = _AGENT.parent / DIGITS_BROUGHT) -> Path:
     path = brought if brought.is_file() else sklearn_digits()
     if path is None:
         text = "The data set 'digits' comes with scikit-learn, which this Python environment lacks."
-        raise problem("data.digits", text, "Install it: pip install scikit-learn.", "digits")
+        raise problem("data.digits", text, "Install it: pip install scikit-learn.", "digits", own_file())
     return path
 
 
@@ -207,18 +208,16 @@ _SOURCES = {
     "mnist": "",
     "fashion-mnist": (
         "The files are at https://github.com/zalandoresearch/fashion-mnist, and on Debian and Ubuntu in the package"
-        ' dataset-fashion-mnist (then data = "/usr/share/datasets/fashion-mnist"). '
+        " dataset-fashion-mnist (folder /usr/share/datasets/fashion-mnist). "
     ),
     "cifar10": "The files are at https://www.cs.toronto.edu/~kriz/cifar.html. ",
 }
 """Where each set is published. Clew downloads none."""
-_EXAMPLES = {"mnist": "mnist.npz", "fashion-mnist": "fashion-mnist", "cifar10": "cifar-10-python.tar.gz"}
 
 
 def _missing(text: str, where: str, name: str) -> ProblemError:
     ways = (
-        f"{_SOURCES[name]}Three ways out: give the path of the file"
-        f' (data = "/path/to/{_EXAMPLES[name]}", or CLEW_DATA);'
-        ' stage it, that is, copy it into one of these folders; or use the built-in set (data = "digits").'
+        f"{_SOURCES[name]}Choose the file, or name its folder in CLEW_DATA; copy it into one of these folders; "
+        "or use the built-in digits."
     )
-    return problem("data.missing", text, ways, where)
+    return problem("data.missing", text, ways, where, own_file(name), set_to("data", "digits"))

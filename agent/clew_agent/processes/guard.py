@@ -70,7 +70,7 @@ def watch_headless(
     size = folder.log.stat().st_size if folder.log.exists() else 0
     fold = watch(folder, attempt, exercises, on_wait, start)
     if fold.problem is not None:
-        say(f"clew-agent run: {fold.problem}", sys.stderr)
+        say(f"clew-agent run: {fold.problem.command_text()}", sys.stderr)
     if exit_code_for(fold) == BAD_INPUT:
         _undo(folder, attempt, size)
     return fold

@@ -150,7 +150,7 @@ async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Even
 def _no_start(program: ServiceProgram, code: int | None, folder: Path) -> Problem:
     if took_port(folder):
         text = f"This {program.name} is too old: it can only listen on a port, which every user of the node can reach."
-        hint = "Load a newer module, or run there: python3 -m pip install --user --upgrade jupyterlab"
+        hint = "Load a newer module, or upgrade jupyterlab there with pip."
         return Problem("service.old", f"{text} It was ended.", hint)
     how = f"ended with exit code {code}" if code is not None else f"did not listen within {START_LIMIT_S:g} s"
     return Problem("service.start", f"{program.name} {how}.", "Its last output is in the log of the agent's services.")

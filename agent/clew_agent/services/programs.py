@@ -95,7 +95,7 @@ def _jupyter(folder: Path, token: str, has_module: HasModule, which: Which) -> S
         }
         return ServiceProgram(name=name, command=(*begin, f"--config={config}"), environment=own, page=page)
     text = f"Jupyter is not installed for the Python of this agent ({sys.executable})."
-    hint = "Add a module that has it to the site's modules, or run there: python3 -m pip install --user jupyterlab"
+    hint = "Add a module that has it to the site's modules, or run there: python3 -m pip install jupyterlab"
     raise problem("service.missing", text, hint, "jupyter")
 
 
@@ -134,7 +134,7 @@ class _Listening(msgspec.Struct):
 def _tensorboard(folder: Path, places: Places, has_module: HasModule) -> ServiceProgram:
     if not has_module("tensorboard"):
         text = f"TensorBoard is not installed for the Python of this agent ({sys.executable})."
-        hint = "Most TensorFlow modules include it; otherwise run there: python3 -m pip install --user tensorboard"
+        hint = "Most TensorFlow modules include it; otherwise run there: python3 -m pip install tensorboard"
         raise problem("service.missing", text, hint, "tensorboard")
     command = (sys.executable, "-m", "clew_agent", "tensorboard", str(folder / SOCKET), str(places.runs))
     return ServiceProgram(name="TensorBoard", command=(*command, str(folder / "events")), strip=True)

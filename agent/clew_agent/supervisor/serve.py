@@ -207,7 +207,7 @@ def _options(words: argparse.Namespace) -> Options:
     job = read_allocation() if words.job else None
     if job is not None and not job.job:
         text = f"This agent is not in a batch job: the environment variable {JOB} names none."
-        raise problem("job.none", text, "The job's script sets it. Leave --job out elsewhere.")
+        raise problem("job.none", text, "The job's script sets it.")
     idle = words.idle if words.idle is not None else IDLE_S if job is None else JOB_IDLE_S
     return Options(
         idle=idle,

@@ -54,7 +54,7 @@ class CommandContext(msgspec.Struct, frozen=True):
 
     def report(self, problem: Problem) -> None:
         """A problem that is none of this command's, on one line of standard error."""
-        self.note(str(problem))
+        self.note(problem.command_text())
 
     def keep_trace(self) -> str:
         """Write the traceback of the exception at hand where it can be found; returns the sentence that says where."""
@@ -93,9 +93,9 @@ class Parser(argparse.ArgumentParser):
 def complain(context: CommandContext, command: str, problems: Sequence[Problem], as_json: bool = False) -> None:
     """All ``problems`` as one message on standard error, and as one JSON line on standard output when asked for."""
     if len(problems) == 1:
-        context.note(f"{command}: {problems[0]}")
+        context.note(f"{command}: {problems[0].command_text()}")
     else:
-        lines = "\n".join(f"  - {found}" for found in problems)
+        lines = "\n".join(f"  - {found.command_text()}" for found in problems)
         context.note(f"{command}: {len(problems)} things are wrong, and nothing was started.\n{lines}")
     if as_json:
         context.say_json({"problems": problems})

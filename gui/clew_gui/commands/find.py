@@ -70,7 +70,7 @@ class KeptJobs:
         news, follows_on = self._book.news(job), self._book.went_with(run, but=job)
         state, reason = state_with_job(fold, news, follows_on, settled=True) or (fold.state, fold.reason)
         if news.problem is not None and reason == news.problem.text:
-            reason = str(news.problem)
+            reason = news.problem.command_text()
         if news.over and state is not fold.state and self._record.settled.get(run) != job and (news.id or follows_on):
             number = self._record.numbers.get(run, run)
             reason = f"{news.text} Some of it may not be here yet: clew attach {number} fetches it.".lstrip()

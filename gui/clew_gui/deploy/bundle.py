@@ -15,6 +15,7 @@ import msgspec
 from clew_shared.base.data_files import DIGITS_BROUGHT, sklearn_digits
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.base.remedies import choose, path_on_site
 
 OWN_PACKAGES = ("clew_agent", "clew_shared")
 
@@ -127,8 +128,8 @@ def source_of(path: Path, report: Callable[[str], None]) -> Upload:
     path = path.resolve()
     if not path.exists():
         text = f"There is no file or folder {path} on this computer."
-        hint = "Check --data. A path that begins with site: is on the site."
-        raise problem("staging.absent", text, hint, str(path))
+        hint = "Choose it again, or say that it is a path on the site."
+        raise problem("staging.absent", text, hint, str(path), choose("data"), path_on_site())
     try:
         if path.is_dir():
             return _folder(path, list(_visible(path)), report)
@@ -140,6 +141,9 @@ def source_of(path: Path, report: Callable[[str], None]) -> Upload:
     return Upload(path.name, [(path, size)], {path.name: digest}, digest)
 
 
+_CHECK = "Check the folder of your own exercises."
+
+
 def exercises_of(folder: Path, report: Callable[[str], None]) -> Upload:
     """A folder's exercises: Python and small texts beside it, nothing hidden, no environment of Python.
 
@@ -147,13 +151,21 @@ def exercises_of(folder: Path, report: Callable[[str], None]) -> Upload:
     """
     folder = folder.resolve()
     if not folder.is_dir():
-        raise problem("exercises.folder", f"There is no folder {folder}.", "Check --exercises.", str(folder))
+        raise problem(
+            "exercises.folder",
+            f"There is no folder {folder}.",
+            "Check the folder of your own exercises.",
+            str(folder),
+            choose("exercises"),
+        )
     try:
         paths = [path for path in _visible(folder) if path.suffix in _EXERCISE_KINDS]
         sizes = {path: path.stat().st_size for path in paths}
         if not any(path.suffix == ".py" and path.parent == folder for path in paths):
             text = f"The folder {folder} holds no .py file."
-            raise problem("exercises.folder", text, "Check --exercises.", str(folder))
+            raise problem(
+                "exercises.folder", text, "Check the folder of your own exercises.", str(folder), choose("exercises")
+            )
         raise_all(_too_much(folder, sizes))
         return _folder(folder, paths, report)
     except OSError as error:
@@ -169,7 +181,7 @@ def _too_much(folder: Path, sizes: dict[Path, int]) -> Iterator[Problem]:
             f"{in_bytes(MAX_EXERCISES)} are brought to a site. The largest is {largest.relative_to(folder)} "
             f"({in_bytes(sizes[largest])})."
         )
-        yield Problem("exercises.size", text, "Put data elsewhere and name it with --data.", str(folder))
+        yield Problem("exercises.size", text, "Put data elsewhere and name it as data.", str(folder), (choose("data"),))
 
 
 def _visible(folder: Path) -> Iterator[Path]:

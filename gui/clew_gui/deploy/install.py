@@ -163,7 +163,7 @@ def _nowhere(line: SiteConnection, found: Probe, left: Sequence[Need], why: str)
         f"no wheels could be fetched here, and {why}."
     )
     words = " ".join(f"'{need.requirement}'" for need in left)
-    hint = f"Connect this computer to the internet once, or run there: {found.executable} -m pip install --user {words}"
+    hint = f"Connect this computer to the internet once, or run there: {found.executable} -m pip install {words}"
     return problem("bootstrap.packages", text, hint, line.name)
 
 

@@ -15,21 +15,19 @@ from clew_gui.schedulers.allocation import AllocationRequest, seconds_asked
 from clew_gui.schedulers.partitions import time_problem
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.base.remedies import OWN_FILE, own_file, path_on_site, set_to
 from clew_shared.spec import RunSpec, to_toml
 
 _LIMITS_S = 10.0
 """A controller that hangs must not hold up a job whose time may well be allowed."""
-_OTHER_DATA = (
-    "give a file of this computer, which is brought there, or a path on the site "
-    "(--data /here/mnist.npz, --data site:/there/mnist.npz)"
-)
-_WAYS = {
+_OTHER_DATA = "take a file of this computer, which is brought there, or a path on the site"
+_HINTS = {
     "data.missing": (
-        f"Ways out: {_OTHER_DATA}; copy the file into one of the folders that are searched there; "
-        "or use the built-in digits (--data digits)."
+        f"You can {_OTHER_DATA}; copy the file into one of the folders that are searched there; "
+        "or use the built-in digits."
     ),
     "data.digits": (
-        "Ways out: install scikit-learn on this computer (pip install scikit-learn), and Clew brings the digits along; "
+        "You can install scikit-learn on this computer (pip install scikit-learn), and Clew brings the digits along; "
         f"name a module or a venv with scikit-learn in the site; or {_OTHER_DATA}."
     ),
 }
@@ -70,5 +68,9 @@ def check_runs(line: SiteConnection, environment: Mapping[str, str], runs: Seque
 
 def _from_here(line: SiteConnection, found: Problem) -> Problem:
     seen = f"That is what the login node of {line.title} sees; nothing was sent."
-    hint = _WAYS.get(found.code, found.hint)
-    return msgspec.structs.replace(found, hint=f"{hint} {seen}".lstrip())
+    hint, remedies = _HINTS.get(found.code, found.hint), found.remedies
+    if found.code in _HINTS:
+        missing = next((one.what for one in remedies if one.act == OWN_FILE), "")
+        digits = (set_to("data", "digits"),) if found.code == "data.missing" else ()
+        remedies = (own_file(missing), *digits, path_on_site(missing))
+    return msgspec.structs.replace(found, hint=f"{hint} {seen}".lstrip(), remedies=remedies)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated, Any
 
 import msgspec
@@ -12,6 +11,7 @@ from clew_gui.deploy.there import ask_there
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.data_files import DIGITS_FILE, NAMES, data_set_of, file_names
 from clew_shared.base.problem import Problem, problem
+from clew_shared.base.remedies import Remedy, list_modules
 
 INDEX = "https://pypi.org/simple/"
 _MACHINES = ("x86_64", "aarch64")
@@ -87,7 +87,9 @@ def unfit(line: SiteConnection, found: Probe) -> list[Problem]:
     if found.minor < PYTHON:
         text = f"{found.executable} on {line.title} is Python {found.python}; the agent needs 3.11 or newer."
         return [
-            Problem("bootstrap.old", text, f"Name a newer module, python or venv in the site. {_see(line)}", line.name)
+            Problem(
+                "bootstrap.old", text, "Name a newer module, python or venv in the site.", line.name, _modules(line)
+            )
         ]
     if found.system != "Linux" or found.machine not in _MACHINES:
         text = f"{line.title} is {found.system} on {found.machine}; jobs run on Linux on x86-64 or aarch64."
@@ -102,14 +104,13 @@ def _unfit_package(line: SiteConnection, found: Probe, name: str, least: str) ->
     text = f"{found.executable} on {line.title} {what}."
     if name == TENSORFLOW and not has:
         hint = (
-            f"Name the module that brings it in the site; {_see(line)} Or make a virtual environment there with "
+            "Name the module that brings it in the site, or make a virtual environment there with "
             f"pip install 'tensorflow>=2.16' ({_TENSORFLOW_SIZE}) and name it as venv. Clew never installs it unasked."
         )
-        return Problem("bootstrap.tensorflow", text, hint, line.name)
-    hint = f"Name a newer module, or a venv, in the site. {_see(line)}"
-    return Problem(f"bootstrap.{name}", text, hint, line.name)
+        return Problem("bootstrap.tensorflow", text, hint, line.name, _modules(line))
+    hint = "Name a newer module, or a venv, in the site."
+    return Problem(f"bootstrap.{name}", text, hint, line.name, _modules(line))
 
 
-def _see(line: SiteConnection) -> str:
-    """Where the site's modules are shown."""
-    return f"`clew site modules {shlex.quote(line.name)}` lists them."
+def _modules(line: SiteConnection) -> tuple[Remedy, ...]:
+    return (list_modules(line.name),)

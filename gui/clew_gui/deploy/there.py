@@ -18,6 +18,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.remedies import list_modules
 
 LIMIT_S = 120.0
 """Modules on a busy file system take their time."""
@@ -132,8 +133,7 @@ def _refused(line: SiteConnection, answer: Mapping[str, Any], before: str) -> Pr
             line.name,
         )
     text = f"The module {detail} cannot be loaded on {title}.{_said(before)}"
-    hint = f"`clew site modules {shlex.quote(line.name)}` lists those that are available."
-    return problem("bootstrap.module", text, hint, line.name)
+    return problem("bootstrap.module", text, "Name one that the site has.", line.name, list_modules(line.name))
 
 
 def _silent(line: SiteConnection, done: Output, timeout: float) -> ProblemError:

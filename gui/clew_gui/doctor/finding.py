@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import Remedy
+
 
 class Verdict(StrEnum):
     """The outcome. Only BAD keeps runs from working; WARN is worth knowing; SKIPPED was not tried."""
@@ -23,7 +26,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     ``check`` is its stable name for programs ("hostkey"), ``where`` the hop, user and host, for those that are looked
     at once for each hop; both together are unique. ``title`` is for people, ``text`` whole sentences, ``hint`` how to
     fix it. ``code`` is that of the ``Problem`` of a bad finding, where there is one. ``seconds`` is how long it
-    took, with the time in which a person was asked.
+    took, with the time in which a person was asked. ``remedies`` are ways out, as a ``Problem`` has them.
     """
 
     check: str
@@ -34,6 +37,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     where: str = ""
     code: str = ""
     seconds: float = 0.0
+    remedies: tuple[Remedy, ...] = ()
 
 
 class CheckResult(NamedTuple):
@@ -43,23 +47,29 @@ class CheckResult(NamedTuple):
     text: str
     hint: str = ""
     code: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
 
-def fine(text: str) -> CheckResult:
+def fine(text: str, *remedies: Remedy) -> CheckResult:
     """Nothing to fix."""
-    return CheckResult(Verdict.OK, text)
+    return CheckResult(Verdict.OK, text, remedies=remedies)
 
 
-def note(text: str, hint: str = "") -> CheckResult:
+def note(text: str, hint: str = "", *remedies: Remedy) -> CheckResult:
     """Works, and is worth knowing."""
-    return CheckResult(Verdict.WARN, text, hint)
+    return CheckResult(Verdict.WARN, text, hint, remedies=remedies)
 
 
-def wrong(text: str, hint: str, code: str = "") -> CheckResult:
+def wrong(text: str, hint: str, code: str = "", *remedies: Remedy) -> CheckResult:
     """Runs will not work before this is fixed."""
-    return CheckResult(Verdict.BAD, text, hint, code)
+    return CheckResult(Verdict.BAD, text, hint, code, remedies)
 
 
-def untried(text: str) -> CheckResult:
+def refused(found: Problem) -> CheckResult:
+    """As the problem says, runs will not work."""
+    return wrong(found.text, found.hint, found.code, *found.remedies)
+
+
+def untried(text: str, *remedies: Remedy) -> CheckResult:
     """Not checked; ``text`` says why."""
-    return CheckResult(Verdict.SKIPPED, text)
+    return CheckResult(Verdict.SKIPPED, text, remedies=remedies)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from clew_gui.doctor.context import Diagnosis
-from clew_gui.doctor.finding import CheckResult, Finding, Verdict, fine, untried, wrong
+from clew_gui.doctor.finding import CheckResult, Finding, Verdict, fine, refused, untried, wrong
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
 from clew_gui.ssh.config import resolve
@@ -19,6 +19,7 @@ from clew_gui.ssh.errors import busy, no_such_name, not_reached
 from clew_gui.ssh.host_keys import HostKeys
 from clew_gui.ssh.prompts import PromptKind
 from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.remedies import read_consent
 
 _NAME_S = 10.0
 _PORT_S = 10.0
@@ -38,7 +39,7 @@ def travel(diagnosis: Diagnosis) -> Iterator[Finding]:
     try:
         diagnosis.hops = way_to(diagnosis.site, resolve)
     except ProblemError as error:
-        yield _finding(diagnosis, "way", "Way", None, _refused(error.problems[0]), 0.0)
+        yield _finding(diagnosis, "way", "Way", None, refused(error.problems[0]), 0.0)
         diagnosis.causes["login"] = "the way there is not known"
         return
     if (result := _consent(diagnosis)) is not None:
@@ -66,7 +67,7 @@ def _consent(diagnosis: Diagnosis) -> CheckResult | None:
     if not missing:
         return None
     text = f"The way there is a shell command that you have not approved yet: {missing[0].text}"
-    return wrong(text, f"Read it, then: clew site show {diagnosis.name} --consent", "site.consent")
+    return wrong(text, "Read it and approve it.", "site.consent", read_consent(diagnosis.name))
 
 
 # --- Name and port of the first hop, before anything is said there ---------------------------------------------------
@@ -81,7 +82,7 @@ def check_name(hop: Hop) -> CheckResult:
         text = f"The address of {hop.host} was not found within {_NAME_S:g} s."
         return wrong(text, "Your network's name service does not answer: do you need to switch on a VPN?", "ssh.name")
     if not found:
-        return _refused(no_such_name(hop).problems[0])
+        return refused(no_such_name(hop).problems[0])
     addresses = list(dict.fromkeys(found))
     same = addresses == [hop.host]
     return fine(f"{hop.host} is an address." if same else f"{hop.host} is {', '.join(addresses[:3])}.")
@@ -112,13 +113,13 @@ def check_port(hop: Hop) -> CheckResult:
         with socket.create_connection((hop.host, hop.port), _PORT_S) as sock:
             greeting = sock.recv(_BANNER)
     except TimeoutError as error:
-        return _refused(not_reached(hop, error).problems[0])
+        return refused(not_reached(hop, error).problems[0])
     except ConnectionResetError:
         greeting = b""
     except OSError as error:
-        return _refused(not_reached(hop, error).problems[0])
+        return refused(not_reached(hop, error).problems[0])
     if not greeting:
-        return _refused(busy(hop).problems[0])
+        return refused(busy(hop).problems[0])
     said = re.search(rb"^SSH-[0-9.]+-([!-~]{1,80})", greeting, re.MULTILINE)
     if said is None:
         text = f"The server at {hop.host}, port {hop.port}, is not an SSH server."
@@ -190,7 +191,7 @@ def _failed(diagnosis: Diagnosis, found: Problem, took: float) -> Iterator[Findi
         yield _finding(diagnosis, "login", _STEPS["login"], diagnosis.hops[earlier], result, 0.0)
     yield from _passed(diagnosis, number, step)
     hop = diagnosis.hops[number]
-    result = _unseen(diagnosis, hop, found) if step == "hostkey" else _refused(found)
+    result = _unseen(diagnosis, hop, found) if step == "hostkey" else refused(found)
     yield _finding(diagnosis, step, _STEPS[step], hop, result, took)
     yield from _unreached(diagnosis, number, step, cause)
 
@@ -221,7 +222,7 @@ def _unseen(diagnosis: Diagnosis, hop: Hop, found: Problem) -> CheckResult:
     """A server that nobody has accepted yet: its fingerprint is shown even if no person could be asked."""
     asked = [one for one in diagnosis.questions.asked if one.kind is PromptKind.CONFIRM and one.title == hop.title]
     if found.code == "ssh.hostkey.changed" or not asked:
-        return _refused(found)
+        return refused(found)
     text = f"{' '.join(asked[-1].details)} Nothing was sent, because it was not accepted."
     return wrong(text.replace("fingerprint SHA", "fingerprint: SHA"), found.hint, "ssh.hostkey.unknown")
 
@@ -234,10 +235,6 @@ def _unreached(diagnosis: Diagnosis, number: int, step: str, words: str = "") ->
     for place, hop in enumerate(diagnosis.hops[number:], number):
         for later in steps[steps.index(step) + 1 :] if place == number else steps:
             yield _finding(diagnosis, later, _STEPS[later], hop, untried(f"Not tried, because {cause}."), 0.0)
-
-
-def _refused(found: Problem) -> CheckResult:
-    return wrong(found.text, found.hint, found.code)
 
 
 def _finding(
@@ -253,5 +250,6 @@ def _finding(
         hint=result.hint,
         where=where,
         code=result.code,
+        remedies=result.remedies,
         seconds=round(seconds, 3),
     )

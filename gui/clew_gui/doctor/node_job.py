@@ -258,7 +258,7 @@ def tensorflow_there(diagnosis: Diagnosis) -> CheckResult:
     found = _known(diagnosis)
     if not found.tensorflow:
         lack = no_tensorflow(found.host, found.trouble)
-        return wrong(lack.text, lack.hint, "doctor.tensorflow")
+        return wrong(lack.text, lack.hint, "doctor.tensorflow", *lack.remedies)
     return fine(f"TensorFlow {found.tensorflow} was imported on {found.host}.")
 
 

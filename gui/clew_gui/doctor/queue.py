@@ -7,15 +7,16 @@ import uuid
 
 import msgspec
 
-from clew_gui.base.times import in_words
+from clew_gui.base.times import as_clock, in_words
 from clew_gui.doctor.context import Diagnosis, last_line, listed
-from clew_gui.doctor.finding import CheckResult, fine, note, untried, wrong
+from clew_gui.doctor.finding import CheckResult, fine, note, refused, untried, wrong
 from clew_gui.schedulers.allocation import seconds_asked, summary
 from clew_gui.schedulers.partitions import Partition, asked_names, chosen, longest_time, time_problem
 from clew_gui.schedulers.registry import SCHEDULERS
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import job_of
 from clew_shared.base.problem import ProblemError, did_you_mean
+from clew_shared.base.remedies import check_node, choose, set_to
 
 
 def scheduler(diagnosis: Diagnosis) -> CheckResult:
@@ -87,13 +88,14 @@ def time_limit(diagnosis: Diagnosis) -> CheckResult:
         return fine("The scheduler reports no limit.")
     found = time_problem(diagnosis.partitions, asked)
     if found is not None:
-        return wrong(found.text, found.hint, found.code)
+        return refused(found)
     where = listed([one.name for one in _chosen(diagnosis)])
     if not seconds:
         return fine(f"The site asks for no time of its own; the limit of {where} is {in_words(longest)}.")
     if seconds > longest:
         text = f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}"
-        return note(f"{text}, unless the QOS {asked.qos} allows more.", "Leave the QOS out, or ask for less: --time.")
+        hint = "Leave the QOS out, or ask for less time."
+        return note(f"{text}, unless the QOS {asked.qos} allows more.", hint, set_to("time", as_clock(longest)))
     return fine(f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}.")
 
 
@@ -111,7 +113,8 @@ def gpus(diagnosis: Diagnosis) -> CheckResult:
     if asked > most:
         have = f"a node in {where} has {most}" if most else f"no node in {where} has any"
         text = f"The site asks for {asked} GPU{'s' if asked > 1 else ''} of each node; {have}."
-        return wrong(text, "Ask for fewer, with --gpus, or choose another partition.", "scheduler.gpus")
+        hint = "Ask for fewer, or choose another partition."
+        return wrong(text, hint, "scheduler.gpus", set_to("gpus", most), choose("partition"))
     kind = diagnosis.site.gres.partition(":")[2]
     kinds = list(dict.fromkeys(kind for one in there for kind in one.kinds))
     if asked and kind and kinds and kind not in kinds:
@@ -136,7 +139,7 @@ def account(diagnosis: Diagnosis) -> CheckResult:
         return fine(f"{text}; jobs are charged to {named}." if named else f"{text}.")
     if named and named not in mine:
         text = f"The account {named} is not one of yours."
-        return wrong(text, f"Yours are: {listed(mine)}. Give one with --account.", "scheduler.account")
+        return wrong(text, f"Yours are: {listed(mine)}.", "scheduler.account", choose("account"))
     return fine(f"Jobs are charged to {named}." if named else f"Your accounts: {listed(mine)}.")
 
 
@@ -148,7 +151,8 @@ def request(diagnosis: Diagnosis) -> CheckResult:
     command = dialect.ask_acceptance()
     if command is None:
         able = " and ".join(one.label for one in SCHEDULERS.values() if one.ask_acceptance() is not None)
-        return untried(f"Only {able} can test a job before it is sent; --job sends one.")
+        text = f"Only {able} can test a job before it is sent; a check with a small job sends one."
+        return untried(text, check_node(diagnosis.name))
     spec = job_of(diagnosis.site, str(uuid.uuid4()), diagnosis.line.layout().job("doctor"), ("true",))
     done = diagnosis.line.run(command, stdin=dialect.script(spec).encode())
     if done.code == 0 and not done.late:
@@ -157,4 +161,4 @@ def request(diagnosis: Diagnosis) -> CheckResult:
     if found is None:
         text = f"{dialect.label} did not say whether it would take the job."
         return wrong(text, "Try again in a minute.", "scheduler.silent")
-    return wrong(found.text, found.hint, found.code)
+    return refused(found)

@@ -13,6 +13,7 @@ from clew_gui.doctor.finding import CheckResult, fine, note, untried, wrong
 from clew_gui.nodes.routes import node_hop
 from clew_gui.ssh.prompts import ASKED_FOR, Prompt, PromptKind
 from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.remedies import Remedy, check_node
 
 _SSH = 22
 _HOP_S = 15.0
@@ -39,7 +40,10 @@ def ports(diagnosis: Diagnosis) -> CheckResult:
     if not diagnosis.site.ports:
         return fine("The site sets no range of ports; the system gives the agent one that is free.")
     first, last = diagnosis.site.ports
-    where = "the login node; --job asks a node" if diagnosis.scheduler.has_queue else "the host"
+    where = "the host"
+    further: tuple[Remedy, ...] = ()
+    if diagnosis.scheduler.has_queue:
+        where, further = "the login node; a job shows it for a node", (check_node(diagnosis.name),)
     if diagnosis.probed is None:
         return untried("Not tried, because no Python was found to try them with.")
     done = diagnosis.line.run((diagnosis.probed.executable, "-c", _BIND, str(first), str(last)))
@@ -48,8 +52,8 @@ def ports(diagnosis: Diagnosis) -> CheckResult:
     free = int(done.out)
     if not free:
         text = f"None of the ports {first} to {last} is free on {where}."
-        return wrong(text, "Give another range as ports in the site, or none.", "site.ports")
-    return fine(f"{free} of the ports {first} to {last} are free on {where}.")
+        return wrong(text, "Give another range as ports in the site, or none.", "site.ports", *further)
+    return fine(f"{free} of the ports {first} to {last} are free on {where}.", *further)
 
 
 def forwarding(diagnosis: Diagnosis) -> CheckResult:
@@ -86,9 +90,8 @@ def nodes(diagnosis: Diagnosis) -> CheckResult:
     if (result := not_an_answer(node, refusal)) is not None:
         return result
     text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all"
-    return note(
-        f"{text}{what_it_asks(refusal)}. {_RELAY}", "Nothing needs fixing. --job finds out whether it does with a job."
-    )
+    hint = "Nothing needs fixing. A check with a small job finds out whether it does then."
+    return note(f"{text}{what_it_asks(refusal)}. {_RELAY}", hint, check_node(diagnosis.name))
 
 
 def not_an_answer(node: str, refusal: Problem) -> CheckResult | None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from clew_gui.doctor.context import Diagnosis
-from clew_gui.doctor.finding import CheckResult, Finding, Verdict, untried, wrong
+from clew_gui.doctor.finding import CheckResult, Finding, Verdict, refused, untried
 from clew_shared.base.problem import ProblemError
+from clew_shared.base.remedies import check_node
 
 
 class Check(NamedTuple):
@@ -39,6 +40,7 @@ def follow(diagnosis: Diagnosis, checks: Sequence[Check], want_job: bool) -> Ite
             text=result.text,
             hint=result.hint,
             code=result.code,
+            remedies=result.remedies,
             seconds=round(time.monotonic() - started, 3),
         )
         diagnosis.findings[check.name] = finding
@@ -52,7 +54,7 @@ def _cause(diagnosis: Diagnosis, check: Check) -> str:
 
 def _hindered(diagnosis: Diagnosis, check: Check, want_job: bool) -> CheckResult | None:
     if check.job and not want_job:
-        return untried("Checked only with --job, which sends a tiny job to a node.")
+        return untried("Checked only with a small job on a node.", check_node(diagnosis.name))
     if cause := _cause(diagnosis, check):
         return untried(f"Not tried, because {cause}.")
     if diagnosis.left_s <= 0:
@@ -67,4 +69,4 @@ def _run(diagnosis: Diagnosis, check: Check) -> CheckResult:
         found = error.problems[0]
         if found.code == "ssh.lost":
             diagnosis.causes["login"] = "the connection was lost"
-        return wrong(found.text, found.hint, found.code)
+        return refused(found)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-
 from clew_gui.deploy.install import try_packages
 from clew_gui.deploy.probe import Probe, probe, unfit
 from clew_gui.deploy.requirements import FRAMEWORK, TENSORFLOW
 from clew_gui.doctor.context import Diagnosis, last_line, listed
-from clew_gui.doctor.finding import CheckResult, Verdict, fine, note, wrong
+from clew_gui.doctor.finding import CheckResult, Verdict, fine, note, refused, wrong
 from clew_gui.doctor.modules import available, load, near
 from clew_gui.sites.consent import consents, words_of
 from clew_shared.base.data_files import sklearn_digits
 from clew_shared.base.problem import ProblemError
+from clew_shared.base.remedies import check_node, list_modules, read_consent
 from clew_shared.catalogue import load_builtin
 
 _PYTHON_CODES = ("bootstrap.old", "bootstrap.machine")
@@ -31,8 +30,7 @@ def consent(diagnosis: Diagnosis) -> CheckResult:
     if not consents(diagnosis.places).missing(words):
         return fine("You have approved the shell commands that the site runs in each job.")
     text = "The site runs shell commands of its own in each job, and you have not approved them yet."
-    hint = f"Read and approve them: clew site show {shlex.quote(diagnosis.name)} --consent"
-    return wrong(text, hint, "site.consent")
+    return wrong(text, "Read and approve them.", "site.consent", read_consent(diagnosis.name))
 
 
 def modules(diagnosis: Diagnosis) -> CheckResult:
@@ -53,18 +51,19 @@ def modules(diagnosis: Diagnosis) -> CheckResult:
             f"The module {done.refused[0]} cannot be loaded." if one else f"Cannot be loaded: {listed(done.refused)}."
         )
         said = f" It said: {done.said}" if done.said else ""
-        return wrong(text + said, _others(diagnosis, done.refused[0]), "modules.missing")
+        hint = _others(diagnosis, done.refused[0])
+        return wrong(text + said, hint, "modules.missing", list_modules(diagnosis.name))
     return fine(f"Loaded: {listed(wanted)}.")
 
 
 def _others(diagnosis: Diagnosis, name: str) -> str:
     """What to name instead."""
-    see = f"See what there is: clew site modules {shlex.quote(diagnosis.name)}"
+    see = "Name another of those that the site has."
     try:
         meant = near(name, available(diagnosis.line))
     except ProblemError:
         return see
-    return f"Did you mean {' or '.join(meant)}? {see}" if meant else see
+    return f"Did you mean {' or '.join(meant)}?" if meant else see
 
 
 def python(diagnosis: Diagnosis) -> CheckResult:
@@ -76,7 +75,7 @@ def python(diagnosis: Diagnosis) -> CheckResult:
     diagnosis.probed = found = probe(line, thorough=True)
     problems = [one for one in unfit(diagnosis.line, found) if one.code in _PYTHON_CODES]
     if problems:
-        return wrong(problems[0].text, problems[0].hint, problems[0].code)
+        return refused(problems[0])
     return fine(f"{without}{found.executable} is Python {found.python}, {found.system} on {found.machine}.")
 
 
@@ -89,7 +88,7 @@ def tensorflow(diagnosis: Diagnosis) -> CheckResult:
     """The versions of TensorFlow, Keras and NumPy, without importing them."""
     problems = [one for one in unfit(diagnosis.line, _probed(diagnosis)) if one.code not in _PYTHON_CODES]
     if problems:
-        return wrong(problems[0].text, problems[0].hint, problems[0].code)
+        return refused(problems[0])
     have = _probed(diagnosis).have
     names = {TENSORFLOW: "TensorFlow", "keras": "Keras", "numpy": "NumPy"}
     return fine(f"{listed([f'{names[need.name]} {have[need.name]}' for need in FRAMEWORK])}.")
@@ -122,7 +121,8 @@ def devices(diagnosis: Diagnosis) -> CheckResult:
         return (
             note(text, "Runs train on its processor.") if diagnosis.site.allocation.gpus and not cards else fine(text)
         )
-    return fine(f"The login node has {', '.join([*parts, gpus])}. Nodes are another matter: --job asks one.")
+    text = f"The login node has {', '.join([*parts, gpus])}. A check with a small job says what a node has."
+    return fine(text, check_node(diagnosis.name))
 
 
 def data(diagnosis: Diagnosis) -> CheckResult:

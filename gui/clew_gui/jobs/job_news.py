@@ -11,6 +11,7 @@ from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobWish
 from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output, Phase, Reason
 from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import Remedy
 
 _CODES: Mapping[Phase, tuple[str, str]] = {
     Phase.FAILED: ("job.failed", ""),
@@ -81,10 +82,16 @@ def not_ended(before: JobNews, done: Output) -> JobNews:
 
 
 def of_end(
-    before: JobNews, state: JobState, reason: Reason, wish: JobWish | None, log: str = "", remedy: str = ""
+    before: JobNews,
+    state: JobState,
+    reason: Reason,
+    wish: JobWish | None,
+    log: str = "",
+    why: str = "",
+    remedies: tuple[Remedy, ...] = (),
 ) -> JobNews:
-    """The last news of a job. ``wish`` is what the person wanted of it, ``log`` where its own words lie, ``remedy`` a
-    hint for just this end."""
+    """The last news of a job. ``wish`` is what the person wanted of it, ``log`` where its own words lie, ``why`` a hint
+    for just this end, with its ``remedies``."""
     text, wanted = reason.text, wish is not None and state.phase in (Phase.CANCELLED, Phase.COMPLETED, Phase.GONE)
     if wanted:
         text = "You cancelled the job." if wish is JobWish.CANCEL else "You gave the allocation back."
@@ -93,7 +100,7 @@ def of_end(
     if state.phase is not Phase.COMPLETED and not wanted and (state.phase in ENDED or stage is JobStage.LOST):
         code, hint = _CODES[state.phase]
         said = f"Its output is in {log}." if log and state.phase in (Phase.FAILED, Phase.GONE) else ""
-        found = Problem(code, text, " ".join(part for part in (hint, remedy, said) if part), before.job)
+        found = Problem(code, text, " ".join(part for part in (hint, why, said) if part), before.job, remedies)
     return replace(
         before,
         stage=stage,

@@ -24,11 +24,12 @@ from clew_gui.jobs.watch import SURE_S, JobWatch
 from clew_gui.nodes.routes import RouteFinder
 from clew_gui.schedulers.job import LOG, JobRef
 from clew_gui.schedulers.state import ON_NODE, JobState, PartitionLimits
-from clew_gui.schedulers.words import describe, remedy
+from clew_gui.schedulers.words import describe, start_hint
 from clew_gui.sites.shared_connection import SharedConnection
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.login_policy import LoginPromptPolicy
 from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.remedies import check_node
 from clew_shared.spec import RunSpec
 
 _log = logging.getLogger(__name__)
@@ -248,8 +249,9 @@ class SiteJobManager:
         line, wish = self._shared.opened(), self._latest_wish(job)
         log = f"{line.layout().job(job)}/{LOG} on {self.title}"
         reason = describe(state, line.scheduler)
-        hint = remedy(state, self.name)
-        self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log, hint))
+        hint = start_hint(state)
+        ways = (check_node(self.name),) if hint else ()
+        self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log, hint, ways))
 
     def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
         """Nobody could be asked: the news says so, and nothing is over."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import threading
 import time
 from collections.abc import Callable
@@ -393,7 +392,7 @@ class MissingAgent:
 def _sentences(line: SiteConnection, job: str) -> str:
     folder = line.layout().job(job)
     missing = f"The job has run for more than {PATIENCE_S / 60:.0f} minutes without its agent."
-    doctor = f"`clew site doctor {shlex.quote(line.name)} --job` tries a node"
+    doctor = "a check of the site with a small job tries a node"
     for log in (LOG, SCHEDULER_LOG):
         if last := _last_lines(read_printed(line, job, log)):
             said = f"Its log, {folder}/{log} on {line.title}, ends with: {last.rstrip('.')}."

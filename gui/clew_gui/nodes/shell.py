@@ -16,6 +16,7 @@ from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Connection, Size, Terminal
 from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.remedies import fresh_shell, hold_node, list_all
 
 LOGIN_SHELL = ("bash", "-l")
 _START_S = 60.0
@@ -35,8 +36,9 @@ def where_it_runs(line: SiteConnection, job: JobRef) -> str:
     state = line.scheduler.states((job,), line.run(line.scheduler.status((job,)))).get(job.id)
     if state is None or state.phase not in ON_NODE:
         why = line.scheduler.explain(state).text if state is not None and state.phase in WAITING else ""
-        hint = f"`clew let-go --list` shows what is held; or: clew shell --site {line.name} --fresh"
-        raise problem("shell.waits", f"The allocation does not run now. {why}".strip(), hint, "site")
+        hint = "Take one that is held and runs, or a terminal that has an allocation of its own."
+        text = f"The allocation does not run now. {why}".strip()
+        raise problem("shell.waits", text, hint, "site", list_all("held"), fresh_shell(line.name))
     return state.nodes
 
 
@@ -62,8 +64,9 @@ def shell_on_job(
         node = line.connection.hop(node_hop(line.hops[-1], where), _START_S)
     except ProblemError as error:
         found = error.problems[0]
-        hint = f"For a terminal with an allocation of its own: clew shell --site {line.name} --fresh"
-        raise problem("shell.refused", f"No terminal on {where}: {found.text}", hint, line.name) from None
+        hint = "A terminal with an allocation of its own may work."
+        text = f"No terminal on {where}: {found.text}"
+        raise problem("shell.refused", text, hint, line.name, fresh_shell(line.name)) from None
     return _on(node, f"on {where}", wanted, term, size, node.close)
 
 
@@ -78,7 +81,7 @@ def shell_of_its_own(
     if command:
         if words[-len(LOGIN_SHELL) :] != LOGIN_SHELL:
             text = f"{line.scheduler.label} gives a terminal to a person only, not to a command."
-            raise problem("shell.command", text, f"Hold an allocation first: clew hold --site {line.name}", line.name)
+            raise problem("shell.command", text, "Hold an allocation first.", line.name, hold_node(line.name))
         words = (*words[: -len(LOGIN_SHELL)], *command)
     if size is None:
         words = tuple(word for word in words if word != "--pty")

@@ -22,6 +22,7 @@ from clew_gui.reports.page import LabReport, make_report, render
 from clew_shared import __version__
 from clew_shared.base.number_words import counted
 from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.remedies import choose
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.curves import Column, Floats
 from clew_shared.journal.events import Attempt
@@ -131,7 +132,8 @@ def _check_run(
     known = {card.source_hash, *card.earlier_hashes} if card is not None else set()
     if card is not None and any(start.source_sha256 not in {*known, ""} for start in attempts):
         text = f"Run {short} trained with another file of the exercise {spec.exercise} than the one here."
-        yield Problem("handin.exercise", text, "Compare the versions of Clew, or name the file with --exercises.", run)
+        hint = "Compare the versions of Clew, or name the folder of that file."
+        yield Problem("handin.exercise", text, hint, run, (choose("exercises"),))
 
 
 def _check_specs(run: str, folder: Path, attempts: Sequence[Attempt]) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from clew_gui.base.state_words import STATE_WORDS, spread_words
 from clew_gui.reports.answers import GuideAnswer, answered
 from clew_shared.advice import advise
 from clew_shared.base.problem import problem
+from clew_shared.base.remedies import choose, list_all
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.goals import check_goal, data_asked, is_for
 from clew_shared.journal.events import Attempt, Seal
@@ -172,11 +173,11 @@ def make_facts(
     """The facts of these runs. ``answers`` are by exercise and question. Raises ``ProblemError`` without runs, and for
     an exercise that ``cards`` do not have: its goals could not be judged."""
     if not sources:
-        raise problem("report.runs", "A report needs at least one run.", "Name the runs; `clew runs` lists them.")
+        raise problem("report.runs", "A report needs at least one run.", "Name the runs.", "", list_all("runs"))
     ids = tuple(dict.fromkeys(source.spec.exercise for source in sources))
     for missing in (exercise for exercise in ids if exercise not in cards):
         text = f"The exercise {missing!r} is not known here, so its goals cannot be judged."
-        raise problem("report.exercise", text, "Name the folder of its file with --exercises.", missing)
+        raise problem("report.exercise", text, "Name the folder of its file.", missing, choose("exercises"))
     named = labels([source.latest for source in sources])
     used = {one.job for source in sources for _, one in starts(source.folder) if one.job}
     return ReportFacts(

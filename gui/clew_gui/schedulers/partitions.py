@@ -12,6 +12,7 @@ import msgspec
 from clew_gui.base.times import as_clock, in_words
 from clew_gui.schedulers.allocation import AllocationRequest, seconds_asked
 from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import choose, set_to
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,5 +58,6 @@ def time_problem(partitions: Sequence[Partition], allocation: AllocationRequest)
     where = ", ".join(one.name for one in chosen(partitions, allocation))
     others = ", ".join(one.name for one in partitions if one.seconds is not None and one.seconds >= seconds)
     text = f"The job asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}."
-    hint = f"Ask for at most {in_words(longest)} (--time {as_clock(longest)}), or choose another partition"
-    return Problem("scheduler.time", text, f"{hint}{f': {others}' if others else ''}.", "time")
+    hint = f"Ask for at most {in_words(longest)}, or choose another partition{f': {others}' if others else ''}."
+    ways = (set_to("time", as_clock(longest)), choose("partition"))
+    return Problem("scheduler.time", text, hint, "time", ways)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from clew_gui.base.times import in_words
 from clew_gui.schedulers.scheduler import Scheduler
 from clew_gui.schedulers.state import JobState, PartitionLimits, Phase, Reason
@@ -18,11 +16,11 @@ def asked(scheduler: Scheduler) -> str:
     return "scheduler" if scheduler.has_queue else "host"
 
 
-def remedy(state: JobState, site: str) -> str:
-    """What to do where the job's keeper could not start the agent: in the doctor's words, who can look at a node."""
+def start_hint(state: JobState) -> str:
+    """What to do where the job's keeper could not start the agent, in the doctor's words, who can look at a node; else
+    empty."""
     word = state.reason.removeprefix("keeper: ").partition(" ")[0] if state.reason.startswith("keeper: ") else ""
-    hint = _AT_START.get(word, "")
-    return f"{hint} clew site doctor {shlex.quote(site)} --job looks at a node." if hint else ""
+    return _AT_START.get(word, "")
 
 
 def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | None = None) -> Reason:

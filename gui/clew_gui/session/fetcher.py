@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from clew_gui.session.inbox import FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted, Settled
 from clew_gui.session.mirror import Items, Mirror, Replaced
 from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import verify_run
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import Record
 from clew_shared.journal.lifecycle import TERMINAL, RunState
@@ -361,7 +362,7 @@ def _damaged_there(mirror: Mirror, attempt: int) -> Problem:
     """What came a second time does not agree with its seal either."""
     run = mirror.folder.name
     text = f"The journal of attempt {attempt} of run {run} is damaged on the node: some of its points may be missing."
-    return Problem("mirror.node", text, f"To see where: clew verify {run}")
+    return Problem("mirror.node", text, "A check of the run says where.", remedies=(verify_run(run),))
 
 
 def _read_all(mirror: Mirror) -> Iterator[tuple[int, Items]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from clew_gui.jobs.job import JobOrder, ReportNews
 from clew_shared.base.problem import Problem, problem
+from clew_shared.base.remedies import list_all
 
 if TYPE_CHECKING:  # SSH is loaded with the first site that is used, and the book imports this package
     from clew_gui.jobs.job_book import JobBook
@@ -145,7 +146,7 @@ class JobManagers:
         try:
             return self.manager_of(self.book.order(job).site)
         except KeyError:
-            raise problem("job.unknown", f"There is no job {job}.", "`clew jobs` lists them.", job) from None
+            raise problem("job.unknown", f"There is no job {job}.", "", job, list_all("jobs")) from None
 
     def manager_of(self, site: str) -> JobManager:
         """The manager of this site, made when it is first asked for."""

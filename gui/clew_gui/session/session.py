@@ -28,6 +28,7 @@ from clew_gui.session.site_jobs import SiteJobs
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.base.remedies import list_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.params import STEPS, check
@@ -279,7 +280,7 @@ class Session:
             return
         spec = self._runs.mirror(run).spec()
         if spec is None:
-            raise problem("run.unknown", f"There is no run {run!r}.", "`clew runs` lists them.", run)
+            raise problem("run.unknown", f"There is no run {run!r}.", "", run, list_all("runs"))
         try:
             self._runs.add(spec)
         except OSError as error:

@@ -18,6 +18,7 @@ from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
+from clew_shared.base.remedies import list_all
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import Shutdown
 
@@ -175,7 +176,7 @@ class SiteJobs:
         """Cancel a job, or let go of an allocation. Raises ``ProblemError`` for an unknown one."""
         managers, model = self._needed(), self.models.get(job)
         if model is None:
-            raise problem("job.unknown", f"There is no job {job}.", "`clew jobs` lists them.", job)
+            raise problem("job.unknown", f"There is no job {job}.", "", job, list_all("jobs"))
         if model.news.over:
             return
         if model.order.hold and not not_begun(model.news):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -25,6 +24,7 @@ from clew_gui.ssh.prompts import AskOnce
 from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.remedies import read_consent
 
 
 class SiteLayout(msgspec.Struct, frozen=True):
@@ -218,8 +218,7 @@ def open_line(
     if missing:
         shown = "\n".join(f"  {words.kind}: {words.text}" for words in dict.fromkeys(missing))
         text = f"{site.title or name} contains shell commands that you have not approved yet:\n{shown}"
-        hint = f"Read them, then: clew site show {shlex.quote(name)} --consent"
-        raise problem("site.consent", text, hint, name)
+        raise problem("site.consent", text, "Read and approve them.", name, read_consent(name))
 
     def connect() -> Connection:
         with around():

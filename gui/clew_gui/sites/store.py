@@ -19,6 +19,7 @@ from clew_gui.sites.site_file import from_toml, read_site, to_toml
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.base.remedies import list_all, turn_on
 
 
 class NamedSite(msgspec.Struct, frozen=True):
@@ -75,7 +76,7 @@ class SiteStore:
         path = self.path(name)
         if not path.exists():
             known = ", ".join(self.names())
-            raise problem("site.absent", f"There is no site {name!r}.", f"There are: {known}. See: clew site add", name)
+            raise problem("site.absent", f"There is no site {name!r}.", f"There are: {known}.", name, list_all("sites"))
         return read_site(path)
 
     def known(self) -> dict[str, Site | None]:
@@ -86,8 +87,11 @@ class SiteStore:
         """The problem with a name that another site has."""
         if check_name(name) or not self.path(name).exists():
             return []
-        hint = "Choose another name, or give --replace."
-        return [Problem("site.taken", f"There is already a site {name!r}.", hint, name)]
+        return [
+            Problem(
+                "site.taken", f"There is already a site {name!r}.", "Choose another name.", name, (turn_on("replace"),)
+            )
+        ]
 
     def save(self, name: str, site: Site, replace: bool = False) -> Path:
         """Keep the site. Raises ``ProblemError`` for anything wrong with it, and when the name is taken."""
@@ -124,7 +128,7 @@ class SiteStore:
             if (shared := self.path(name)) != path and shared.exists():
                 text = f"The site {name!r} is for all users of this computer and cannot be removed from here."
                 raise problem("site.common", text, f"Its file is {shared}.", name) from None
-            raise problem("site.absent", f"There is no site {name!r}.", "See: clew site list", name) from None
+            raise problem("site.absent", f"There is no site {name!r}.", "", name, list_all("sites")) from None
         except OSError as error:
             raise problem("site.write", f"{path} cannot be removed: {error.strerror}.", where=str(path)) from None
         return path

@@ -9,6 +9,7 @@ from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.ssh.prompts import PromptKind
 from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.remedies import choose
 
 BUSY_PAUSES_S = (0.5, 1.0, 2.0)
 """Between two dials of a server that has too many logins under way: it drops new ones at random (MaxStartups)."""
@@ -83,5 +84,6 @@ def refused_keys(title: str, tried: Sequence[str], allowed: Sequence[str], kept_
     offered = ", ".join(dict.fromkeys(tried)) or "nothing, because there is no key here"
     offered += f"; not {kept_back} more of the agent, since servers hang up after some" if kept_back else ""
     wants = f" It takes: {', '.join(allowed)}." if allowed else ""
-    hint = "Put your public key into ~/.ssh/authorized_keys there (ssh-copy-id), or name the right one with --key FILE."
-    return problem("ssh.auth", f"{title} rejected the login; offered were: {offered}.{wants}", hint, title)
+    hint = "Put your public key into ~/.ssh/authorized_keys there (ssh-copy-id), or name the right one in the site."
+    text = f"{title} rejected the login; offered were: {offered}.{wants}"
+    return problem("ssh.auth", text, hint, title, choose("key"))

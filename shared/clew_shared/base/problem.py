@@ -8,21 +8,29 @@ from contextlib import contextmanager
 
 import msgspec
 
+from clew_shared.base.remedies import Remedy, typed_sentence
+
 
 class Problem(msgspec.Struct, frozen=True):
     """One refusal in words a person can act on.
 
     ``code`` is a stable dotted name for programs ("params.range"), ``text`` says what is wrong and why, with the value
     and the limit in it, ``hint`` says what to do now (may be empty), ``where`` names the field, file or host concerned.
+    ``remedies`` are ways out as data: the window makes buttons of them, and ``command_text`` says what to type.
     """
 
     code: str
     text: str
     hint: str = ""
     where: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.text} {self.hint}".rstrip()
+
+    def command_text(self) -> str:
+        """The sentences for a terminal, with what to type there."""
+        return " ".join(filter(None, (str(self), typed_sentence(self.remedies))))
 
 
 class ProblemError(Exception):
@@ -34,10 +42,14 @@ class ProblemError(Exception):
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
 
+    def command_text(self) -> str:
+        """All sentences for a terminal, with what to type there."""
+        return "\n".join(one.command_text() for one in self.problems)
 
-def problem(code: str, text: str, hint: str = "", where: str = "") -> ProblemError:
+
+def problem(code: str, text: str, hint: str = "", where: str = "", *remedies: Remedy) -> ProblemError:
     """A ``ProblemError`` with a single problem, ready to be raised."""
-    return ProblemError(Problem(code, text, hint, where))
+    return ProblemError(Problem(code, text, hint, where, remedies))
 
 
 def raise_all(problems: Iterable[Problem]) -> None:

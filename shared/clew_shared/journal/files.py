@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.remedies import continue_run
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.events import Digest, Event, Seal
 from clew_shared.journal.frames import (
@@ -299,7 +300,7 @@ def _refuse_mirror(folder: Path) -> None:
 def mirror_problem(folder: Path) -> Problem:
     """Why nothing may train in a mirror, and what to do instead."""
     text = f"{folder} holds a copy of the journals of a run; its checkpoints are where it trained."
-    return Problem("run.mirror", text, f"Continue it there: clew resume {folder.name}", str(folder))
+    return Problem("run.mirror", text, "Continue it there.", str(folder), (continue_run(folder.name),))
 
 
 def _write_from(descriptor: int, frame: Sequence[bytes], start: int) -> int:

@@ -34,7 +34,10 @@ REFUSALS = {
     "unknown preset": (SOFTMAX + 'preset = "teeny"', ["'teeny'", "tiny"]),
     "unknown data": ('exercise = "softmax"\ndata = "mnsit"', ["'mnsit'", "Did you mean mnist?"]),
     "missing data": ('exercise = "softmax"\ndata = "/no/such/file.npz"', ["/no/such/file.npz", "digits"]),
-    "missing mnist": ('exercise = "softmax"', ["mnist", "Three ways out", "digits"]),
+    "missing mnist": (
+        'exercise = "softmax"',
+        ["mnist", "Choose the file", "Use --data /here/mnist.npz or --data"],
+    ),
     "data path too long": (f'exercise = "softmax"\ndata = "/{"x" * 5000}.npz"', ["The data path", "too long"]),
     "data name too long": (f'exercise = "softmax"\ndata = "{"x" * 5000}"', ["There is no data set"]),
     "name too long": (SOFTMAX + f'name = "{"x" * 5000}"', ["60 characters, this one has 5000"]),

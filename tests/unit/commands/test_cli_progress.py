@@ -231,12 +231,12 @@ def test_the_title_says_what_is_run() -> None:
 @pytest.mark.parametrize(
     ("output", "text"),
     [
-        ('clew-agent run: No data. Take data = "digits".', "No data. Take --data digits."),
+        ("clew-agent run: No data. Use --data digits.", "No data. Use --data digits."),
         ("something else: yes", "something else: yes"),
         ("", "The agent refused the run and gave no reason."),
     ],
 )
-def test_a_refusal_of_the_agent_is_told_in_flags(output: str, text: str) -> None:
+def test_a_refusal_of_the_agent_is_told_without_its_name(output: str, text: str) -> None:
     assert refusal(output) == text
 
 

@@ -439,6 +439,7 @@ def test_findings_for_programs(said: Said, monkeypatch: pytest.MonkeyPatch) -> N
         "where": "",
         "code": "site.full",
         "seconds": 0.0,
+        "remedies": [],
     }
 
 

@@ -255,7 +255,7 @@ def test_clew_data_may_name_a_file(tmp_path: Path, images: Arrays) -> None:
 
 def test_a_missing_set_names_the_three_ways_out(tmp_path: Path) -> None:
     text = refusal("mnist", Search(folders=(tmp_path,)))
-    for part in (str(tmp_path), "path of the file", "stage it", "digits"):
+    for part in (str(tmp_path), "Choose the file", "copy it into one of these folders", "digits"):
         assert part in text
 
 

@@ -264,7 +264,7 @@ def test_each_lack_has_its_own_sentence(found: Probe, code: str, words: str) -> 
 
 def test_without_tensorflow_it_says_what_to_do_and_how_large_it_is() -> None:
     (problem,) = unfit(line(), other(have={}, missing=("tensorflow",)))
-    assert "clew site modules 'uni cluster'" in problem.hint
+    assert "clew site modules 'uni cluster'" in problem.command_text()
     assert "1.5 GB" in problem.hint
     assert "venv" in problem.hint
 

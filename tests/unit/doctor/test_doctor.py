@@ -35,6 +35,7 @@ from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.remedies import check_node, typed_sentence
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_a_refusal_is_a_finding_with_its_code(diagnosis: Diagnosis) -> None:
 
 def test_what_wants_a_job_is_not_looked_at_without_one(diagnosis: Diagnosis) -> None:
     checks = [Check("a", "A", is_wrong, "", (), job=True)]
-    assert "--job" in next(follow(diagnosis, checks, False)).text
+    assert next(follow(diagnosis, checks, False)).remedies == (check_node(diagnosis.name),)
     assert next(follow(diagnosis, checks, True)).verdict is Verdict.BAD
 
 
@@ -128,7 +129,7 @@ def test_a_name_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = list(examine("mine", Site(host="nowhere", user="me"), places, NobodyToAsk()))
     assert [finding.check for finding in found[:4]] == ["name", "port", "hostkey", "login"]
     assert (found[0].verdict, found[0].code) == (Verdict.BAD, "ssh.name")
-    rest = {finding.text for finding in found[1:] if finding.check != "consent" and "--job" not in finding.text}
+    rest = {finding.text for finding in found[1:] if finding.check != "consent" and not finding.remedies}
     assert rest == {"Not tried, because the name of me@nowhere is not known."}
 
 
@@ -334,7 +335,7 @@ def test_own_lines_need_consent_before_they_are_run(diagnosis: Diagnosis) -> Non
     diagnosis.site = Site(host="login", prologue="source /apps/lab.sh\n")
     found = consent(diagnosis)
     assert (found.verdict, found.code) == (Verdict.BAD, "site.consent")
-    assert found.hint.endswith("clew site show mine --consent")
+    assert typed_sentence(found.remedies) == "Type: clew site show mine --consent"
     consents(diagnosis.places).give(words_of(diagnosis.site))
     assert consent(diagnosis).verdict is Verdict.OK
 

@@ -27,6 +27,7 @@ from clew_gui.ssh.connection import Command, Finished
 from clew_gui.ssh.login_policy import LoginPromptPolicy
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
 from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.remedies import check_node
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, from_toml
 from tests.unit.fake_site import AGENT, AWAY, CLEW, Job, Login, a_deployer, a_line, a_site
@@ -183,7 +184,7 @@ def test_more_time_than_the_partition_allows_is_refused_before_anything_is_broug
     assert news.problem is not None
     assert (news.problem.code, news.problem.where) == ("scheduler.time", "time")
     assert news.problem.text == "The job asks for 30 minutes; the limit of short is 2 minutes."
-    ways = "Ask for at most 2 minutes (--time 00:02:00), or choose another partition: debug, long."
+    ways = "Ask for at most 2 minutes, or choose another partition: debug, long."
     assert news.problem.hint == ways
     assert (office.login.sent, office.login.files) == (0, {}), "and nothing is left there"
 
@@ -475,7 +476,8 @@ def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
     found = reach(manager, order.job, JobStage.ENDED).problem
     assert found is not None
     assert found.text == text
-    assert found.hint.startswith(f"{hint} that nodes have as well. clew site doctor lab --job looks at a node.")
+    assert found.hint.startswith(f"{hint} that nodes have as well.")
+    assert found.remedies == (check_node("lab"),)
 
 
 def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, manager: SiteJobManager) -> None:

@@ -45,7 +45,7 @@ def test_then_the_logs_last_lines_are_told_with_what_to_do(scene: Scene) -> None
     scene.login.files[f"{FOLDER}/job.log"] = b"one\ntwo\n\n  three\x1b[1m\r\nModuleNotFoundError: zmq.\n"
     assert scene.after(120.0) == (
         f"{MISSING} Its log, {FOLDER}/job.log on Lab, ends with: two three[1m ModuleNotFoundError: zmq. "
-        "Fix that, or cancel the job; `clew site doctor lab --job` tries a node."
+        "Fix that, or cancel the job; a check of the site with a small job tries a node."
     )
 
 

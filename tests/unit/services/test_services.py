@@ -307,8 +307,8 @@ def test_a_jupyter_of_another_python_is_taken_where_ours_has_none(tmp_path: Path
 @pytest.mark.parametrize(
     ("kind", "code", "words"),
     [
-        ("jupyter", "service.missing", "pip install --user jupyterlab"),
-        ("tensorboard", "service.missing", "pip install --user tensorboard"),
+        ("jupyter", "service.missing", "pip install jupyterlab"),
+        ("tensorboard", "service.missing", "pip install tensorboard"),
         ("shell", "service.kind", "jupyter, tensorboard"),
     ],
 )

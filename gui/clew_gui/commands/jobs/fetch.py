@@ -83,7 +83,7 @@ def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json
     if not found and problems:
         raise ProblemError(*problems)
     for one in problems:
-        context.note(str(one))
+        context.note(one.command_text())
     if as_json:
         context.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
     elif not found:

@@ -63,7 +63,7 @@ def why(history: History, reason: str = "") -> Iterator[str]:
     if history.first_nonfinite:
         yield words.not_finite(history)
     if fold.problem is not None:
-        yield str(fold.problem)
+        yield fold.problem.command_text()
     elif (fold.state is not RunState.FINISHED or fold.step < fold.steps) and (reason or fold.reason):
         yield reason or fold.reason
 

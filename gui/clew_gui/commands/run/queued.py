@@ -107,7 +107,7 @@ class _Queued:
             try:
                 self._agent.ask(Stop(run=self._run, now=self._asked > 1))
             except ProblemError as error:  # a trainer in a long step answers late, and stops all the same
-                self._say(str(error))
+                self._say(error.command_text())
 
 
 def _never_began(context: CommandContext, status: RunStatus, as_json: bool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import uuid
 from collections.abc import Callable, Sequence
@@ -31,7 +30,7 @@ from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, 
 from clew_gui.targets import local_agent
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem, raise_all
+from clew_shared.base.problem import ProblemError, problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.files import attempts, is_mirror
 from clew_shared.journal.history import History
@@ -217,17 +216,17 @@ def conclude(
         context.note(f"clew run: {text}")
     say = context.note if as_json else context.say
     for line in result_lines(history, card, folder, context.places, word_for(context.places, folder)):
-        say(as_flags(line))
+        say(line)
     if as_json:
         context.say_json(summary(history, folder))
     return exit_status(history.fold.state) if history.fold.done else FAILED
 
 
 def refusal(output: str) -> str:
-    """What the agent printed, without its own name in front, and with flags where it speaks of lines in a spec."""
+    """What the agent printed, without its own name in front."""
     first, _, rest = output.partition(": ")
     words = rest if first.startswith("clew-agent") else output
-    return as_flags(words) or "The agent refused the run and gave no reason."
+    return words or "The agent refused the run and gave no reason."
 
 
 def check_data(places: Places, data: str) -> None:
@@ -243,9 +242,4 @@ def check_data(places: Places, data: str) -> None:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_DATA_S, check=False)
         found = local_agent.data_problem(done.stdout)
         if found is not None:
-            raise problem(found.code, as_flags(found.text), as_flags(found.hint), found.where)
-
-
-def as_flags(text: str) -> str:
-    """The lines of a spec in ``text`` as the flags of ``clew run``: ``data = "digits"`` becomes ``--data digits``."""
-    return re.sub(r'\b(\w+) = "([^"]*)"', r"--\1 \2", text)
+            raise ProblemError(found)

@@ -37,6 +37,7 @@ from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.ssh.prompts import headless_prompter
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.base.remedies import typed_sentence
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
@@ -441,7 +442,7 @@ class FollowedSiteRun:
         self._report_versions()
         for found in dict.fromkeys(self._problems):
             if found != self.job.news.problem:
-                self._say(str(found))
+                self._say(found.command_text())
         for line in self._ending(card):
             self._say(line)
         if self._as_json:
@@ -462,7 +463,8 @@ class FollowedSiteRun:
         else:
             yield f"{words.state_word(model.state)}. {model.reason}".strip()
             found = self.job.news.problem
-            yield from [found.hint] if found is not None and found.text == model.reason and found.hint else []
+            if found is not None and found.text == model.reason:
+                yield from filter(None, (found.hint, typed_sentence(found.remedies)))
             values = values_line(model.history, card)
             yield from [f"Last values: {values}."] if values else []
             yield from [f"Kept in {model.folder}"] if model.history.fold.attempt else []

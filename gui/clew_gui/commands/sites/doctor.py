@@ -18,6 +18,7 @@ from clew_gui.sites.site import Site, address, is_local
 from clew_gui.sites.site_connection import open_line
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.remedies import Remedy, typed_sentence
 
 DOCTOR_FORMAT = 1
 """The version of what ``--json`` prints; docs/connecting.md describes it."""
@@ -64,20 +65,22 @@ class _Shown:
         if finding.verdict is Verdict.SKIPPED:
             self._untried.append(finding)
         else:
-            self._line(finding.verdict, finding.title, finding.text, finding.hint)
+            self._line(finding.verdict, finding.title, finding.text, finding.hint, finding.remedies)
 
     def end(self) -> None:
         """Say what was held back."""
         if len(self._untried) == 1:
-            self._line(Verdict.SKIPPED, self._untried[0].title, self._untried[0].text)
+            only = self._untried[0]
+            self._line(Verdict.SKIPPED, only.title, only.text, remedies=only.remedies)
         elif self._untried:
             titles = ", ".join(finding.title for finding in self._untried)
-            self._line(Verdict.SKIPPED, f"{len(self._untried)} more", f"{self._untried[0].text} ({titles})")
+            first = self._untried[0]
+            self._line(Verdict.SKIPPED, f"{len(self._untried)} more", f"{first.text} ({titles})", "", first.remedies)
         self._untried = []
 
-    def _line(self, verdict: Verdict, title: str, text: str, hint: str = "") -> None:
+    def _line(self, verdict: Verdict, title: str, text: str, hint: str = "", remedies: Sequence[Remedy] = ()) -> None:
         self._context.say(f"{_MARKS[verdict]:>4}  {title:<{_COLUMN}}  {text}")
-        if hint:
+        if hint := " ".join(filter(None, (hint, typed_sentence(remedies)))):
             self._context.say(f"{'':{_COLUMN + 8}}-> {hint}")
 
 

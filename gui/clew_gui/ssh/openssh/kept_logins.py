@@ -27,6 +27,7 @@ from clew_shared.base.file_lock import lock_now
 from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import is_mine, make_private, write_private
 from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.remedies import log_out
 
 _ANSWERS_S = 5.0
 """So long a kept login gets to answer a command that would like to use it."""
@@ -115,9 +116,8 @@ class KeptLogins:
             raise ValueError("there is no hop to dial")
         if found is None:
             minutes = f"{self._files.keep_login_s / 60:g} min"
-            asker.show_message(
-                f"You stay logged in to {hops[-1].title} until {minutes} after the last use. `clew logout` ends it."
-            )
+            stays = f"You stay logged in to {hops[-1].title} until {minutes} after the last use"
+            asker.show_message(f"{stays}, also when Clew is closed. Logging out ends it.")
         return connection
 
     def _awaited(self, way: Sequence[Hop], asker: AskOnce) -> SystemSsh | None:
@@ -277,9 +277,7 @@ def _check(path: Path, is_kind: Callable[[int], bool]) -> None:
 
 def _strange(path: Path) -> ProblemError:
     text = f"{path} belongs to a kept login, and is not yours alone. It is not used, and nothing was sent."
-    return problem(
-        "ssh.kept", text, "Remove it: `clew logout`. If someone else made it, tell your administrator.", str(path)
-    )
+    return problem("ssh.kept", text, "Log out. If someone else made it, tell your administrator.", str(path), log_out())
 
 
 def _own_id() -> int:

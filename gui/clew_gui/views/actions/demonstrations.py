@@ -82,7 +82,7 @@ class Demonstrations(QObject):
             return
         except OSError as error:
             text = f"The recording could not be started: {error.strerror or error}."
-            self._window.messages.show_problems((Problem("replay.start", text, "Try: clew replay --list"),))
+            self._window.messages.show_problems((Problem("replay.start", text, "Try again."),))
             return
         self._controller.open_exercise(exercise)
         self._window.show_tab(1)

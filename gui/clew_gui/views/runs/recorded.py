@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from clew_gui.session.run_record import RunRecord
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.remedies import list_all
 from clew_shared.cards import Catalogue
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import FrameReader, Record, attempts, journal_path
@@ -148,7 +149,7 @@ def choose_run(runs: Mapping[str, HasSpec], wanted: str, exercise: str) -> str:
     if wanted in runs:
         return wanted
     if wanted not in ("", "latest"):
-        raise problem("run.unknown", f"There is no run {wanted!r}.", "`clew runs` lists them.", wanted)
+        raise problem("run.unknown", f"There is no run {wanted!r}.", "", wanted, list_all("runs"))
     return next((run for run in reversed(list(runs)) if exercise in ("", runs[run].spec.exercise)), "")
 
 
