@@ -29,6 +29,9 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     up: bool = True
 
 
+_OFFERED = 3
+
+
 def asked_names(allocation: AllocationRequest) -> list[str]:
     """The partitions that a job names."""
     return [name.strip() for name in allocation.partition.split(",") if name.strip()]
@@ -56,8 +59,10 @@ def time_problem(partitions: Sequence[Partition], allocation: AllocationRequest)
     if longest is None or seconds <= longest or allocation.qos:
         return None
     where = ", ".join(one.name for one in chosen(partitions, allocation))
-    others = ", ".join(one.name for one in partitions if one.seconds is not None and one.seconds >= seconds)
+    fitting = [one.name for one in partitions if one.up and one.seconds is not None and one.seconds >= seconds]
+    others = ", ".join(fitting)
     text = f"The job asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}."
     hint = f"Ask for at most {in_words(longest)}, or choose another partition{f': {others}' if others else ''}."
-    ways = (set_to("time", as_clock(longest)), choose("partition"))
+    elsewhere = [set_to("partition", name) for name in fitting[:_OFFERED]] or [choose("partition")]
+    ways = (set_to("time", as_clock(longest)), *elsewhere)
     return Problem("scheduler.time", text, hint, "time", ways)

@@ -181,7 +181,7 @@ def test_before_a_run_is_sent_the_agent_says_on_the_login_node_what_it_would_ref
     assert absent is not None
     assert absent.code == "data.missing"
     assert f"Looked in: {connection.home}/course, {connection.home}/.local/share/clew/data." in absent.text
-    assert "--data site:/there/mnist.npz" in absent.hint
+    assert "--data site:/there/mnist.npz" in absent.command_text()
     assert absent.hint.endswith("That is what the login node of Here sees; nothing was sent.")
     (connection.home / "course/mnist").mkdir(parents=True)
     (connection.home / "course/mnist/mnist.pkl.gz").touch()

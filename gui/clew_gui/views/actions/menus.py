@@ -5,7 +5,7 @@ A dialog is imported when it is asked for: the first frame shows none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,17 +23,20 @@ from clew_gui.views.actions.report_actions import ReportActions
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
 from clew_gui.views.actions.speedup_actions import SpeedupActions
 from clew_gui.views.actions.sweep_actions import SweepActions
+from clew_gui.views.form.form_remedies import FormRemedies
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.theme.parts import retheme_all
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
-from clew_gui.views.window.message_bar import Remedy
 from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB, MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
+from clew_shared.base import remedies
 from clew_shared.base.harmless import write_table
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import Remedy
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -158,7 +161,9 @@ class WindowActions(QObject):
         window.bottom.export_asked.connect(self.export_table)
         window.bottom.remove_asked.connect(self.removal.remove)
         window.run_view.card_made.connect(self._join_card)
-        window.messages.remedy = self._remedy
+        window.messages.remedies = self._remedies
+        FormRemedies(window.next_run, window.remedies, self._places)
+        window.remedies.add(remedies.CONTINUE, self._continue_button)
 
     def _join_card(self, card: RunCard) -> None:
         controller = self._controller
@@ -170,16 +175,23 @@ class WindowActions(QObject):
         card.reuse_asked.connect(controller.reuse)
         card.rate_taken.connect(self._window.next_run.use_rate)
 
-    def _remedy(self, found: Problem, run: str) -> Remedy | None:
-        """The button of a message that helps with what it says."""
+    def _continue_button(self, remedy: Remedy) -> RemedyButton | None:
+        session, run = self._controller.scope.session, remedy.value
+        known = session is not None and run in session.runs
+        return RemedyButton("Continue it", lambda: self._controller.continue_run(run)) if known else None
+
+    def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
+        """The buttons of a message that help with what it says."""
         window, kind = self._window, found.code.partition(".")[0]
+        if ways := window.remedies.of(found.remedies):
+            return ways
         if kind == "data":
-            return Remedy("Choose file…", window.next_run.choose_data)
+            return (RemedyButton("Choose file…", window.next_run.choose_data),)
         if kind == "exercise":
-            return Remedy("Reload", self.reload_exercises)
+            return (RemedyButton("Reload", self.reload_exercises),)
         if run:
-            return Remedy("Show log", lambda: self._show_log_of(run))
-        return None
+            return (RemedyButton("Show log", lambda: self._show_log_of(run)),)
+        return ()
 
     def reload_exercises(self) -> None:
         """Have the agent read the folder of own exercises again; it does so by itself when a file was changed."""

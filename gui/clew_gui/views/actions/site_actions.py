@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.base.settings import local_settings
+from clew_gui.schedulers.allocation import FIELDS
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
@@ -23,22 +24,25 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.node_actions import NodeActions
 from clew_gui.views.form.where_box import PlaceChoice
 from clew_gui.views.presentation.job_words import held_title
+from clew_gui.views.presentation.remedies import Maker, RemedyButton
 from clew_gui.views.sites.background import Failed, call_elsewhere
-from clew_gui.views.sites.dialogs import ConsentDialog, HoldDialog, ScriptDialog, missing_consents
+from clew_gui.views.sites.dialogs import ConsentDialog, HoldDialog, ModulesDialog, ScriptDialog, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
 from clew_gui.views.sites.prompts import ChangedKeyDialog
 from clew_gui.views.sites.site_bar import SiteBar
 from clew_gui.views.sites.sites_dialog import SitesDialog
-from clew_gui.views.window.message_bar import Remedy
 from clew_gui.views.window.window import MainWindow
+from clew_shared.base import remedies
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.spec import RunSpec
 
 Examination = Callable[[str, Site, Places, Prompter, bool, threading.Event], Iterator[Step]]
 Search = Callable[[str, Site, Places, Prompter], tuple[str, Site]]
+ModuleList = Callable[[str, Site, Places, Prompter], Sequence[str]]
 _OF_SITES = frozenset({"site", "ssh", "scheduler", "preflight", "bootstrap", "route", "consent"})
 """What begins the codes of problems with a site."""
+_JOB_FIELDS = {field.name: field.label for field in FIELDS}
 _STATES: dict[str, State] = {"ok": "right", "warn": "note", "bad": "wrong", "skipped": "open"}
 
 
@@ -49,8 +53,9 @@ def the_doctor(
     from clew_gui.doctor.examine import examine
 
     for found in examine(name, site, places, prompter, node, stop):
-        trouble = Problem(found.code, found.text, found.hint, found.where) if found.code else None
-        yield Step(found.title, _STATES.get(found.verdict, "note"), found.text, found.hint, trouble, found.where)
+        trouble = Problem(found.code, found.text, found.hint, found.where, found.remedies) if found.code else None
+        state = _STATES.get(found.verdict, "note")
+        yield Step(found.title, state, found.text, found.hint, trouble, found.where, found.remedies)
 
 
 def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tuple[str, Site]:
@@ -74,6 +79,18 @@ def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tup
     return found.text, with_scheduler(site, found)
 
 
+def the_modules(name: str, site: Site, places: Places, prompter: Prompter) -> Sequence[str]:
+    """The modules of a site. Waits for the network. Raises ``ProblemError``."""
+    from clew_gui.doctor.modules import available
+    from clew_gui.sites.site_connection import open_line
+
+    line = open_line(name, site, places, AskOnce(prompter))
+    try:
+        return available(line).names
+    finally:
+        line.close()
+
+
 class SiteActions(QObject):
     """Joins the window's parts that concern sites. ``managers`` None: this session talks to no sites."""
 
@@ -87,11 +104,12 @@ class SiteActions(QObject):
         managers: JobManagers | None = None,
         examine: Examination = the_doctor,
         search: Search = the_search,
+        modules: ModuleList = the_modules,
     ) -> None:
         super().__init__(window)
         self._window, self._controller, self._places = window, controller, places
         self._prompter, self._store, self._managers = prompter, store, managers
-        self._examine, self._search = examine, search
+        self._examine, self._search, self._modules = examine, search, modules
         self._refused_keys: set[str] = set()
         self.bar = SiteBar(window.appearance)
         self.bar.let_go_asked.connect(self.let_go)
@@ -105,6 +123,7 @@ class SiteActions(QObject):
         controller.second.connect(self.nodes.tick)
         if controller.bridge is not None:
             controller.bridge.jobs.connect(self._jobs_changed)
+            controller.bridge.problems.connect(self._mark_fields)
         handlers: dict[str, Callable[[], object]] = {
             "sites": lambda: self.show_sites(),
             "script": self.show_script,
@@ -113,18 +132,37 @@ class SiteActions(QObject):
         }
         for name, handler in handlers.items():
             window.actions_[name].triggered.connect(lambda _checked=False, handler=handler: handler())
-        self._other_remedy, window.messages.remedy = window.messages.remedy, self._remedy
+        self._other_remedies, window.messages.remedies = window.messages.remedies, self._remedies
+        makers: dict[str, Maker] = {
+            remedies.MODULES: lambda one: RemedyButton("Modules…", lambda: self.show_modules(one.site)),
+            remedies.CHECK_NODE: lambda one: RemedyButton("Check a node", lambda: self.check_node(one.site)),
+            remedies.CONSENT: lambda one: RemedyButton("Read and approve…", lambda: self.read_consent(one.site)),
+            remedies.HOLD: lambda _one: RemedyButton("Hold a node…", self.ask_hold),
+        }
+        for act, maker in makers.items():
+            window.remedies.add(act, maker)
         self.refresh()
 
-    def _remedy(self, found: Problem, run: str) -> Remedy | None:
-        """*Edit site…* for what is wrong with a site, or on the way there."""
+    def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
+        """The ways out that a problem names; else *Edit site…* for what is wrong with a site, or on the way there."""
         session = self._controller.scope.session
         jobs = session.jobs.values() if session is not None else ()
         sites = [job.order.site for job in jobs if found in (job.news.problem, job.locked)]
-        if not sites and found.code.partition(".")[0] not in _OF_SITES:
-            return self._other_remedy(found, run)
+        ways = self._window.remedies.of(found.remedies)
+        about_form = self._window.next_run.where.form is not None and found.where in _JOB_FIELDS
+        of_site = bool(sites) or found.code.partition(".")[0] in _OF_SITES
+        if not of_site or (about_form and ways):
+            return self._other_remedies(found, run)
         name = (sites or [self._window.next_run.where.choice().name])[-1]
-        return Remedy("Edit site…", lambda: self.show_sites(name))
+        if about_form:
+            where = found.where
+            label = _JOB_FIELDS[where].lower()
+            return (RemedyButton(f"Change {label}", lambda: self._window.next_run.where.focus_field(where)),)
+        return (*ways, RemedyButton("Edit site…", lambda: self.show_sites(name)))
+
+    def _mark_fields(self, problems: tuple[Problem, ...]) -> None:
+        """A site refused what the form asks of it: mark the fields."""
+        self._window.next_run.where.refused(problems)
 
     # --- Which there are ----------------------------------------------------------------------------------------------
 
@@ -195,6 +233,48 @@ class SiteActions(QObject):
             return
         self._with_consent(name, site, lambda: self._open_doctor(name, site, parent))
 
+    def check_node(self, name: str) -> None:
+        """The doctor with a small job on a node."""
+        try:
+            site = self._store.load(name)
+        except ProblemError as error:
+            self._show_problems(error.problems)
+            return
+        self._with_consent(name, site, lambda: self._open_doctor(name, site, self._front(), node=True))
+
+    def read_consent(self, name: str) -> None:
+        """Show the shell commands of a site that lack consent, to be approved."""
+        try:
+            site = self._store.load(name)
+        except ProblemError as error:
+            self._show_problems(error.problems)
+            return
+        self._with_consent(name, site, lambda: self._window.messages.show_note("Approved. Start the run again."))
+
+    def show_modules(self, name: str) -> None:
+        """The modules of a site, to be named in it."""
+        try:
+            site = self._store.load(name)
+        except ProblemError as error:
+            self._show_problems(error.problems)
+            return
+
+        def look() -> None:
+            dialog = ModulesDialog(self._front(), self._window.appearance, site.title or name)
+            dialog.chosen.connect(lambda module: self._add_module(name, module))
+            work = lambda: self._modules(name, site, self._places, self._prompter)  # noqa: E731
+            call_elsewhere(dialog, f"modules {name}", work, dialog.show_names, dialog.show_problems)
+            dialog.open()
+
+        self._with_consent(name, site, look)
+
+    def _add_module(self, name: str, module: str) -> None:
+        """Open the site with one more module, to be looked at and saved."""
+        dialog = self.show_sites(name)
+        line = dialog.form.row("modules")
+        line.set_text("\n".join(filter(None, (line.text().strip(), module))))
+        dialog.form.focus("modules")
+
     def find(self, name: str, site: Site, dialog: SitesDialog) -> None:
         """Find out which scheduler a site has; the site may not be saved yet."""
 
@@ -206,13 +286,17 @@ class SiteActions(QObject):
 
         self._with_consent(name, site, ask, dialog.not_found)
 
-    def _open_doctor(self, name: str, site: Site, parent: SitesDialog) -> None:
+    def _open_doctor(self, name: str, site: Site, parent: QWidget, node: bool = False) -> None:
         def steps(stop: threading.Event, node: bool) -> Iterator[Step]:
             return self._examine(name, site, self._places, self._prompter, node, stop)
 
-        dialog = DoctorDialog(parent, self._window.appearance, site.title or name, steps)
+        dialog = DoctorDialog(parent, self._window.appearance, site.title or name, steps, self._doctor_buttons, node)
         dialog.key_changed.connect(self.key_changed)
         dialog.open()
+
+    def _doctor_buttons(self, step: Step) -> Sequence[RemedyButton]:
+        """The ways out of a finding; its own dialog can look at a node."""
+        return self._window.remedies.of(one for one in step.remedies if one.act != remedies.CHECK_NODE)
 
     # --- Running there ------------------------------------------------------------------------------------------------
 

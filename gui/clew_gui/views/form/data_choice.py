@@ -85,6 +85,10 @@ class DataChoice(QObject):
         self._show()
         self.changed.emit()
 
+    def offered(self) -> tuple[str, ...]:
+        """The sets by name that the exercise takes."""
+        return self._card.datasets if self._card is not None else ()
+
     def default(self) -> str:
         """The course's data set, or where that is missing the first that is there; empty when none is needed."""
         sets = self._card.datasets if self._card is not None else ()
@@ -132,6 +136,13 @@ class DataChoice(QObject):
             self.choice, self._is_there = name, False
         self._show()
         self.changed.emit()
+
+    def ask_path(self) -> None:
+        """Let a person name a path on the site."""
+        self._is_there = True
+        self._show()
+        self.changed.emit()
+        self.there.setFocus()
 
     def start_check(self, check: Check) -> None:
         """From now on files are looked into with ``check``, first the one that an earlier window left."""
@@ -211,9 +222,7 @@ class DataChoice(QObject):
             choose_quietly(self.combo, self.value())
             self.ask_file(folder=key == FOLDER)
         elif key == THERE:
-            self._is_there = True
-            self._show()
-            self.changed.emit()
+            self.ask_path()
         else:
             self.use(key)
 

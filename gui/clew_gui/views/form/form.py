@@ -74,6 +74,8 @@ class FormRow:
         self.editor: Editor = make_editor(spec)
         self.value: Value = spec.default
         self.problem: Problem | None = None
+        self.remark: Problem | None = None
+        """What was said of the value elsewhere."""
         self._offer: Button | None = None
         self.visible = True
         self.folded = False
@@ -152,6 +154,7 @@ class FormRow:
         """Take the value from the field and check it."""
         raw = self.editor.raw()
         self.value, self.problem = convert(self.spec, raw)
+        self.remark = None
         self.several = several(self.spec, raw) if self.problem is not None else None
         if self.several is not None:
             text = f"{self.spec.label} has {self.several.number} values: sweep them, or write one."
@@ -167,11 +170,12 @@ class FormRow:
         if changed or self._reset is not None:
             self.reset.setVisible(changed and not self.folded)
         offered = self.several if self.several is not None and self.several.problem is None else None
-        set_role(self.editor.widget(), "bad" if self.problem is not None and offered is None else "", "state")
+        shown = self.problem or self.remark
+        set_role(self.editor.widget(), "bad" if shown is not None and offered is None else "", "state")
         if offered is not None or self._offer is not None:
             self.offer.set_words(f"Sweep {offered.number} values…" if offered is not None else "")
             self.offer.setVisible(offered is not None and self.visible and not self.folded)
-        text = short(self.problem, self.spec) if self.problem is not None and offered is None else ""
+        text = short(shown, self.spec) if shown is not None and offered is None else ""
         if text or self._error is not None:
             self.error.setText(text)
             self.error.setVisible(bool(text) and self.visible and not self.folded)
@@ -305,6 +309,14 @@ class ParamForm(QWidget):
         for found in problems:
             if found.where in self._rows:
                 self._rows[found.where].problem = found
+                self._rows[found.where].show_state()
+
+    def mark(self, problems: Iterable[Problem]) -> None:
+        """Show what somebody else said of fields, until anything is changed. It keeps nothing from running: the same
+        values may be right the next time."""
+        for found in problems:
+            if found.where in self._rows:
+                self._rows[found.where].remark = found
                 self._rows[found.where].show_state()
 
     def focus_first_problem(self) -> None:

@@ -166,6 +166,20 @@ class WhereBox(QWidget):
             return (Problem("place.refused", chosen.why_not),)
         return self.form.problems() if self.form is not None else ()
 
+    def set_field(self, name: str, value: str) -> None:
+        """Ask the site for another value of one field, and show it."""
+        if self.form is not None:
+            self.form.set_field(name, value)
+
+    def focus_field(self, name: str) -> None:
+        """Put the cursor into a field of what is asked of the site."""
+        if self.form is not None:
+            self.form.focus_field(name)
+
+    def refused(self, problems: Sequence[Problem]) -> bool:
+        """Mark the fields that a site's refusal is about, and put the cursor into the first; whether there are any."""
+        return self.form is not None and self.form.refused(problems)
+
     def focus_first_problem(self) -> None:
         """Put the cursor where something is wrong."""
         if self.form is not None and self.form.problems():

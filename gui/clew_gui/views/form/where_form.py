@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from PySide6.QtCore import Signal
@@ -23,7 +23,7 @@ from clew_gui.views.form.form import ParamForm, Usual
 from clew_gui.views.theme.fold import FoldingSection
 from clew_gui.views.theme.parts import Appearance, Button, column
 from clew_shared.base.problem import Problem
-from clew_shared.params import Value
+from clew_shared.params import Value, convert
 
 _USUAL = Usual("The site's own value", "Back to the site's value")
 
@@ -66,6 +66,27 @@ class WhereForm(QWidget):
         """Unfold and go there."""
         self.fold.unfold()
         self.form.focus_first_problem()
+
+    def set_field(self, name: str, value: str) -> None:
+        """Ask for another value, and show it."""
+        self.fold.unfold()
+        self.form.row(name).editor.set_value(convert(self.form.row(name).spec, value)[0])
+
+    def focus_field(self, name: str) -> None:
+        """Unfold and put the cursor there."""
+        self.fold.unfold()
+        self.form.row(name).editor.widget().setFocus()
+
+    def refused(self, problems: Sequence[Problem]) -> bool:
+        """The site refused such a job: mark the fields that are named, until one of them is changed; whether there are
+        any."""
+        names = {field.name for field in FIELDS}
+        mine = [one for one in problems if one.where in names]
+        if mine:
+            self.fold.unfold()
+            self.form.mark(mine)
+            self.focus_field(mine[0].where)
+        return bool(mine)
 
     def _edited(self) -> None:
         self.form.show_problems(check_allocation(self.allocation()))

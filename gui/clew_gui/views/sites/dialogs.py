@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QListWidget, QPlainTextEdit, QWidget
 
 from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked, summary
 from clew_gui.sites.consent import OwnWords, consents, words_of
@@ -57,6 +58,68 @@ class ScriptDialog(Dialog):
         """It cannot be made, and why."""
         set_role(self.message, "bad", "tone")
         self.message.setText("\n".join(str(one) for one in problems))
+
+
+# --- Modules ----------------------------------------------------------------------------------------------------------
+# Which modules a site has, to be named in it.
+
+
+class ModulesDialog(Dialog):
+    """Opens at once; the names come when the site has answered. ``chosen`` is emitted with the one that a person
+    takes."""
+
+    chosen = Signal(str)
+
+    def __init__(self, parent: QWidget, appearance: Appearance, title: str) -> None:
+        super().__init__(parent, f"Modules of {title}")
+        self.message = label(f"Asking {title} for its modules …", "body", "2", wrap=True)
+        self.add(self.message)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Part of a name, such as tensorflow")
+        self.filter.setAccessibleName("Filter the modules")
+        self.filter.textChanged.connect(lambda _text: self._show())
+        self.add(self.filter)
+        self.names = QListWidget()
+        self.names.setAccessibleName("Modules")
+        self.names.itemActivated.connect(lambda _item: self._take())
+        self.names.itemSelectionChanged.connect(self._selected)
+        self.add(self.names, 1)
+        close = Button(appearance, "Close")
+        close.setAutoDefault(False)
+        close.clicked.connect(self.reject)
+        self.take = Button(appearance, "Add to the site…", "primarySmall")
+        self.take.clicked.connect(self._take)
+        self.take.allow(False, "Select a module first")
+        self.finish(None, close, self.take)
+        self._all: Sequence[str] = ()
+        self.resize(460, 480)
+
+    def show_names(self, names: Sequence[str]) -> None:
+        """They are here."""
+        self._all = names
+        self._show()
+
+    def show_problems(self, problems: tuple[Problem, ...]) -> None:
+        """They cannot be listed, and why."""
+        set_role(self.message, "bad", "tone")
+        self.message.setText("\n".join(str(one) for one in problems))
+
+    def _show(self) -> None:
+        wanted = self.filter.text().strip().casefold()
+        fits = [name for name in self._all if wanted in name.casefold()]
+        self.names.clear()
+        self.names.addItems(fits)
+        self.message.setText(f"{len(fits)} of {len(self._all)} modules")
+        self._selected()
+
+    def _selected(self) -> None:
+        self.take.allow(bool(self.names.selectedItems()), "Select a module first")
+
+    def _take(self) -> None:
+        selected = self.names.selectedItems()
+        if selected:
+            self.accept()
+            self.chosen.emit(selected[0].text())
 
 
 # --- Consent dialog ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,10 +11,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QScrollArea, QWidget
 
+from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.sites.background import BackgroundWork
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Elided, Glyph, column, frame, label, panel, row, set_role
 from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import Remedy
 
 State = Literal["right", "note", "wrong", "open"]
 _STATE_STYLES: dict[State, tuple[str, str]] = {
@@ -38,6 +40,7 @@ class Step:
     hint: str = ""
     problem: Problem | None = None
     where: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
 
 Examine = Callable[[threading.Event, bool], Iterator[Step]]
@@ -47,7 +50,7 @@ Examine = Callable[[threading.Event, bool], Iterator[Step]]
 class StepRow(QWidget):
     """One finding, with the hint below it."""
 
-    def __init__(self, appearance: Appearance, step: Step) -> None:
+    def __init__(self, appearance: Appearance, step: Step, buttons: Sequence[Button] = ()) -> None:
         super().__init__()
         self.step = step
         glyph, tone = _STATE_STYLES[step.state]
@@ -70,7 +73,8 @@ class StepRow(QWidget):
             words = label(step.hint, "body", wrap=True)
             words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             role = "badNote" if step.state == "wrong" else "warnNote"
-            box.addLayout(row(28, _stretched(frame(role, column(words, margins=(14, 9, 14, 9)))), gap=0))
+            said = column(words, *((row(*buttons, None, gap=8),) if buttons else ()), gap=8, margins=(14, 9, 14, 9))
+            box.addLayout(row(28, _stretched(frame(role, said)), gap=0))
         self.setAccessibleName(f"{step.title}: {step.text} {step.hint}".strip())
         self._name, self._text, self._titles = name, text, [step.title]
 
@@ -97,9 +101,17 @@ class DoctorDialog(Dialog):
     """The examination is over, or was stopped."""
     key_changed = Signal(Problem)
 
-    def __init__(self, parent: QWidget, appearance: Appearance, title: str, examine: Examine) -> None:
+    def __init__(
+        self,
+        parent: QWidget,
+        appearance: Appearance,
+        title: str,
+        examine: Examine,
+        ways_out: Callable[[Step], Sequence[RemedyButton]] = lambda _step: (),
+        node: bool = False,
+    ) -> None:
         super().__init__(parent, f"Checking {title}")
-        self._appearance, self._title, self._examine = appearance, title, examine
+        self._appearance, self._title, self._examine, self._ways_out = appearance, title, examine, ways_out
         self._work: BackgroundWork[Step] | None = None
         self.steps: list[Step] = []
         self._first_wrong: StepRow | None = None
@@ -129,7 +141,7 @@ class DoctorDialog(Dialog):
         self.finish(self.copy_button, None, self.node, self.again, self.close_button)
         self.finished.connect(lambda _code: self.stop())
         self.resize(600, 560)
-        self.begin()
+        self.begin(node)
 
     @property
     def busy(self) -> bool:
@@ -176,7 +188,7 @@ class DoctorDialog(Dialog):
             self._open.add(step)
             self._update_count()
             return
-        line = StepRow(self._appearance, step)
+        line = StepRow(self._appearance, step, self._buttons(step))
         self._open = line if step.state == "open" else None
         self._rows.insertWidget(self._rows.count() - 1, line)
         if step.state == "wrong" and self._first_wrong is None:
@@ -184,6 +196,20 @@ class DoctorDialog(Dialog):
         self._update_count()
         if step.problem is not None:
             self.key_changed.emit(step.problem)
+
+    def _buttons(self, step: Step) -> list[Button]:
+        made = []
+        for way in self._ways_out(step) if step.hint else ():
+            button = Button(self._appearance, way.text)
+            button.setAutoDefault(False)
+            button.clicked.connect(lambda _checked=False, way=way: self._leave_for(way))
+            made.append(button)
+        return made
+
+    def _leave_for(self, way: RemedyButton) -> None:
+        """It may open a dialog of its own, or lead to the form."""
+        self.accept()
+        way.act()
 
     def _failed(self, problems: tuple[Problem, ...]) -> None:
         for found in problems:

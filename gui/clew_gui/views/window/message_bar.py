@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
-from PySide6.QtCore import QEvent, QObject, QPoint, QTimer
+from PySide6.QtCore import QEvent, QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QWidget
 
+from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row, tab_from
 from clew_gui.views.theme.parts import set_role as set_property
 from clew_shared.base.problem import Problem
@@ -16,15 +17,10 @@ from clew_shared.base.problem import Problem
 NOTE_MS = 20_000
 _POINTED_MS = 2_000
 _MOST = 50
+MOST_BUTTONS = 4
+"""So many ways out are offered; a problem names the best first."""
 _WIDEST = 720
 _MARGIN = 16
-
-
-class Remedy(msgspec.Struct, frozen=True):
-    """A button of a message: its words, and what it does."""
-
-    text: str
-    act: Callable[[], object]
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -38,6 +34,9 @@ class _Message(msgspec.Struct, frozen=True):
 class _MessageLine(QFrame):
     """What a message is shown with: shape, sentence, hint, what can be done with it."""
 
+    pressed = Signal(int)
+    """The way out at this place."""
+
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.glyph = Glyph(appearance, "s_failed", "bad", 16)
@@ -45,19 +44,48 @@ class _MessageLine(QFrame):
         self.hint = label("", "body", "2", wrap=True)
         self.count = label("", "caption", "3")
         self.help = Button(appearance, "Show log")
+        self.help.clicked.connect(lambda: self.pressed.emit(0))
         self.undo = Button(appearance, "Undo", "quiet", "reset", "Undo the last action (Ctrl+Z)")
+        self.more: list[Button] = []
+        self._appearance = appearance
         self.copy = IconButton(appearance, "copy", "Copy the message")
         self.gone = IconButton(appearance, "cross", "Dismiss the message", size=14)
-        texts = column(self.text, self.hint, gap=2)
+        self._below = QWidget()
+        self._ways = row(None, gap=8, margins=(0, 5, 0, 2), parent=self._below)
+        texts = column(self.text, self.hint, self._below, gap=2)
         items = (self.glyph, texts, self.count, self.help, self.undo, self.copy, self.gone)
-        row(*items, gap=10, margins=(14, 8, 8, 8), parent=self).setStretch(1, 1)
+        self._line = row(*items, gap=10, margins=(14, 8, 8, 8), parent=self)
+        self._line.setStretch(1, 1)
+        self.show_buttons(())
+
+    def show_buttons(self, buttons: Sequence[RemedyButton]) -> None:
+        """One stands beside the sentences, several below them."""
+        several = len(buttons) > 1
+        beside = self._line.indexOf(self.help) >= 0
+        if several and beside:
+            self._line.removeWidget(self.help)
+            self._ways.insertWidget(0, self.help)
+        elif not several and not beside:
+            self._line.insertWidget(self._line.indexOf(self.undo), self.help)
+        while len(self.more) < len(buttons) - 1:
+            button = Button(self._appearance, "")
+            place = len(self.more) + 1
+            button.clicked.connect(lambda _checked=False, place=place: self.pressed.emit(place))
+            self._ways.insertWidget(place, button)
+            QWidget.setTabOrder(self.more[-1] if self.more else self.help, button)
+            self.more.append(button)
+        for place, button in enumerate((self.help, *self.more)):
+            button.setVisible(place < len(buttons))
+            if place < len(buttons):
+                button.set_words(buttons[place].text)
+        self._below.setVisible(several)
 
 
 class MessageBar(QWidget):
     """One message at a time, the newest first; older ones come back when it is dismissed.
 
     It lies over the lower end of ``over``, whose widgets stay where they are. A problem stays until it is read, and is
-    shown only while its exercise is open; ``remedy`` gives the button that helps, if there is one.
+    shown only while its exercise is open; ``remedies`` gives the buttons that help.
     """
 
     def __init__(self, appearance: Appearance) -> None:
@@ -71,7 +99,7 @@ class MessageBar(QWidget):
         self._made: _MessageLine | None = None
         self._over: QWidget | None = None
         self._place = column(parent=self)
-        self.remedy: Callable[[Problem, str], Remedy | None] = lambda _problem, _run: None
+        self.remedies: Callable[[Problem, str], Sequence[RemedyButton]] = lambda _problem, _run: ()
         self._timer = QTimer(self)
         self._timer.setObjectName("message lapse")
         self._timer.setSingleShot(True)
@@ -83,7 +111,7 @@ class MessageBar(QWidget):
         """Made for the first message: mostly there is none."""
         if self._made is None:
             self._made = _MessageLine(self._appearance)
-            self._made.help.clicked.connect(self._help)
+            self._made.pressed.connect(self._help)
             self._made.undo.clicked.connect(self.undo)
             self._made.copy.clicked.connect(self.copy)
             self._made.gone.clicked.connect(self.dismiss)
@@ -160,12 +188,9 @@ class MessageBar(QWidget):
             return
         self.lapse()
         now, more = here[-1], len(here) - 1
-        remedy = self.remedy(now.problem, now.run)
         self._dress("badNote", "s_failed", "bad", now.problem.text, now.problem.hint)
         self.line.count.setText(f"{more} more" if more else "")
-        self.line.help.setVisible(remedy is not None)
-        if remedy is not None:
-            self.line.help.set_words(remedy.text)
+        self.line.show_buttons(self._buttons(now))
         self.line.undo.hide()
         self.line.copy.show()
         self.show()
@@ -180,13 +205,15 @@ class MessageBar(QWidget):
         self.line.count.setText("")
         self.setAccessibleName(f"Message: {text} {hint}".strip())
 
-    def _help(self) -> None:
+    def _buttons(self, now: _Message) -> Sequence[RemedyButton]:
+        return self.remedies(now.problem, now.run)[:MOST_BUTTONS]
+
+    def _help(self, place: int) -> None:
         """Do what helps; the message has been read."""
-        now = self._here()[-1]
-        remedy = self.remedy(now.problem, now.run)
+        buttons = self._buttons(self._here()[-1])
         self.dismiss()
-        if remedy is not None:
-            remedy.act()
+        if place < len(buttons):
+            buttons[place].act()
 
     def copy(self) -> None:
         """The message as text, with its code, to the clipboard."""
@@ -214,7 +241,7 @@ class MessageBar(QWidget):
         self._undo, self._lapse, self._noted = undo, lapse, True
         self._dress("note", "info", "accent", text, hint)
         self.line.undo.setVisible(undo is not None)
-        self.line.help.hide()
+        self.line.show_buttons(())
         self.line.copy.hide()
         self.show()
         self._put()

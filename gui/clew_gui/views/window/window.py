@@ -13,6 +13,7 @@ from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.lab.guide import GuideView
 from clew_gui.views.lab.lab_panel import LabPanel
 from clew_gui.views.presentation.menu_entries import MenuActions
+from clew_gui.views.presentation.remedies import RemedyButtons
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height
@@ -72,6 +73,7 @@ class MainWindow(QMainWindow):
         self.actions_ = MenuActions(self)
         self.top = TopBar(appearance, self.actions_.menu_bar())
         self.messages = MessageBar(appearance)
+        self.remedies = RemedyButtons()
         self.lab = LabPanel(appearance)
         self.head = ExerciseHead(appearance)
         self.guide = GuideView(appearance)

@@ -1,0 +1,35 @@
+"""Buttons for the ways out of a problem: each part of the window that can go one says how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from clew_shared.base.remedies import Remedy
+
+
+class RemedyButton(msgspec.Struct, frozen=True):
+    """A button that helps: its words, and what it does."""
+
+    text: str
+    act: Callable[[], object]
+
+
+Maker = Callable[[Remedy], RemedyButton | None]
+
+
+class RemedyButtons:
+    """Makes buttons of remedies. A way out that no part of this window can go has none; the sentences say it all."""
+
+    def __init__(self) -> None:
+        self._makers: dict[str, Maker] = {}
+
+    def add(self, act: str, maker: Maker) -> None:
+        """From now on ``maker`` makes the buttons of remedies of this kind; None where there is nothing to press."""
+        self._makers[act] = maker
+
+    def of(self, remedies: Iterable[Remedy]) -> tuple[RemedyButton, ...]:
+        """Their buttons, in this order, none twice."""
+        made = (self._makers[one.act](one) for one in remedies if one.act in self._makers)
+        return tuple({button.text: button for button in made if button is not None}.values())

@@ -1,0 +1,153 @@
+"""A problem's ways out as the window has them: buttons that do it, and marked fields; in words that are no flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.schedulers.allocation import AllocationRequest
+from clew_gui.schedulers.partitions import Partition, time_problem
+from clew_gui.sites.site import Site
+from clew_gui.sites.store import site_store
+from clew_gui.views.sites.dialogs import ModulesDialog
+from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
+from clew_gui.views.sites.sites_dialog import SitesDialog
+from clew_gui.views.theme.parts import Appearance, Button
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import Remedy, check_node, choose, list_modules, own_file, path_on_site, set_to
+from tests.gui.conftest import Opener
+from tests.gui.fakes import FakeSession
+
+SHORT = AllocationRequest(time="01:00:00")
+PARTITIONS = (
+    Partition(name="debug", default=True, seconds=120),
+    Partition(name="long", seconds=7200),
+    Partition(name="down", seconds=7200, up=False),
+)
+NO_DATA = Problem(
+    "data.missing", "The data set 'mnist' was not found.", "Choose one.", "data",
+    (own_file("mnist"), set_to("data", "digits"), path_on_site("mnist")),
+)  # fmt: skip
+
+
+@pytest.fixture
+def session() -> FakeSession:
+    return FakeSession()
+
+
+@pytest.fixture
+def program(open_window: Opener, session: FakeSession, places: Places, qtbot: QtBot) -> Program:
+    site_store(places).save("cave", Site(title="The Cave", host="login.invalid", scheduler="slurm", allocation=SHORT))
+    program = open_window(session)
+    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
+    program.window.next_run.where.choose("site:cave")
+    return program
+
+
+def offered(program: Program) -> list[str]:
+    line = program.window.messages.line
+    return [one.accessibleName() for one in (line.help, *line.more) if not one.isHidden()]
+
+
+def press(program: Program, text: str) -> None:
+    line = program.window.messages.line
+    next(one for one in (line.help, *line.more) if one.accessibleName() == text and not one.isHidden()).click()
+
+
+def test_too_much_time_marks_its_field_and_offers_less_time_or_a_partition(
+    program: Program, session: FakeSession, qtbot: QtBot
+) -> None:
+    found = time_problem(PARTITIONS, SHORT)
+    assert found is not None
+    session.tell(problems=(found,))
+    session.bell()
+    where = program.window.next_run.where
+    assert where.form is not None
+    time = where.form.form.row("time")
+    qtbot.waitUntil(lambda: time.remark is not None, timeout=10_000)
+    assert where.form.fold.button.isChecked(), "the fields are in sight"
+    assert time.error.text() == "The job asks for 1 hour; the limit of debug is 2 minutes."
+    assert time.editor.widget().property("state") == "bad"
+    assert program.window.next_run.run.isEnabled(), "the same job may be accepted later"
+    assert offered(program) == ["Ask for 2 minutes", "Partition: long"]
+    press(program, "Ask for 2 minutes")
+    assert where.form.allocation().time == "00:02:00"
+    assert time.remark is None
+    program.window.messages.show_problems((found,))
+    press(program, "Partition: long")
+    assert where.form.allocation().partition == "long"
+
+
+def test_a_refused_field_without_a_value_to_take_gets_the_cursor_not_the_site(program: Program) -> None:
+    program.window.messages.show_problems((Problem("scheduler.account", "No such account.", "", "account"),))
+    assert offered(program) == ["Change account"]
+    press(program, "Change account")
+    form = program.window.next_run.where.form
+    assert form is not None
+    assert program.window.focusWidget() is form.form.row("account").editor.widget()
+
+
+def test_missing_data_are_sent_replaced_or_named_on_the_site(
+    program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    form, messages = program.window.next_run, program.window.messages
+    messages.show_problems((NO_DATA,))
+    assert offered(program) == ["A file of this computer…", "Use Digits", "A path on the site…"]
+    press(program, "A path on the site…")
+    assert not form.there.isHidden()
+    messages.show_problems((NO_DATA,))
+    press(program, "Use Digits")
+    assert form.spec().data == "digits"
+    (tmp_path / "mnist.npz").write_bytes(bytes(11_000_000))
+    monkeypatch.setenv("CLEW_DATA", str(tmp_path))
+    messages.show_problems((NO_DATA,))
+    assert offered(program)[0] == "Send MNIST from this computer (11 MB)"
+    press(program, "Send MNIST from this computer (11 MB)")
+    assert form.data_choice.staged() == str(tmp_path / "mnist.npz")
+
+
+def test_a_way_out_that_this_version_does_not_know_has_no_button(program: Program) -> None:
+    program.window.messages.show_problems((Problem("data.odd", "Odd.", "", "", (Remedy("teleport"),)),))
+    assert offered(program) == ["Choose file…"]
+
+
+def test_the_modules_of_a_site_are_listed_and_one_is_added_to_it(program: Program, qtbot: QtBot) -> None:
+    assert program.sites is not None
+    program.sites._modules = lambda *_: ("python/3.11", "tensorflow/2.16", "tensorflow/2.19")
+    found = Problem(
+        "bootstrap.tensorflow", "There is no TensorFlow.", "Name a module.", "cave", (list_modules("cave"),)
+    )
+    program.window.messages.show_problems((found,))
+    assert offered(program) == ["Modules…", "Edit site…"]
+    press(program, "Modules…")
+    qtbot.waitUntil(lambda: bool(program.window.findChildren(ModulesDialog)), timeout=10_000)
+    (dialog,) = program.window.findChildren(ModulesDialog)
+    qtbot.waitUntil(lambda: dialog.names.count() == 3, timeout=10_000)
+    dialog.filter.setText("tensor")
+    assert dialog.names.count() == 2
+    assert not dialog.take.isEnabled()
+    dialog.names.setCurrentRow(1)
+    dialog.take.click()
+    edited = next(one for one in program.window.findChildren(SitesDialog) if one.isVisible())
+    assert edited.form.row("modules").text() == "tensorflow/2.19"
+    edited.reject()
+
+
+def test_a_finding_of_the_doctor_has_its_ways_out_as_buttons(program: Program, qtbot: QtBot) -> None:
+    assert program.sites is not None
+    step = Step("Account", "wrong", "Not yours.", "Yours are: lab.", None, "", (choose("account"), check_node("cave")))
+    dialog = DoctorDialog(
+        program.window, Appearance(), "The Cave", lambda _stop, _node: iter((step,)), program.sites._doctor_buttons
+    )
+    dialog.open()
+    qtbot.waitUntil(lambda: len(dialog.steps) == 1 and not dialog.busy, timeout=10_000)
+    names = [one.accessibleName() for one in dialog.findChildren(Button)]
+    assert "Change account" in names
+    assert names.count("Check a node") == 0, "the dialog has its own button for that"
+    next(one for one in dialog.findChildren(Button) if one.accessibleName() == "Change account").click()
+    assert program.window.next_run.where.form is not None
+    assert program.window.next_run.where.form.fold.button.isChecked()
