@@ -178,7 +178,7 @@ def _check_report(
         versions = f"The report was made by Clew {claimed.version}, this is {__version__}"
         notes.append(
             f"{versions}: its page was NOT checked and may say anything. The numbers of its runs were compared, and its"
-            " goals are judged anew here. --html FILE writes the page that the journals give."
+            " goals are judged anew here. Have the page written that the journals give, and read that one."
         )
     wrong = differences(*((claimed, found) if same else (_numbers(claimed), _numbers(found))))
     for one in wrong[:_MAX_NAMED]:
