@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -144,6 +144,26 @@ def check(specs: Sequence[ParamSpec], values: Mapping[str, object]) -> tuple[dic
             else:
                 problems.append(found)
     return typed, tuple(problems)
+
+
+def without_effect(specs: Sequence[ParamSpec], given: Iterable[str], values: Mapping[str, Value]) -> Iterator[Problem]:
+    """The settings among those ``given`` that change nothing with the others of ``values``: a person who sets one
+    expects something of it."""
+    known = {spec.name: spec for spec in specs}
+    for name in given:
+        condition = known[name].shown_when if name in known else None
+        other = known.get(condition.name) if condition is not None else None
+        if condition is None or other is None or str(values.get(other.name, other.default)) in condition.values:
+            continue
+        text = (
+            f"{known[name].label} ({name}) has no effect here: it counts with {other.name} {_or(condition.values)}, and"
+            f" {other.name} is {format_value(values.get(other.name, other.default))}."
+        )
+        yield Problem("params.idle", text, f"Leave it out, or change {other.name}.", name)
+
+
+def _or(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def convert(spec: ParamSpec, raw: object) -> tuple[Value, Problem | None]:

@@ -20,6 +20,8 @@ SPEC_FORMAT = 1
 MAX_NAME = 60
 RATES = 100
 """So many learning rates a range test tries."""
+MAX_STEP = 2**53
+"""Steps are counted as whole numbers that every reader of a journal can hold."""
 MAX_PREDICTED = 1000
 """Points of a prediction, which a hand draws."""
 MAX_BYTES = 1 << 20
@@ -234,6 +236,9 @@ def _check_prediction(spec: RunSpec) -> list[Problem]:
         return []
     rising = all(before < after for before, after in pairwise(drawn.steps)) and min(drawn.steps, default=0) >= 0
     fits = 2 <= len(drawn.steps) == len(drawn.values) <= MAX_PREDICTED and all(map(math.isfinite, drawn.values))
+    if rising and fits and max(drawn.steps) > MAX_STEP:
+        text = f"A prediction cannot reach step {max(drawn.steps):,}: no run has more than {MAX_STEP:,}."
+        return [Problem("spec.prediction", text, "Check its steps.", "prediction")]
     if rising and fits:
         return []
     text = f"A prediction needs 2 to {MAX_PREDICTED:,} points with rising steps and finite values."

@@ -31,15 +31,22 @@ from clew_shared.spec import (
     to_table,
     without_null,
 )
-from clew_shared.sweep import FIELDS, Point, Sweep, check_sweep, number_of_points, point_title, points
+from clew_shared.sweep import (
+    FIELDS,
+    MOST_DEVICES,
+    PLACES,
+    Point,
+    Sweep,
+    check_sweep,
+    number_of_points,
+    point_title,
+    points,
+)
 
 STUDY_FORMAT, AXIS_FORMAT, SWEEP_FORMAT = 1, 2, 3
 """Of studies with lanes, which earlier versions read as well, of those over an axis, and of sweeps."""
 MAX_LANES = 32
 MAX_REPEATS = 100
-MOST_DEVICES = 1024
-PLACES = ("devices", "nodes")
-"""Axes over which the same training spreads. Their runs are timed; all have the seed of the base."""
 SCALING = "scaling"
 """What the names of scaling studies begin with."""
 SWEEP = "sweep"

@@ -23,7 +23,10 @@ from clew_shared.params import HEADLINE, ParamSpec, Value, convert, format_value
 Method = Literal["grid", "random", "list", "tpe"]
 Point = dict[str, Value]
 MAX_RUNS = 1000
-FIELDS = ("strategy", "devices", "nodes", "precision", "data")
+MOST_DEVICES = 1024
+PLACES = ("devices", "nodes")
+"""Axes over which the same training spreads. Their runs are timed; all have the seed of the base."""
+FIELDS = ("strategy", *PLACES, "precision", "data")
 """What a sweep can be over beside hyperparameters. Seeds repeat each point instead."""
 _GRID_COUNT = 5
 _FIGURES = 4
@@ -162,6 +165,7 @@ def check_sweep(sweep: Sweep, card: ExerciseCard | None = None) -> Iterator[Prob
     names = dict.fromkeys([*sweep.over, *(name for point in sweep.points for name in point)])
     if card is not None:
         yield from _check_names(list(names), card)
+    yield from _check_counts(sweep)
 
 
 def _check_list(sweep: Sweep) -> Iterator[Problem]:
@@ -196,6 +200,18 @@ def _check_values(name: str, values: Sequence[Value]) -> Iterator[Problem]:
     shown = [format_value(value) for value in values]
     for value in dict.fromkeys(one for one in shown if shown.count(one) > 1):
         yield Problem("sweep.values", f"{name}: the value {value} is listed twice.", "Remove one.", name)
+
+
+def _check_counts(sweep: Sweep) -> Iterator[Problem]:
+    """Numbers of devices and nodes must be such before anything is counted with them."""
+    for name in PLACES:
+        over = sweep.over.get(name, ())
+        values = (over.low, over.high) if isinstance(over, Range) else over
+        for value in (*values, *(point[name] for point in sweep.points if name in point)):
+            number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+            if not 1 <= number <= MOST_DEVICES or number != int(number):
+                text = f"The number of {name} must be a whole number from 1 to {MOST_DEVICES:,}, got {value!r}."
+                yield Problem("sweep.count", text, f"Write {name} = [1, 2].", name)
 
 
 def _check_names(names: Sequence[str], card: ExerciseCard) -> Iterator[Problem]:

@@ -1,8 +1,24 @@
-"""What ``clew`` and ``clew-agent runs`` say to each other: a line of JSON for each run, and one for its end."""
+"""What ``clew`` and the agent's programs say to each other in lines of JSON: with ``clew-agent check`` a question and
+its answer, with ``clew-agent runs`` a line for each run and one for its end."""
 
 from __future__ import annotations
 
 import msgspec
+
+from clew_shared.base.problem import Problem
+
+
+class RunsToCheck(msgspec.Struct, frozen=True):
+    """All runs of a request as TOML; ``own``: they may be exercises of one's own."""
+
+    specs: tuple[str, ...]
+    own: bool = False
+
+
+class RunsChecked(msgspec.Struct, frozen=True):
+    """Why the runs could not start, all reasons as one; None when they could."""
+
+    problem: Problem | None = None
 
 
 class RunWanted(msgspec.Struct, frozen=True):

@@ -100,7 +100,7 @@ class Trainer:
 def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
     stand_in = Trainer()
     monkeypatch.setattr(command, "run_outcome", stand_in)
-    monkeypatch.setattr(command, "check_data", lambda _places, _data: None)
+    monkeypatch.setattr(command, "check_study_here", lambda *_, **__: None)
     return stand_in
 
 

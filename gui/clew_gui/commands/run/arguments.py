@@ -15,7 +15,7 @@ from clew_gui.commands.sites.flags import SITE_OPTIONS, add_site_flags, check_si
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
-from clew_shared.params import ParamSpec, Value, check, format_value
+from clew_shared.params import ParamSpec, Value, check, format_value, without_effect
 from clew_shared.spec import (
     PRECISIONS,
     SINGLE,
@@ -347,19 +347,20 @@ def _spread(spec: RunSpec, request: RunArguments, card: ExerciseCard) -> tuple[R
     given = {name.removeprefix("option_"): value for name, value in vars(request).items() if name.startswith("option_")}
     given = {name: text for name, text in given.items() if text is not None}
     known = {one.name for one in chosen.params}
-    typed, found = check(chosen.params, {name: text for name, text in given.items() if name in known})
+    typed, wrong_options = check(chosen.params, {name: text for name, text in given.items() if name in known})
+    found = [*wrong_options]
     strange: dict[str, Value] = {name: text for name, text in given.items() if name not in known}
     spread = msgspec.structs.replace(
         spec,
         strategy=strategy,
         devices=devices,
-        nodes=nodes if chosen.nodes or request.strategy else 1,
+        nodes=nodes,
         precision=request.precision or spec.precision,
         options={one.name: _written(one, typed[one.name]) for one in chosen.params} | strange,
     )
-    checks = [*check_spec(spread, "the command line"), *check_strategy(spread, card)]
-    known_texts = {one.text for one in check_spec(spec, "the command line")}
-    return spread, [*wrong, *more, *found, *(one for one in checks if one.text not in known_texts)]
+    found += without_effect(chosen.params, given, typed)
+    found += [*check_spec(spread, "the command line"), *check_strategy(spread, card)]
+    return spread, [*wrong, *more, *dict.fromkeys(found)]
 
 
 def count(name: str, text: str | None) -> tuple[int, list[Problem]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.run.arguments import RunArguments, exercises_folder, parse_run
+from clew_gui.commands.run.check import check_study_here
 from clew_gui.commands.run.study import run_all, save_study, show_study, study_status
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
@@ -37,6 +38,7 @@ def race(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--save", metavar="FILE", help="write the study as TOML as well, to run it again or share it")
     options, rest = parser.parse_known_args(list(argv))
     study, card, as_json, exercises = _asked(context, rest, options.race, _listed(options.lanes), options.rate)
+    check_study_here(context.places, study, None, own=exercises is not None)
     if options.save:
         save_study(Path(options.save).expanduser(), study)
     finished = run_all(context, study, card, as_json, exercises)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,23 +23,21 @@ from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.output.progress import choose_display
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
+from clew_gui.commands.run.check import check_here
 from clew_gui.commands.run.follow import Follower
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
-from clew_gui.targets import local_agent
 from clew_gui.targets.target import LocalTarget
-from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.files import attempts, is_mirror
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
+from clew_shared.params import without_effect
 from clew_shared.reading import summary
 from clew_shared.spec import RunSpec, read_spec, to_toml
 from clew_shared.wire.turns import RunWanted
 
 _POLL_S = 0.05
-_DATA_S = 30
-"""Bound on reading one file, on a slow network disk."""
 _STOP_NOTES = (
     "",
     "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
@@ -65,6 +61,7 @@ def run(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
     known = cards(context.places, exercises_folder(argv))
     request, card, spec = parse_run(argv, known, str(uuid.uuid4()))
+    raise_all(without_effect(card.params, [name for name, _ in request.assignments], spec.params))
     spec = signed(context.places, spec)
     place = read_place(context.places, request, spec)
     if place is not None:
@@ -74,7 +71,7 @@ def run(context: CommandContext, argv: Sequence[str]) -> int:
             return show_script(context, place, (spec,), request.json)
         heading = f"{title(spec, card)}, on {request.site}"
         return run_there(open_terminal(context), place, spec, card, known, heading, request.json, request.detach)
-    check_data(context.places, spec.data)
+    check_here(context.places, [spec], own=request.exercises is not None)
     if request.queue:
         from clew_gui.commands.run.queued import run_queued  # with ZeroMQ, of which a run without the agent has no need
 
@@ -227,19 +224,3 @@ def refusal(output: str) -> str:
     first, _, rest = output.partition(": ")
     words = rest if first.startswith("clew-agent") else output
     return words or "The agent refused the run and gave no reason."
-
-
-def check_data(places: Places, data: str) -> None:
-    """Look into a file of data as a run would, before TensorFlow is loaded for one. A name is left to the run, and so
-    is a file that takes too long.
-
-    Raises ``ProblemError`` with what is wrong with the file, or when no Python with TensorFlow is known.
-    """
-    if not Path(data).is_absolute():
-        return
-    command = local_agent.data_command(places, Path(data))
-    with suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_DATA_S, check=False)
-        found = local_agent.data_problem(done.stdout)
-        if found is not None:
-            raise ProblemError(found)

@@ -8,6 +8,7 @@ from pathlib import Path
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.run.arguments import exercises_folder, parse_run
+from clew_gui.commands.run.check import check_study_here
 from clew_gui.commands.run.study import run_study, save_study
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard
@@ -61,6 +62,7 @@ def scaling(context: CommandContext, argv: Sequence[str]) -> int:
         title=_title(card, options.weak),
     )
     raise_all(check_study(study, card))
+    check_study_here(context.places, study, request.site, own=request.exercises is not None)
     if options.save:
         save_study(Path(options.save).expanduser(), study)
     return run_study(context, study, card, known, request)

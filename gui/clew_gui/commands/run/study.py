@@ -22,8 +22,9 @@ from clew_gui.commands.output.study_tables import (
     scaling_lines,
     scaling_summary,
 )
+from clew_gui.commands.run.check import check_study_here
 from clew_gui.commands.run.finished_runs import FinishedRun, finished_runs, is_finished, is_same, made
-from clew_gui.commands.run.run import check_data, own_exercises, refusal, run_outcome
+from clew_gui.commands.run.run import own_exercises, refusal, run_outcome
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
 from clew_gui.session.forecast import seconds_each
 from clew_gui.session.kept_studies import study_file, study_lock, typed_spec
@@ -88,6 +89,7 @@ def study(context: CommandContext, argv: Sequence[str]) -> int:
     if found.sweep is not None:
         found = msgspec.structs.replace(found, sweep=settled(found.sweep, card))
         raise_all(check_study(found, card))
+    check_study_here(context.places, found, options.site, own=options.exercises is not None)
     return run_study(context, found, card, known, options)
 
 
@@ -218,8 +220,7 @@ def run_all(
     kept: Sequence[Path] = (),
 ) -> list[FinishedRun]:
     """The runs of the study in order, as far as nobody stopped it. ``kept`` are the folders of those that need not be
-    done again. Raises ``ProblemError`` when the agent refuses one."""
-    check_data(context.places, study.base.data)
+    done again. Raises ``ProblemError`` when the agent refuses one after all."""
     with _turns(context, study, exercises) as turns:
         return _run_in_turn(context, study, card, as_json, exercises, kept, turns)
 

@@ -11,6 +11,7 @@ import msgspec
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.run.arguments import exercises_folder, parse_run
+from clew_gui.commands.run.check import check_study_here
 from clew_gui.commands.run.study import check_site, run_study, save_study, study
 from clew_gui.session.kept_studies import keep_study
 from clew_shared.base.problem import Problem, problem, raise_all
@@ -67,6 +68,7 @@ def sweep(context: CommandContext, argv: Sequence[str]) -> int:
     new = msgspec.structs.replace(new, sweep=settled(asked, card))
     raise_all(check_study(new, card))
     check_site(new, request.site)
+    check_study_here(context.places, new, request.site, own=request.exercises is not None)
     if options.save:
         file = Path(options.save).expanduser()
         save_study(file, new)
