@@ -247,6 +247,16 @@ _INTEGER = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)")
 _PLAIN = re.compile(r"[+\-.0-9A-Za-z]*")
 
 
+def read_number(text: str) -> float:
+    """The number that a person typed: a decimal point, thousands with commas or without (25,000). Raises ``ValueError``
+    for anything else: "0,5" must become neither 5 nor 0."""
+    if _INTEGER.fullmatch(text):
+        return float(text.replace(",", ""))
+    if not _PLAIN.fullmatch(text):
+        raise ValueError(f"expected a number such as 0.5 or 25,000, got {text!r}")
+    return float(text)
+
+
 def _exact_int(raw: object) -> int | None:
     """An integer that must not pass through a float; None for everything else."""
     if isinstance(raw, str) and _INTEGER.fullmatch(raw):

@@ -14,7 +14,7 @@ import msgspec
 
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
+from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value, read_number
 from clew_shared.spec import RunSpec
 
 SEED = "seed"
@@ -155,10 +155,12 @@ class RunFilter(NamedTuple):
         return all(_holds(one, run) != one.exclude for one in self.terms)
 
 
+MAX_FILTER = 1000
+_COMMAS = re.compile(r"[-+]?[0-9]+(,[0-9]+)+( ?%)?")
 _PART = re.compile(
     r"""(?P<not>-)?
     (?:(?P<key>[^\W\d][\w.]*)\s*(?P<op><=|>=|!=|==?|<|>|:)\s*|(?P<hash>\#))?
-    (?P<value>"[^"]*"|[^\s,]+(?:\s%)?)""",
+    (?P<value>"[^"]*"|[^\s,]+(?:(?<=[0-9]),(?=[0-9])[^\s,]+)*(?:\s%)?)""",
     re.VERBOSE,
 )
 _ALONE = re.compile(r"[^\W\d][\w.]*\s*(<=|>=|!=|==?|<|>|:)\s*$")
@@ -167,6 +169,8 @@ _ALONE = re.compile(r"[^\W\d][\w.]*\s*(<=|>=|!=|==?|<|>|:)\s*$")
 def parse_filter(text: str, known: Collection[str]) -> RunFilter:
     """The filter in ``text``. Raises ``ProblemError`` for a name that is not ``known`` (settings and results; those of
     ``_ALWAYS`` are) and where a value is missing or no number."""
+    if len(text) > MAX_FILTER:
+        raise _wrong(f"A filter may have {MAX_FILTER:,} characters, this one has {len(text):,}.", "Shorten it.")
     if _ALONE.search(text):
         raise _wrong(f"{text.strip()!r} has no value.", "For example: learning_rate > 0.01")
     found = [_term(part, known) for part in _PART.finditer(text) if part["value"].lower() != "and" or part["op"]]
@@ -189,7 +193,8 @@ def _term(part: re.Match[str], known: Collection[str]) -> FilterTerm:
         hint = did_you_mean(key, names) or f"Known names: {', '.join(names)}."
         raise _wrong(f"No run has a value named {key!r}.", hint)
     operator = _OPERATORS.get(sign, "=")
-    if operator not in ("=", "!=") and _number(value) is None:
+    unclear = _COMMAS.fullmatch(part["value"]) is not None  # a quoted one is a text
+    if (operator not in ("=", "!=") or unclear) and _number(value) is None:
         raise _wrong(f"{key} {operator} needs a number, got {value!r}.", f"For example: {key} {operator} 0.01")
     return FilterTerm("tag" if key == "tags" else key, operator, value, exclude)
 
@@ -201,7 +206,7 @@ def _wrong(text: str, hint: str) -> ProblemError:
 def _number(text: str) -> float | None:
     """``0.01``, ``25,000``, ``91 %``."""
     try:
-        return float(text[:-1].rstrip()) / 100 if text.endswith("%") else float(text)
+        return read_number(text[:-1].rstrip()) / 100 if text.endswith("%") else read_number(text)
     except ValueError:
         return None
 

@@ -18,7 +18,7 @@ import msgspec
 
 from clew_shared.base.problem import Problem, did_you_mean
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import HEADLINE, ParamSpec, Value, convert, format_value
+from clew_shared.params import HEADLINE, ParamSpec, Value, convert, format_value, read_number
 
 Method = Literal["grid", "random", "list", "tpe"]
 Point = dict[str, Value]
@@ -262,10 +262,10 @@ def read_values(spec: ParamSpec, text: str) -> tuple[tuple[Value, ...], list[Pro
 
 
 def read_range(text: str) -> Range | None:
-    """The range that ``0.001 to 1 log 5`` names; None where it is none."""
+    """The range that ``0.001 to 1 log 5`` names; None where it is none, or its numbers are none (``0,5 to 2,5``)."""
     found = _RANGE.match(text)
     try:
-        low, high = (float(found[name].replace(",", "")) for name in ("low", "high")) if found else (0.0, 0.0)
+        low, high = (read_number(found[name]) for name in ("low", "high")) if found else (0.0, 0.0)
     except ValueError:
         return None
     return (

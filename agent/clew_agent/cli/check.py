@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from clew_agent.datasets.load import load
-from clew_agent.datasets.search import find_search
+from clew_agent.datasets.search import find_search, is_name
 from clew_agent.trainer.spec_check import check_texts
 from clew_shared.base.foreign import from_json
 from clew_shared.base.harmless import say
@@ -37,7 +36,7 @@ def _problem(question: RunsToCheck) -> Problem | None:
         return found
     files = dict.fromkeys(from_toml(text).data for text in question.specs)
     try:
-        for file in (one for one in files if Path(one).is_absolute()):
+        for file in (one for one in files if one and not is_name(one)):
             load(file, search)
     except ProblemError as error:
         return error.problems[0]

@@ -74,7 +74,11 @@ def check_texts(texts: Sequence[str], search: Search, own: bool = False) -> Prob
     catalogue = load_builtin()
     found: list[Problem] = []
     for text in texts:
-        spec = specs.from_toml(text)
+        try:
+            spec = specs.from_toml(text)
+        except ProblemError as error:
+            found += error.problems
+            continue
         if not own:
             found += check_spec(spec, catalogue, search)
         elif spec.data:

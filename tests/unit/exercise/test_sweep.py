@@ -24,7 +24,18 @@ from clew_shared.study import (
     to_toml,
     usual_metric,
 )
-from clew_shared.sweep import MAX_RUNS, Point, Range, Sweep, Values, check_sweep, points, read_values, settled
+from clew_shared.sweep import (
+    MAX_RUNS,
+    Point,
+    Range,
+    Sweep,
+    Values,
+    check_sweep,
+    points,
+    read_range,
+    read_values,
+    settled,
+)
 
 CARD = find_card(load_builtin().exercises, "softmax")
 RATE = next(param for param in CARD.params if param.name == "learning_rate")
@@ -169,3 +180,12 @@ def test_runs_that_are_none_of_the_planned_ones_are_counted_nowhere() -> None:
     left = progress(found, CARD, runs)
     assert (left.at_work, left.waiting, len(left.missing)) == ((), (), 6)
     assert sweep_words(left) == "0 of 6 runs finished, 6 not started"
+
+
+@pytest.mark.parametrize("text", ["0,5 to 2,5 2", "1,5..2", "0 to 1,00", "25,00 to 30,000"])
+def test_a_comma_that_groups_no_thousands_is_refused_in_a_range_as_in_a_value(text: str) -> None:
+    assert read_range(text) is None
+    values, wrong = read_values(RATE, text)
+    assert values == ()
+    assert f"got {text!r}" in str(wrong[0])
+    assert read_range("25,000 to 30,000") == Range(low=25_000, high=30_000)

@@ -326,10 +326,10 @@ def _prediction(file: str | None) -> tuple[Prediction | None, list[Problem]]:
     try:
         head, *rows = csv.reader(read_text(Path(file).expanduser(), "cli.predict").splitlines())
         step, metric = (word.strip() for word in head)
-        points = [(int(row[0]), float(row[1])) for row in rows if row]
+        points = [(int(first), float(second)) for first, second in (row for row in rows if row)]
     except ProblemError as error:
         return None, list(error.problems)
-    except (ValueError, IndexError):
+    except ValueError:  # also a line of more than two: 500,0,3
         step, metric, points = "", "", []
     if step != "step":
         text = f"{file} is not a prediction: its first line must be step,METRIC and each other line a step and a value."

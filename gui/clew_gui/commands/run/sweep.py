@@ -33,6 +33,8 @@ Runs that are finished are not done again: after Ctrl+C the same study goes on w
 
 The exit status is 0 when every run finished, 1 when one failed, 2 when something asked for is wrong (then nothing was
 started) and 130 when it was stopped."""
+_TWO_WHOLE = re.compile(r"[-+]?[0-9]+,[0-9]+")
+"""Two whole numbers, or one number with a decimal comma."""
 _NOT_HERE = ("out", "name", "queue")
 
 
@@ -102,6 +104,10 @@ def _values(spec: ParamSpec | None, name: str, text: str) -> tuple[Values, list[
         words = [word.strip() for word in text.split(",") if word.strip()]
         whole = name in FIELDS and all(re.fullmatch("[0-9]+", word) for word in words)
         return tuple(int(word) if whole else word for word in words), []
+    if spec.kind == "float" and _TWO_WHOLE.fullmatch(text.strip()):
+        found = f"--over {name}={text} may mean one number or two."
+        one, two = text.replace(",", "."), text.replace(",", ", ")
+        return (), [Problem("cli.over", found, f'Write {one} for one, or --over {name}="{two}" for two.', name)]
     return read_values(spec, text if is_many(text) else text.replace(",", ", "))
 
 
