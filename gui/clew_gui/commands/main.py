@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, complain, standard_context
 from clew_shared import __version__
+from clew_shared.base.foreign import readable
 from clew_shared.base.places import find_places
-from clew_shared.base.problem import ProblemError, did_you_mean, long_names_refused, problem
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, long_names_refused, problem
 from clew_shared.base.terminal import replace_missing_characters
 
 
@@ -94,6 +95,11 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
             return _function(name)(context, words)
     except ProblemError as error:
         complain(context, f"clew {name}", error.problems, as_json="--json" in words)
+        return BAD_INPUT
+    except UnicodeEncodeError as error:  # what is kept or sent is text; an argument may be any bytes
+        shown = str(error.object)[max(0, error.start - 20) : error.end + 20]
+        text = f"{readable(shown)!r} is no text: it has bytes that are no UTF-8 (shown as %FF)."
+        complain(context, f"clew {name}", [Problem("cli.text", text, "Type it again in a UTF-8 terminal.")])
         return BAD_INPUT
     except SystemExit as end:  # argparse after --help
         return end.code if isinstance(end.code, int) else OK

@@ -83,12 +83,13 @@ class Replay:
         self._next = 0
         self._last = 0
         self._writer: JournalWriter | None = None
+        text = to_toml(self.spec).encode()
         try:
             self.folder.path.mkdir(parents=True)
-            self.folder.spec.write_text(to_toml(self.spec), encoding="utf-8")
+            self.folder.spec.write_bytes(text)
         except OSError as error:
-            text = f"The replay cannot be written to {self.folder.path}: {error.strerror or error}."
-            raise problem("replay.folder", text, "Free some space, or check the folder.", str(runs)) from None
+            words = f"The replay cannot be written to {self.folder.path}: {error.strerror or error}."
+            raise problem("replay.folder", words, "Free some space, or check the folder.", str(runs)) from None
 
     @property
     def done(self) -> bool:

@@ -10,6 +10,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+_NO_TEXT = re.compile("[\ud800-\udfff]")
+"""What Python makes of bytes that are no UTF-8, and halves of characters."""
 _DEEPEST = 32
 """Brackets in brackets, or names with dots between them, in one place of a TOML text; Clew's own have 3. Python's
 reader needs memory with the square of the dots, and recurses for each bracket."""
@@ -40,6 +42,11 @@ def _without_waiting(path: str, flags: int) -> int:
 def said(error: OSError) -> str:
     """What the system says of an error."""
     return error.strerror or str(error)
+
+
+def readable(text: str) -> str:
+    """A text that can be encoded: ``%FF`` for each byte of a file's name or an argument that is no UTF-8."""
+    return _NO_TEXT.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", text)
 
 
 def read_file(path: Path, limit: int) -> bytes:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from clew_shared.base.foreign import readable
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import AnyEvent, Event, Points
 
@@ -34,7 +35,7 @@ def frame_parts(event: Event) -> tuple[bytes, ...]:
     if isinstance(event, Points) and len(event.values) <= _FEW and total(event.values) > _LONG:
         first, *others = _in_parts(event)
     else:
-        first, others = msgspec.msgpack.encode(event), []
+        first, others = _payload(event), []
     size = len(first) + total(others)
     if HEADER_SIZE + size > MAX_FRAME:
         kind = type(event).__name__
@@ -45,6 +46,26 @@ def frame_parts(event: Event) -> tuple[bytes, ...]:
     for part in others:
         crc = zlib.crc32(part, crc)
     return b"".join((MAGIC, length, _LENGTH.pack(crc), first)), *others
+
+
+def _payload(event: Event) -> bytes:
+    """The event as MessagePack. A name of a file or what a program printed may be no text; it is recorded readably."""
+    try:
+        return msgspec.msgpack.encode(event)
+    except UnicodeEncodeError:
+        return msgspec.msgpack.encode(_readable(msgspec.to_builtins(event, builtin_types=(bytes,))))
+
+
+def _readable(value: object) -> object:
+    match value:
+        case str():
+            return readable(value)
+        case dict():
+            return {_readable(key): _readable(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_readable(one) for one in value]
+        case _:
+            return value
 
 
 def _in_parts(points: Points) -> list[bytes]:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from clew_shared.base.foreign import readable
 from clew_shared.journal.events import Checkpoint, FileRecord, Files
 from clew_shared.journal.files import Damage, attempts, journal_path, read_journal
 
@@ -79,13 +80,18 @@ def record_file(folder: Path, path: Path) -> FileRecord:
     The block size doubles from 4096 bytes until ``_MAX_BLOCKS`` blocks are enough. Raises ``OSError`` as it comes and
     ``ValueError`` for a file outside the folder.
     """
-    name = path.relative_to(folder).as_posix()
+    name = recorded_name(folder, path)
     digest, sums, size, block_size = hashlib.sha256(), bytearray(), 0, block_size_for(path.stat().st_size)
     for block in read_blocks(path, block_size):
         digest.update(block)
         sums += struct.pack("<I", zlib.crc32(block))
         size += len(block)
     return FileRecord(path=name, size=size, sha256=digest.hexdigest(), blocks=bytes(sums), block_size=block_size)
+
+
+def recorded_name(folder: Path, path: Path) -> str:
+    """The path of a file in the run folder as records have it: with ``/``, and ``%FF`` for a byte that is no UTF-8."""
+    return readable(path.relative_to(folder).as_posix())
 
 
 def block_size_for(size: int) -> int:
@@ -129,7 +135,7 @@ def final_files(folder: Path, recorded: Collection[str] | None = None) -> tuple[
     Call it when nothing writes to those files any more. Several events when one would not fit into a frame.
     """
     known = recorded_files(folder) if recorded is None else recorded
-    names = ((path, path.relative_to(folder).as_posix()) for path in other_files(folder) if path.is_file())
+    names = ((path, recorded_name(folder, path)) for path in other_files(folder) if path.is_file())
     records = [record_file(folder, path) for path, name in names if name not in known or grows(name)]
     return tuple(Files(files=tuple(group)) for group in _groups(records))
 

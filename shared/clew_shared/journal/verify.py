@@ -19,7 +19,7 @@ from clew_shared.base.problem import problem
 from clew_shared.journal.events import Attempt, Checkpoint, Digest, FileRecord, Files, Seal
 from clew_shared.journal.files import Damage, Record, attempts, journal_path, read_journal
 from clew_shared.journal.prefix_hash import PrefixHash
-from clew_shared.journal.run_folder import other_files, read_blocks, safe_name
+from clew_shared.journal.run_folder import other_files, read_blocks, recorded_name, safe_name
 
 _MAX_BLOCK_SIZE = 1 << 26
 _MAX_MISSING = 20
@@ -194,14 +194,14 @@ def _check_chain(number: int, journals: dict[int, _Journal]) -> None:
 
 
 def _check_files(folder: Path, records: dict[str, FileRecord]) -> list[Fault]:
-    found = (_check_file(folder, record) for record in records.values())
+    there = {recorded_name(folder, path): path for path in other_files(folder)}
+    found = (_check_file(there.get(record.path, folder / record.path), record) for record in records.values())
     return [finding for finding in found if finding is not None]
 
 
-def _check_file(folder: Path, record: FileRecord) -> Fault | None:
+def _check_file(path: Path, record: FileRecord) -> Fault | None:
     if not safe_name(record.path):
         return Fault(record.path, None, "is recorded with a path that leads out of the run folder")
-    path = folder / record.path
     removed = record.size < 0
     try:
         if not path.is_file() or path.is_symlink():
@@ -261,6 +261,6 @@ def _check_spec(folder: Path, journals: dict[int, _Journal], reported: set[str])
 
 
 def _unrecorded(folder: Path, records: dict[str, FileRecord], ended: bool) -> list[Fault]:
-    names = (path.relative_to(folder).as_posix() for path in other_files(folder))
+    names = (recorded_name(folder, path) for path in other_files(folder))
     unknown = (name for name in names if name not in records and (ended or not _LATE.fullmatch(name)))
     return [Fault(name, None, "is not recorded in the run's journal") for name in unknown]

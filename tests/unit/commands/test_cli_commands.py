@@ -578,3 +578,28 @@ def test_tab_offers_commands_runs_exercises_and_options(
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_a_shell_asks_the_command_itself(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "clew completion --words" in said(capsys, "completion", shell)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("note", "1", "--name", "caf\udce9"),
+        ("note", "1", "--tag", "\udcff"),
+        ("answer", "softmax", "1", "caf\udce9"),
+        ("replay", "1", "--name", "caf\udce9"),
+        ("runs", "--filter", "caf\udce9"),
+        ("show", "caf\udce9"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_argument_that_is_no_text_is_refused_or_found_nowhere(
+    words: tuple[str, ...], kept: list[Path], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted((home / "runs").iterdir())
+    status = main(words)
+    out, err = capsys.readouterr()
+    assert "unexpected" not in err + out
+    assert status == (0 if words[0] == "runs" else 2)
+    if words[0] in ("note", "answer", "replay"):
+        assert "is no text: it has bytes that are no UTF-8 (shown as %FF)" in err
+    assert sorted((home / "runs").iterdir()) == before

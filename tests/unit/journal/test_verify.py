@@ -15,8 +15,9 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import Attempt, Event, FileRecord, Files, Log, Seal, State
 from clew_shared.journal.files import JournalWriter, Record, encode_frame, read_journal
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.journal.run_folder import RunFolder, final_files, other_files, record_file
+from clew_shared.journal.run_folder import RunFolder, final_files, other_files, record_file, recorded_files
 from clew_shared.journal.verify import Fault, verify_run
+from clew_shared.reading import read_run
 from tests.unit.runs import begin_run, describe, end_run, points, small_run, write_checkpoint
 
 
@@ -393,3 +394,22 @@ def test_checkpoints_are_not_read_again_at_the_end_but_the_log_is(tmp_path: Path
     assert again == ["log.txt"]
     everything = [record.path for event in final_files(folder.path, recorded=()) for record in event.files]
     assert "checkpoints/00000004/data" in everything
+
+
+def test_a_file_whose_name_is_no_text_is_recorded_readably_and_covered(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    folder.artifacts.mkdir()
+    odd = folder.artifacts / os.fsdecode(b"caf\xe9 \xff")
+    odd.write_bytes(b"x" * 10_000)
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+        writer.append(Log(text=f"wrote {odd}"))
+        end_run(folder, writer)
+    assert verify_run(folder.path).findings == ()
+    assert "artifacts/caf%E9 %FF" in recorded_files(folder.path)
+    assert "caf%E9 %FF" in read_run(folder.path).logs[0].text
+    odd.write_bytes(b"x" * 9_999 + b"y")
+    (fault,) = verify_run(folder.path).findings
+    assert (fault.file, fault.offset) == ("artifacts/caf%E9 %FF", 8192)
+    odd.unlink()
+    assert str(verify_run(folder.path).findings[0]) == "artifacts/caf%E9 %FF: is missing"
