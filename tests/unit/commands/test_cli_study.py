@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -304,3 +307,50 @@ def test_nodes_are_an_axis_as_well(trainer: Trainer, capsys: pytest.CaptureFixtu
     found = json.loads(capsys.readouterr().out)
     assert (found["axis"], [row["devices"] for row in found["table"]]) == ("nodes", [1, 2])
     assert [run["nodes"] for run in found["runs"]] == [1, 2]
+
+
+_LEFT = """
+import os, socket, sys, time
+from pathlib import Path
+from clew_shared.journal.events import Attempt, Schema, State, RunState
+from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
+from clew_shared.journal.run_folder import RunFolder
+
+folder = RunFolder(Path(sys.argv[1]))
+with JournalWriter.create(folder.journal(1)) as writer:
+    about = dict(time=time.time(), format=JOURNAL_FORMAT, run=folder.path.name, attempt=1, exercise="softmax")
+    writer.append(Attempt(**about, spec_sha256="", host=socket.gethostname(), pid=os.getpid()))
+    writer.append(State(state=RunState.RUNNING))
+    print(flush=True)
+    sys.stdin.read()
+    writer.append(State(state=RunState.FINISHED, step=60))
+    writer.seal("trainer")
+"""
+
+
+def test_a_run_that_goes_on_after_its_program_was_killed_is_waited_for(
+    home: Path, tmp_path: Path, trainer: Trainer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside it nothing could be measured, and done again it would be there twice."""
+    file = tmp_path / "scaling.toml"
+    assert main(["scaling", *SCALING, "--save", str(file)]) == 0
+    first = next(one for one in (home / "runs").iterdir() if read_spec(one / "spec.toml").devices == 2)
+    RunFolder(first).journal(1).unlink()
+    before = sorted((home / "runs").iterdir())
+    words = [sys.executable, "-c", _LEFT, str(first)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as left:
+        assert left.stdin is not None
+        assert left.stdout is not None
+        left.stdout.readline()
+        stdin, follow = left.stdin, run_command.follow
+
+        def follow_to_its_end(*given: Any, **more: Any) -> RunOutcome:
+            stdin.close()
+            return follow(*given, **more)
+
+        monkeypatch.setattr(command, "follow", follow_to_its_end)
+        capsys.readouterr()
+        assert main(["study", str(file)]) == 0
+    assert f"2 devices: it trains already, in {first}; waiting for it." in capsys.readouterr().out
+    assert sorted((home / "runs").iterdir()) == before
+    assert len(trainer.specs) == 3, "nothing was done again"

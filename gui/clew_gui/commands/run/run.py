@@ -170,9 +170,11 @@ def follow(
     card: ExerciseCard | None,
     heading: str,
     as_json: bool,
+    joined: bool = False,
 ) -> RunOutcome:
-    """Start the agent with ``begin``, show the run in ``folder`` while it lasts, pass on Ctrl+C."""
-    after_attempt = max(RunFolder(folder).attempts(), default=0)
+    """Start the agent with ``begin``, show the run in ``folder`` while it lasts, pass on Ctrl+C. ``joined``: the run
+    has begun already, and all of it is shown."""
+    after_attempt = 0 if joined else max(RunFolder(folder).attempts(), default=0)
     display = choose_display(context.console(err=as_json), card, heading, after_attempt)
     refused = False
     try:

@@ -24,7 +24,8 @@ from clew_gui.commands.output.study_tables import (
 )
 from clew_gui.commands.run.check import check_study_here
 from clew_gui.commands.run.finished_runs import FinishedRun, finished_runs, is_finished, is_same, made
-from clew_gui.commands.run.run import own_exercises, refusal, run_outcome
+from clew_gui.commands.run.left_run import LeftAgent, LeftRun, left_runs
+from clew_gui.commands.run.run import RunOutcome, follow, own_exercises, refusal, run_outcome
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
 from clew_gui.session.forecast import seconds_each
 from clew_gui.session.kept_studies import study_file, study_lock, typed_spec
@@ -246,6 +247,7 @@ def _run_in_turn(
     turns: AgentTurns | None,
 ) -> list[FinishedRun]:
     left, finished, total = list(kept), list[FinishedRun](), number_of_runs(study)
+    running = list(left_runs(context.places, study, card))
     for number, (title, value, spec) in enumerate(_in_turn(study, card, finished), start=1):
         typed = typed_spec(spec, card)
         folder = next((one for one in left if is_same(read_spec(RunFolder(one).spec), typed, card)), None)
@@ -257,7 +259,12 @@ def _run_in_turn(
         folder = context.places.runs / str(uuid.uuid4())
         new = StudyResult(title, value, msgspec.structs.replace(typed, run=folder.name), folder, History())
         heading = f"{study.title or study.study}, {'lane' if study.lanes else 'run'} {number} of {total}: {title}"
-        finished.append(_run_one(context, new, card, heading, as_json, exercises, turns))
+        going = next((one for one in running if is_same(read_spec(RunFolder(one.folder).spec), typed, card)), None)
+        if going is not None:
+            running.remove(going)
+            finished.append(_join(context, new, card, heading, as_json, going))
+        else:
+            finished.append(_run_one(context, new, card, heading, as_json, exercises, turns))
         if finished[-1].asked:
             break
     return finished
@@ -290,6 +297,21 @@ def _run_one(
     turns: AgentTurns | None,
 ) -> FinishedRun:
     outcome = run_outcome(context, new.spec, card, new.folder, heading, as_json, exercises, turns)
+    return _ended(context, new, outcome, as_json)
+
+
+def _join(
+    context: CommandContext, new: StudyResult, card: ExerciseCard, heading: str, as_json: bool, going: LeftRun
+) -> FinishedRun:
+    """Wait for a run that trains already: its program was killed, and beside it nothing could be measured."""
+    (context.note if as_json else context.say)(f"{new.title}: it trains already, in {going.folder}; waiting for it.")
+    found = new._replace(folder=going.folder, spec=msgspec.structs.replace(new.spec, run=going.folder.name))
+    outcome = follow(context, lambda: LeftAgent(going), going.folder, card, heading, as_json, joined=True)
+    return _ended(context, found, outcome, as_json)
+
+
+def _ended(context: CommandContext, new: StudyResult, outcome: RunOutcome, as_json: bool) -> FinishedRun:
+    """What became of a run of the study, said and returned. Raises ``ProblemError`` when the agent refused it."""
     if outcome.exit_code == BAD_INPUT:
         raise problem("cli.refused", refusal(outcome.output))
     history = outcome.history

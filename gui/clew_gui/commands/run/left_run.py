@@ -1,0 +1,96 @@
+"""Runs of a study that go on although the program that started them was killed: they are waited for, not done twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from clew_gui.commands.context import OK
+from clew_gui.commands.run.finished_runs import is_of
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
+from clew_shared.base.process_identity import still_runs_since
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.events import Attempt
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run
+from clew_shared.study import StudySpec
+
+_SEAL_S = 3.0
+"""A guard seals the journal of a trainer that died within a tenth of a second, unless it hangs."""
+
+
+class LeftRun(NamedTuple):
+    """A run that trains on this computer, and the beginning of its last attempt."""
+
+    folder: Path
+    begun: Attempt
+
+
+def left_runs(places: Places, study: StudySpec, card: ExerciseCard) -> Iterator[LeftRun]:
+    """The runs of this study that train on this computer now."""
+    folders = places.runs.iterdir() if study.study and places.runs.is_dir() else ()
+    for folder in folders:
+        with suppress(ProblemError):
+            history = read_run(folder) if is_of(folder, study, card) else None
+            if (
+                history is not None
+                and not history.fold.done
+                and history.begun is not None
+                and _runs(history.begun, folder)
+            ):
+                yield LeftRun(folder, history.begun)
+
+
+def _runs(begun: Attempt, folder: Path) -> bool:
+    here = begun.host == socket.gethostname() and begun.pid > 0
+    journal = RunFolder(folder).journal(begun.attempt)
+    return here and still_runs_since(begun.pid, begun.time, lambda files: journal in files)
+
+
+class LeftAgent:
+    """What is asked of the agent of a left run (``agent_program.Agent``): another program's child, found by its id."""
+
+    def __init__(self, left: LeftRun) -> None:
+        self._left = left
+        self._ended = 0.0
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait at most so long for the end of the run."""
+        time.sleep(seconds)
+        if _runs(self._left.begun, self._left.folder):
+            return None
+        self._ended = self._ended or time.monotonic()
+        with suppress(ProblemError):
+            if read_run(self._left.folder).fold.done:
+                return OK
+        return OK if time.monotonic() - self._ended > _SEAL_S else None
+
+    def ask_to_stop(self) -> None:
+        """As Ctrl+C."""
+        self._signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._signal(signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if _runs(self._left.begun, self._left.folder):
+            with suppress(OSError):
+                os.kill(self._left.begun.pid, number)
+
+    def output(self) -> str:
+        """Nothing: it goes to the run's log."""
+        return ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """It is not this program's to end."""
