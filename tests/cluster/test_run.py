@@ -16,10 +16,15 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from minicluster.state import State
 
+from clew_gui.commands.run.finished_runs import is_finished
 from clew_shared.journal.events import Attempt, Peer
 from clew_shared.journal.files import Record, read_journal
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.spec import read_spec
 from tests.cluster.mini import FOLDER, MiniCluster
+from tests.integration.agents import wait_for
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
 
@@ -157,6 +162,80 @@ def test_a_study_is_one_job_and_nothing_of_it_runs_twice(
     assert all((home / "mirrors" / run["run"] / "journal.0001").exists() for run in runs)
     jobs = json.loads(clew("jobs", "--json").stdout)
     assert len(jobs) == (2 if len(before) == 1 else 1)
+
+
+def there_in(cluster: MiniCluster) -> Path:
+    """The student's runs on the cluster, seen from outside."""
+    return Path(f"/proc/{State(cluster.folder).pid('switch')}/root/home/student/.local/share/clew/runs")
+
+
+class KilledClew:
+    """A command on the laptop that is killed at a chosen moment, without a last word."""
+
+    def __init__(self, cluster: MiniCluster, home: Path) -> None:
+        self._start = (FOLDER / "cluster", "on", "laptop", "env", f"CLEW_HOME={home}", *PROGRAM)
+        self._environment = cluster.environment
+
+    def __call__(self, *words: str, when: Callable[[str], bool]) -> str:
+        """Kill it ``when`` a line was printed; what it had said by then."""
+        with subprocess.Popen(
+            [*self._start, *words],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as program:
+            assert program.stdout is not None
+            said = ""
+            for line in program.stdout:
+                said += line
+                if when(line):
+                    for child in psutil.Process(program.pid).children(recursive=True):
+                        child.kill()
+                    return said
+        raise AssertionError(f"it ended by itself: {said}")
+
+
+def test_a_sweep_that_is_interrupted_at_any_moment_does_every_point_once(
+    clew: Clew, cluster: MiniCluster, home: Path, tmp_path: Path
+) -> None:
+    """The command is killed while its job waits, while the first run trains and between runs; its job is cancelled; and
+    the laptop is away until the last run has ended. Each time ``clew study`` goes on with what is left."""
+    killed, file, there = KilledClew(cluster, home), str(tmp_path / "sweep.toml"), ("--site", "minicluster")
+    over = ("--over", "learning_rate=0.01, 0.02, 0.03", "--data", "digits", "--steps", "8000", "--save", file)
+    nodes = "nodename=node[1-3]"
+
+    def waits(line: str) -> bool:
+        return line.startswith("It waits")
+
+    cluster.on("root@login", "scontrol", "update", nodes, "state=drain", "reason=test")
+    try:
+        said = killed("sweep", "softmax", *over, *there, when=waits)
+        assert "3 runs go to" in said
+        said = killed("study", file, *there, when=waits)
+        assert "3 runs are on" in said, "none has begun, and all are on their way"
+    finally:
+        cluster.on("root@login", "scontrol", "update", nodes, "state=resume")
+    said = killed("study", file, *there, when=lambda line: "step" in line)
+    assert "3 runs are on" in said
+    assert "Finished" not in said, "the first run trains"
+    said = killed("study", file, *there, when=lambda line: ": Finished" in line)
+    cluster.on("root@login", "scancel", "--user=student")
+
+    said = killed("study", file, *there, when=lambda line: "on Mini cluster" in line)
+    assert 1 <= said.count("finished before") <= 2, said
+    mirrors = [folder for folder in (home / "mirrors").iterdir() if folder.is_dir()]
+    on_site = [there_in(cluster) / folder.name for folder in mirrors]
+    wait_for(lambda: sum(is_finished(folder, timed=False) for folder in on_site) == 3, "the last run's end")
+    done = clew("study", file, *there, "--json")
+    assert done.returncode == 0, done.stderr
+    assert "to Mini cluster" not in done.stderr
+    assert len(json.loads(clew("jobs", "--json").stdout)) == 2, "nothing was left to send"
+    runs = json.loads(clew("runs", "--json").stdout)
+    finished = [run for run in runs if run["state"] == "FINISHED"]
+    specs = [read_spec(RunFolder(home / "mirrors" / run["run"]).spec) for run in finished]
+    assert sorted(float(spec.params["learning_rate"]) for spec in specs) == [0.01, 0.02, 0.03]
+    assert len(runs) - len(finished) <= 1, "the one that trained when its job was cancelled"
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
@@ -59,10 +60,14 @@ class SiteStudy:
         jobs |= {self._place.job} - {""}
         self._terminal.managers.ask_now(sorted(jobs), ASK_S)
         with open_session(self._terminal, known, jobs) as session, stop_requests() as stops:
+            for run in sent:
+                if not book.news(book.job_of(run)).over:  # a program that was killed may not have sent it at all
+                    self._followed(session, run, stops).until_sent()
             late = [run for run in sent if self._is_late(run)]
-            if not all(self._followed(session, run, stops).until_settled() for run in late):
+            if stops() or not all(self._followed(session, run, stops).until_settled() for run in late):
                 return []
             plan = self._send(session, self._plan(sent))
+            self._forget_replaced(session, sent, plan)
             if detach:
                 return self._leave(session, plan)
             return self._follow(session, plan, stops)
@@ -79,9 +84,10 @@ class SiteStudy:
         return sorted(found, key=lambda run: numbers.get(run, 0))
 
     def _is_late(self, run: str) -> bool:
-        """Whether its job is over, and what that left is not all here."""
-        job = self._terminal.managers.book.job_of(run)
-        return self._terminal.managers.book.news(job).over and self._record.settled.get(run) != job
+        """Whether its job is over, and what that left is not all here. One that was never sent has left nothing."""
+        book = self._terminal.managers.book
+        job = book.job_of(run)
+        return book.news(job).over and book.went_with(run) and self._record.settled.get(run) != job
 
     def _plan(self, sent: Sequence[str]) -> list[PlannedRun]:
         """For each run of the study one that was sent, rather a finished one; one that ended otherwise is none."""
@@ -97,11 +103,12 @@ class SiteStudy:
         return plan
 
     def _use_of(self, run: str) -> list[tuple[StudyRun, bool]]:
-        """The run as it was sent, and whether it is finished; nothing where it can be no more."""
+        """The run as it was sent, and whether it is finished; nothing where it can be no more. One without an attempt
+        has not begun: it is on its way as long as its job is."""
         folder, book = self._mirrors / run, self._terminal.managers.book
         finished = is_finished(folder, self._study.timed)
-        begun = read_run(folder).fold.done
-        if not finished and (begun or book.news(book.job_of(run)).over):
+        ended = bool(attempts(folder)) and read_run(folder).fold.done
+        if not finished and (ended or book.news(book.job_of(run)).over):
             return []
         return [(StudyRun("", None, read_spec(RunFolder(folder).spec)), finished)]
 
@@ -174,6 +181,14 @@ class SiteStudy:
         if following is not None:
             following.wait_for_the_job()
         return finished
+
+    def _forget_replaced(self, session: Session, sent: Sequence[str], plan: Sequence[PlannedRun]) -> None:
+        """Take runs out of the list whose job was over before they began: others are sent in their place."""
+        book, kept = self._terminal.managers.book, {one.there for one in plan}
+        for run in sent:
+            if run not in kept and not attempts(self._mirrors / run) and book.news(book.job_of(run)).over:
+                session.recall(run)
+                session.forget(run)
 
     def _forget_unbegun(self, session: Session, runs: Sequence[str]) -> None:
         """Take runs out of the list that were stopped before they began."""
