@@ -6,6 +6,7 @@ import errno
 import os
 from pathlib import Path
 
+from clew_shared.base.file_lock import exclusive
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError
 
@@ -53,12 +54,11 @@ class LineFile:
             raise OSError(str(error)) from error
         data = (b"\n" if self._torn else b"") + line + b"\n"
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            written = os.write(handle, data)
+        with open(handle, "wb", buffering=0) as file:
+            with exclusive(file):  # on a disk of the network two programs that append at once overwrite each other
+                written = os.write(handle, data)
             if lasting:
                 os.fsync(handle)
-        finally:
-            os.close(handle)
         if written < len(data):
             self._torn = True
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 
 def rate(steps_per_second: float | None) -> str:
@@ -23,3 +24,18 @@ def quantity(value: float, form: str = "number") -> str:
         return f"{100 * value:.2f} %"
     text = f"{value:.4g}"
     return f"{value:.3g}" if "e" in text else text
+
+
+def number_ranges(numbers: Iterable[int]) -> str:
+    """Whole numbers, those that follow each other as ranges: ``3, 14–213 (200)``."""
+    known = sorted(set(numbers))
+    ranges: list[list[int]] = []
+    for number in known:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    parts = []
+    for first, last in ranges:
+        parts += [f"{first}–{last} ({last - first + 1})"] if last - first > 1 else map(str, range(first, last + 1))
+    return ", ".join(parts)

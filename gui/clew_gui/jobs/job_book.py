@@ -72,7 +72,8 @@ class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _Entry:
-    def __init__(self, line: BookLine, order: JobOrder) -> None:
+    def __init__(self, number: int, line: BookLine, order: JobOrder) -> None:
+        self.number = number
         self.order = order
         self.title = line.title
         self.sender = line.sender
@@ -115,6 +116,15 @@ class JobBook:
         """All jobs that were not forgotten, in the order in which they were asked for."""
         with self._lock:
             return tuple(job for job, entry in self._entries.items() if not entry.forgotten)
+
+    def number(self, job: str) -> int:
+        """The job's number: its order's place among all in the file, so every program comes to the same one. A job that
+        was forgotten keeps its own."""
+        return self._entry(job).number
+
+    def numbered(self, number: int) -> str:
+        """The job with this number; empty when there is none, or it was forgotten."""
+        return next((job for job in self.jobs() if self._entries[job].number == number), "")
 
     def open_jobs(self) -> tuple[str, ...]:
         """Those of which there may be more news."""
@@ -217,7 +227,7 @@ class JobBook:
 
     def _take(self, line: BookLine) -> None:
         if line.order is not None and line.job not in self._entries and line.order.job == line.job:
-            self._entries[line.job] = _Entry(line, line.order)
+            self._entries[line.job] = _Entry(len(self._entries) + 1, line, line.order)
         entry = self._entries.get(line.job)
         if entry is None:
             return

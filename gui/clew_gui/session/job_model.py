@@ -79,7 +79,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 class JobModel:
     """Changed by ``Session.tick`` only. ``title`` is the site's; ``runs`` those that it was given, in order; ``link``
-    how the link to its agent is; ``number`` counts this user's jobs from 1. ``elsewhere``: another program sent it
+    how the link to its agent is; ``number`` is the job book's. ``elsewhere``: another program sent it
     while this one was open; ``locked``: why nobody is logged in there, until a person does it; ``kept``: why its agent,
     asked to give the node back after its runs, does not."""
 

@@ -355,7 +355,7 @@ class SiteJobs:
 
     def _know(self, managers: JobManagers, job: str) -> None:
         book = managers.book
-        model = JobModel(len(self.models) + 1, book.order(job), book.title(job), book.news(job))
+        model = JobModel(book.number(job), book.order(job), book.title(job), book.news(job))
         model.runs = list(book.runs(job))
         self.models[job] = model
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_managers import JobManagers
@@ -143,6 +144,12 @@ def test_runs_here_and_there_do_not_mix(window: Window) -> None:
     window.session.stop(here.id)
     window.until_state(here, RunState.STOPPED)
     assert window.problems == []
+
+
+def test_a_job_has_the_number_that_the_book_gave_it_although_another_program_just_sent_one(window: Window) -> None:
+    job_book(window.places).note_order(JobOrder(job=str(uuid.uuid4()), site="test"))
+    sent = window.session.jobs[window.job(window.start())]
+    assert sent.number == job_book(window.places).number(sent.id) == 2
 
 
 def test_stop_takes_a_waiting_job_out_of_the_queue(window: Window) -> None:

@@ -12,7 +12,7 @@ import pytest
 from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.jobs.fetch import find_folders, runs_of_job
 from clew_gui.commands.jobs.job_ids import find_job, named_job
-from clew_gui.commands.jobs.jobs import job_word
+from clew_gui.commands.jobs.jobs import job_word, list_jobs
 from clew_gui.commands.run.arguments import parse_run
 from clew_gui.commands.sites.flags import add_allocation_flags, read_place
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
@@ -231,6 +231,24 @@ def test_jobs_that_nobody_sent_are_a_sentence(places: Places) -> None:
     context = CommandContext(places, io.StringIO(), io.StringIO())
     assert jobs(context, []) == 0
     assert "No job was sent" in context.out.getvalue()  # type: ignore[attr-defined]
+
+
+def test_jobs_of_many_runs_keep_their_columns_and_name_runs_as_ranges(places: Places) -> None:
+    book, record = job_book(places), run_record(places)
+    runs = tuple(RunSpec(exercise="softmax", run=f"run-{number}") for number in range(200))
+    for run in runs:
+        record.number(run.run, 0.0, lasting=False)
+    record.number("lone", 0.0)
+    order = JobOrder(job="4711aaaa-0000-4000-8000-000000000009", site="lab", runs=runs[13:])
+    book.note_order(order, "The Lab of the University")
+    book.note_runs(order.job, "lone", "run-3")
+    text = "The job runs on a node with a long name, and says much. " * 3
+    book.note_news(JobNews(job=order.job, stage=JobStage.RUNNING, id="48151623", text=text))
+    out = io.StringIO()
+    assert list_jobs(CommandContext(places, out, io.StringIO()), book, everything=True, as_json=False) == 0
+    shown = out.getvalue()
+    assert [word for word in ("j1", "The Lab of the University", "48151623", "Running") if word not in shown] == []
+    assert "4, 14–201 (188)" in " ".join(shown.split())
 
 
 # --- What a job says of its runs --------------------------------------------------------------------------------------

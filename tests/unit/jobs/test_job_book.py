@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 
@@ -60,6 +62,44 @@ def test_an_order_is_noted_once(path: Path) -> None:
     book.note_order(order)
     book.note_order(order)
     assert len(path.read_bytes().splitlines()) == 1
+
+
+_NOTES = """
+import sys
+from pathlib import Path
+from clew_gui.jobs.job import JobOrder
+from clew_gui.jobs.job_book import JobBook
+book = JobBook(Path(sys.argv[1]))
+sys.stdin.readline()
+book.note_order(JobOrder(job=sys.argv[2], site="lab"))
+print(book.number(sys.argv[2]))
+"""
+
+
+def test_programs_that_begin_together_give_each_job_a_number_of_its_own(path: Path) -> None:
+    JobBook(path).note_order(an_order())
+    jobs = [str(uuid.uuid4()) for _ in range(4)]
+    programs = [
+        subprocess.Popen([sys.executable, "-c", _NOTES, str(path), job], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for job in jobs
+    ]
+    told = {}
+    for program in programs:
+        assert program.stdin is not None
+        program.stdin.write(b"now\n")
+        program.stdin.flush()
+    for job, program in zip(jobs, programs, strict=True):
+        told[job] = int(program.communicate()[0])
+    assert sorted(told.values()) == [2, 3, 4, 5]
+    assert told == {job: JobBook(path).number(job) for job in jobs}, "and every program calls them so"
+
+
+def test_a_number_stays_when_an_earlier_job_is_forgotten(path: Path) -> None:
+    book, first, second = JobBook(path), an_order(), an_order()
+    book.note_order(first)
+    book.note_order(second)
+    book.forget(first.job)
+    assert (book.number(second.job), book.numbered(2), book.numbered(1)) == (2, second.job, "")
 
 
 def test_sentences_alone_are_not_written(path: Path) -> None:

@@ -21,7 +21,7 @@ def named_job(context: CommandContext, book: JobBook, word: str, site: str = "")
     job = find_job(context.places, book, word, site)
     others = [one for one in called_there(book, word, site) if one != job]
     if others:
-        taken = f"j{book.jobs().index(job) + 1}"
+        taken = f"j{book.number(job)}"
         context.note(f"{word} is read as job {taken}, by Clew's own numbers; there is also {_listed(book, others)}.")
     return job
 
@@ -34,8 +34,8 @@ def find_job(places: Places, book: JobBook, word: str, site: str = "") -> str:
     """
     jobs, record = book.jobs(), run_record(places)
     word = last_run(book, record, site) if word == "last" else word
-    if word[:1] in "jJ" and word[1:].isascii() and word[1:].isdecimal() and 0 < int(word[1:9]) <= len(jobs):
-        return jobs[int(word[1:]) - 1]
+    if word[:1] in "jJ" and word[1:].isascii() and word[1:].isdecimal() and (job := book.numbered(int(word[1:9]))):
+        return job
     called = called_there(book, word, site)
     numbered = [run for run, number in record.numbers.items() if word == str(number)]
     begun = [run for run in record.numbers if word and run.startswith(word)] if not called else []
@@ -83,9 +83,8 @@ def _is_called(there: str, word: str) -> bool:
 
 def _listed(book: JobBook, jobs: list[str]) -> str:
     """``j3 (4711 on Lab), j5 (4711 on Other)``."""
-    known = book.jobs()
     parts = []
     for job in jobs[:_LISTED]:
         there = book.news(job).id
-        parts.append(f"j{known.index(job) + 1} ({f'{there} ' if there else ''}on {book.title(job)})")
+        parts.append(f"j{book.number(job)} ({f'{there} ' if there else ''}on {book.title(job)})")
     return ", ".join(parts) + (", …" if len(jobs) > _LISTED else "")

@@ -8,8 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.table import Table
 
+from clew_gui.base.number_words import number_ranges
 from clew_gui.commands.agent_program import cards, stop_requests
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import KeptJobs
@@ -58,13 +60,13 @@ def job_lines(places: Places, book: JobBook) -> list[JobRow]:
     numbers = run_record(places).numbers
     return [
         JobRow(
-            place,
+            book.number(job),
             book.order(job),
             book.title(job),
             book.news(job),
             tuple(numbers[run] for run in book.runs(job) if run in numbers),
         )
-        for place, job in enumerate(book.jobs(), 1)
+        for job in book.jobs()
     ]
 
 
@@ -119,13 +121,15 @@ def list_jobs(context: CommandContext, book: JobBook, everything: bool, as_json:
 
 def _table(lines: Sequence[JobRow]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("Job", "Site", "Id there", "State", "Runs"):
-        table.add_column(name, no_wrap=True)
+    rows = [(f"j{line.number}", line.title, line.news.id, job_word(line.news)) for line in lines]
+    for place, name in enumerate(("Job", "Site", "Id there", "State")):
+        table.add_column(name, no_wrap=True, min_width=max(cell_len(row[place]) for row in rows))
+    table.add_column("Runs", overflow="fold")
     table.add_column("")
-    for line in lines:
-        runs = ", ".join(map(str, line.runs)) or ("holds a node" if line.order.hold else "")
+    for row, line in zip(rows, lines, strict=True):
+        runs = number_ranges(line.runs) or ("holds a node" if line.order.hold else "")
         text = line.news.problem.text if line.news.problem is not None else line.news.text
-        table.add_row(f"j{line.number}", line.title, line.news.id, job_word(line.news), runs, text)
+        table.add_row(*row, runs, text)
     return table
 
 
