@@ -26,6 +26,7 @@ from clew_gui.schedulers.job import SCHEDULER_LOG, JobRef
 from clew_gui.schedulers.none import NoScheduler
 from clew_gui.schedulers.state import Phase
 from clew_gui.schedulers.verdict import state_of_record
+from clew_gui.schedulers.words import describe
 from tests.contract.joblab import BOUND_S, JobLab, send
 
 SHELLS = [shell for shell in ("bash", "dash") if shutil.which(shell)]
@@ -95,9 +96,33 @@ def test_a_crashing_agent_is_not_given_up_while_something_trains(lab: JobLab) ->
     assert lab.record().starts >= 13
 
 
-def test_an_agent_that_is_not_there_ends_the_job_at_once(lab: JobLab) -> None:
+SAID = "2026-11-25 10:00:00,123 4711 clew_agent.supervisor.serve ERROR: No port of 41000-41001 is free."
+
+
+@pytest.mark.parametrize(("code", "starts"), [(2, 1), (75, 3)])
+def test_an_agent_that_says_why_it_cannot_serve_gives_the_node_back(lab: JobLab, code: int, starts: int) -> None:
+    lab.fast_sleep()
+    lab.program("clew-agent", f"echo '{SAID}' >&2\nexit {code}")
+    assert lab.run(lab.script()) == 1
+    record = lab.record()
+    assert (record.why, record.detail) == ("refused", f"{code} No port of 41000-41001 is free.")
+    assert (record.code, record.starts) == (code, starts)
+    state = state_of_record(record, "7")
+    assert state is not None
+    assert describe(state, NoScheduler()).text == (
+        f"The agent cannot serve on {record.host}: No port of 41000-41001 is free."
+    )
+
+
+def test_an_agent_that_is_not_there_ends_the_job_at_once_with_the_cause(lab: JobLab) -> None:
     assert lab.run(lab.script(agent=("no-such-program", "serve"))) == 127
-    assert (lab.record().why, lab.record().code) == ("absent", 127)
+    record = lab.record()
+    assert (record.why, record.code) == ("absent", 127)
+    assert "no-such-program" in record.detail
+    state = state_of_record(record, "7")
+    assert state is not None
+    text = describe(state, NoScheduler()).text
+    assert text == f"The agent's program could not be started on {record.host}: {record.detail}."
 
 
 # --- It ends what the agent started -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from clew_agent.datasets.search import find_search
 from clew_agent.node import operating_system
 from clew_agent.node.allocation import JOB, Allocation, read_allocation
 from clew_agent.node.devices import Devices, find_devices
-from clew_agent.node.exit_codes import BAD_INPUT
+from clew_agent.node.exit_codes import BAD_INPUT, TRY_AGAIN
 from clew_agent.processes.nursery_client import NurseryClient, may_fork
 from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
@@ -29,12 +29,14 @@ from clew_agent.trainer.spec_check import STRATEGIES
 from clew_agent.wire.rendezvous import (
     ANYWHERE,
     LOOPBACK,
+    PORTS_TAKEN,
     PortRange,
     address_path,
     agent_id,
     allow_folder,
     clear_keys,
     lock_path,
+    node_places,
     own_address,
     publish,
     read_ports,
@@ -172,14 +174,24 @@ def _address(agent: str, router: GuardedRouter) -> AgentAddress:
 
 def main(argv: Sequence[str]) -> int:
     """``clew-agent serve [--job] [--ports A-B] [--idle SECONDS] …``: its log goes to stderr. 0 when nobody needs it any
-    more, 2 when it cannot serve."""
+    more, 2 when it cannot serve, 75 when it perhaps can later. The last line of its log says why: a job's keeper
+    reports that line."""
     words = _parser().parse_args(argv)
     log_to(None, logging.INFO, "%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s")
     try:
-        return serve(find_places(), _options(words))
+        options, places = _options(words), find_places()
+        if options.job is not None:
+            usual, places = places, node_places(places, options.job.job)
+            if places.private != usual.private:  # all processes of the job look there
+                os.environ["XDG_RUNTIME_DIR"] = str(places.private.parent)
+        return serve(places, options)
     except ProblemError as error:
         _log.error("%s", error)
-        return BAD_INPUT
+        return TRY_AGAIN if error.problems[0].code == PORTS_TAKEN else BAD_INPUT
+    except OSError as error:
+        _log.exception("The agent cannot serve.")
+        _log.error("%s: %s.", error.filename or "The agent cannot serve", error.strerror or error)
+        return TRY_AGAIN
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,9 +22,15 @@ import psutil
 from clew_agent.node import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.wire.channel import KEY_SUFFIX
 from clew_shared.wire.messages import AgentAddress, read_address
+
+
+PORTS_TAKEN = "ports.taken"
+"""The problem's code when no port is free: one may be later."""
+_OTHER_FOLDERS = (Path("/dev/shm"), Path("/var/tmp"))  # noqa: S108  # what is put there is checked to be the user's own
+_TRIED_BYTES = 65_536
 
 
 def agent_id(places: Places, allocation: str = "local") -> str:
@@ -50,7 +56,44 @@ def lock_path(places: Places, agent: str) -> Path:
         text = f"The folder {places.private} cannot be made: {error.strerror or error}."
         hint = "Set XDG_RUNTIME_DIR or TMPDIR to a folder of your own."
         raise problem("private.folder", text, hint, str(places.private)) from None
-    return folder / f"{hashlib.sha256(agent.encode()).hexdigest()[:32]}.lock"
+    return folder / _lock_name(agent)
+
+
+def _lock_name(agent: str) -> str:
+    return f"{hashlib.sha256(agent.encode()).hexdigest()[:32]}.lock"
+
+
+def node_places(places: Places, agent: str, others: Sequence[Path] = _OTHER_FOLDERS) -> Places:
+    """``places`` with a private folder on this node that can be written: a node's /tmp may be full or read-only.
+
+    Once an agent has had one of the folders it has it again, even if there is room in another by now: its guards are
+    found there. Raises ``ProblemError`` when all refuse.
+    """
+    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
+    folders = [places.private, *(other / f"clew-{user}" / "clew" for other in others)]
+    folders.sort(key=lambda folder: not (folder / "agents" / _lock_name(agent)).exists())
+    refusals = []
+    for folder in folders:
+        try:
+            if folder != places.private:
+                make_private(folder.parent)
+            _try_to_write(make_private(folder))
+        except (OSError, ProblemError) as error:
+            said = error.strerror if isinstance(error, OSError) else str(error)
+            refusals.append(f"{folder} ({said})")
+        else:
+            return msgspec.structs.replace(places, private=folder)
+    text = f"No folder of this node can be written: {', '.join(refusals)}."
+    raise problem("private.folder", text, "Take another node, or set TMPDIR to a folder that can be written.")
+
+
+def _try_to_write(folder: Path) -> None:
+    """Raises ``OSError`` where a small file cannot be written."""
+    path = folder / f".try-{os.getpid()}"
+    try:
+        path.write_bytes(bytes(_TRIED_BYTES))
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def allow_folder(places: Places, agent: str) -> Path:

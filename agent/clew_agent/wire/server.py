@@ -15,7 +15,7 @@ import zmq
 from zmq.utils import z85
 
 from clew_agent.node import operating_system
-from clew_agent.wire.rendezvous import LOOPBACK, PortRange
+from clew_agent.wire.rendezvous import LOOPBACK, PORTS_TAKEN, PortRange
 from clew_shared.base.private_files import is_private
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.wire.channel import ID_BYTES, KEY_SUFFIX, KeyPair
@@ -222,7 +222,7 @@ def _bind(socket: zmq.Socket[bytes], address: str, ports: PortRange | None) -> N
         else:
             return
     text = f"None of the ports {ports} is free on {operating_system.host_name()}."
-    raise problem("ports.taken", text, "Allow a longer range of ports, or none at all.", "ports")
+    raise problem(PORTS_TAKEN, text, "Allow a longer range of ports, or none at all.", "ports")
 
 
 def _port(socket: zmq.Socket[bytes]) -> int:

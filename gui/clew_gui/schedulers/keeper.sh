@@ -137,6 +137,12 @@ clew_find_modules() {
     clew_finish module 3 module-command
 }
 
+# What was printed last, without the keeper's own lines and without a log line's time, process and module.
+clew_last_words() {
+    tail -n 20 "$clew_folder/job.log" 2>/dev/null | grep -v '^[^ ]* clew: ' | grep . | tail -n 1 |
+        sed 's/^[-0-9]* [0-9:,]* [0-9]* [A-Za-z0-9_.]* [A-Z]*: //' | tr -d '\000-\010\013-\037\177' | cut -c1-280
+}
+
 clew_serve_until_end() {
     clew_delay=1
     clew_quick=0
@@ -155,16 +161,23 @@ clew_serve_until_end() {
                 sleep 1
                 clew_finish finished 0
                 ;;
-            126 | 127) clew_finish absent "$clew_code" ;;
+            126 | 127) clew_finish absent "$clew_code" "$(clew_last_words)" ;;
         esac
         if [ $(($(date +%s) - clew_since)) -ge "$clew_healthy" ]; then
             clew_delay=1
             clew_quick=0
         fi
         clew_quick=$((clew_quick + 1))
+        # An agent that says why it cannot serve will say so again; what may pass (exit code 75) is tried three times.
+        case $clew_code in
+            2) clew_tries=1 clew_why=refused ;;
+            75) clew_tries=3 clew_why=refused ;;
+            *) clew_tries=10 clew_why=crashing ;;
+        esac
         # While something trains, another attempt costs nothing; an idle node costs somebody's hours.
-        if [ "$clew_quick" -ge 10 ] && [ -z "$(clew_marked)" ]; then
-            clew_finish crashing 1 "$clew_code"
+        if [ "$clew_quick" -ge "$clew_tries" ] && [ -z "$(clew_marked)" ]; then
+            clew_last=$(clew_last_words)
+            clew_finish "$clew_why" 1 "$clew_code${clew_last:+ $clew_last}"
         fi
         clew_say "the agent ended with exit code $clew_code; it starts again in $clew_delay s"
         sleep "$clew_delay" &

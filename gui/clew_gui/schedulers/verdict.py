@@ -16,11 +16,12 @@ NAME = re.compile(r"record\.[0-9]{1,6}")
 
 
 class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """``state`` is running, ending or ended; ``why`` one of finished, time, terminated, absent, crashing, module,
-    ended.
+    """``state`` is running, ending or ended; ``why`` one of finished, time, terminated, absent, refused,
+    crashing, module, ended.
 
     Times are seconds since 1970 by the node's clock; ``until`` is when the scheduler ends the job, 0 if not known.
-    ``code`` is the agent's last exit code.
+    ``code`` is the agent's last exit code, ``detail`` the module, or for absent, refused and crashing what was printed
+    last, for the last two after the exit code.
     """
 
     job: str
@@ -67,6 +68,7 @@ _PHASES = {
     "time": Phase.TIMED_OUT,
     "terminated": Phase.CANCELLED,
     "absent": Phase.FAILED,
+    "refused": Phase.FAILED,
     "crashing": Phase.FAILED,
     "module": Phase.FAILED,
     "ended": Phase.FAILED,

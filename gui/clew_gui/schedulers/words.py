@@ -64,10 +64,14 @@ def _by(who: str) -> str:
 def _failed(state: JobState) -> str:
     word, _, detail = state.reason.removeprefix("keeper: ").partition(" ")
     if state.reason.startswith("keeper: "):
+        node = state.nodes or "the node"
+        code, _, last = ("", "", detail) if word == "absent" else detail.partition(" ")
+        said = f": {last.rstrip('.')}." if last else "."
         known = {
-            "absent": "The agent's program could not be started on the node.",
-            "crashing": "The agent crashed again and again; its last lines are in the job's log.",
-            "module": f"The module {detail} could not be loaded on the node.",
+            "absent": f"The agent's program could not be started on {node}{said}",
+            "refused": f"The agent cannot serve on {node}{said}",
+            "crashing": f"The agent crashed again and again on {node}, with exit code {code or 'unknown'}{said}",
+            "module": f"The module {detail} could not be loaded on {node}.",
             "ended": "The job's script ended before the agent was started; the site's prologue may be the reason.",
         }
         if word in known:

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from clew_agent.node.host import processor
-from clew_agent.wire.rendezvous import address_path, agent_id, allow_folder, clear_keys, lock_path, publish, withdraw
+from clew_agent.wire.rendezvous import (
+    address_path,
+    agent_id,
+    allow_folder,
+    clear_keys,
+    lock_path,
+    node_places,
+    publish,
+    withdraw,
+)
 from clew_shared.base import file_lock
 from clew_shared.base.file_lock import LockFile
 from clew_shared.base.places import Places, find_places
@@ -158,3 +167,29 @@ def test_the_processor_is_named_in_words() -> None:
     number, _, words = processor().partition(" ")
     assert int(number) >= 1
     assert words == ("CPU core" if number == "1" else "CPU cores")
+
+
+# --- A node whose usual folder refuses --------------------------------------------------------------------------------
+
+
+def test_where_tmp_cannot_be_written_another_folder_of_the_node_is_taken_and_kept(tmp_path: Path) -> None:
+    tmp, others = tmp_path / "tmp", (tmp_path / "shm", tmp_path / "var")
+    tmp.write_text("no folder, so nothing can be written below it")
+    others[1].mkdir()
+    others[0].write_text("neither here")
+    places = Places(home=tmp_path / "home", private=tmp / "clew")
+    found = node_places(places, "a job's agent", others)
+    assert found.private.is_relative_to(others[1])
+    assert found.home == places.home
+    lock_path(found, "a job's agent").touch()
+    tmp.unlink()
+    assert node_places(places, "a job's agent", others) == found, "its guards are looked for there"
+    assert node_places(places, "another agent", others) == places
+
+
+def test_a_node_without_a_folder_that_can_be_written_is_named_with_all_of_them(tmp_path: Path) -> None:
+    for name in ("tmp", "shm"):
+        (tmp_path / name).write_text("no folder")
+    places = Places(home=tmp_path / "home", private=tmp_path / "tmp/clew")
+    with pytest.raises(ProblemError, match=r"tmp/clew \(Not a directory\), .*shm/clew-\d+/clew \(Not a directory\)"):
+        node_places(places, "a job's agent", (tmp_path / "shm",))
