@@ -119,7 +119,8 @@ def unreached(before: JobNews, problem: Problem, title: str) -> JobNews:
     if problem.code == "scheduler.silent":
         return replace(before, text=problem.text, problem=problem)
     goes_on = {JobStage.QUEUED: " The job keeps waiting.", JobStage.RUNNING: " The job goes on."}.get(before.stage, "")
-    return replace(before, text=f"{title} does not answer now.{goes_on}", problem=problem)
+    said = problem.text if problem.code == "ssh.busy" else f"{title} does not answer now."  # a busy server does answer
+    return replace(before, text=f"{said}{goes_on}", problem=problem)
 
 
 def refused(before: JobNews, problem: Problem) -> JobNews:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.login_policy import NEEDS_PERSON
@@ -11,12 +13,15 @@ from clew_gui.ssh.prompts import PromptKind
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import choose
 
+T = TypeVar("T")
+
 BUSY_PAUSES_S = (0.5, 1.0, 2.0)
 """Between two dials of a server that has too many logins under way: it drops new ones at random (MaxStartups)."""
 TRANSIENT = frozenset(
     {"ssh.name", "ssh.reach", "ssh.busy", "ssh.lost", "ssh.timeout", "scheduler.silent", NEEDS_PERSON}
 )
 """Troubles that pass: nothing is over because of them, and it is tried again."""
+_ROOM_S, _ROOM_PAUSE_S, _LONGEST_ROOM_PAUSE_S = 10.0, 0.02, 0.5
 PROHIBITED = 1
 """SSH's reason code for a channel that the administrator does not allow (RFC 4254, section 5.1)."""
 
@@ -49,6 +54,28 @@ def busy(hop: Hop) -> ProblemError:
     return problem(
         "ssh.busy", text, "Wait a minute and try again; after many wrong logins it may take longer.", hop.title
     )
+
+
+def no_further_command(title: str, words: str = "") -> ProblemError:
+    """The server opens no further session on this connection."""
+    said = f' It says: "{words}".' if words else ""
+    text = f"{title} allows no further command (MaxSessions) while another one runs on this connection.{said}"
+    hint = "Wait until another one has ended, or ask the site for a larger MaxSessions."
+    return problem("ssh.busy", text, hint, title)
+
+
+def when_there_is_room(start: Callable[[], T], timeout: float) -> T:
+    """The result of ``start``. Where the server allows no further command it is tried again until another one has ended,
+    for ``timeout`` seconds or a few; most of them take a fraction of a second. Raises what ``start`` raises."""
+    until, pause = time.monotonic() + min(timeout, _ROOM_S), _ROOM_PAUSE_S
+    while True:
+        try:
+            return start()
+        except ProblemError as error:
+            if error.problems[0].code != "ssh.busy" or time.monotonic() + pause >= until:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_ROOM_PAUSE_S)
 
 
 def refused_channel(title: str, host: str, port: int, code: int, words: str) -> ProblemError:

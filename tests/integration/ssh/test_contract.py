@@ -218,10 +218,47 @@ def test_a_server_that_allows_no_further_command(start: Callable[..., SshServer]
     connection = dial(hop_to(server, "user"))
     stream = connection.open("echo on; exec cat")
     assert stream.recv(10) == b"on\n"
-    with refused("ssh.busy"):
-        connection.run("true")
+    with refused("ssh.busy") as words:
+        connection.run("true", timeout=0.3)
+    assert "allows no further command (MaxSessions)" in words[0]
     assert connection.probe()
     stream.close()
+
+
+def test_where_one_command_at_a_time_is_allowed_each_waits_for_the_one_before(
+    start: Callable[..., SshServer], files: SshFiles, dial: Dial
+) -> None:
+    server = start("MaxSessions 1")
+    trust(files, server)
+    connection = dial(hop_to(server, "user"))
+    connection.write("kept", b"bytes")
+    said: list[bytes] = []
+
+    def call(number: int) -> None:
+        said.append(connection.run(f"echo {number}; cat kept").stdout)
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == [f"{number}\nbytes".encode() for number in range(4)]
+    assert connection.read("kept") == b"bytes"
+
+
+def test_many_files_take_one_session_of_the_server(start: Callable[..., SshServer], files: SshFiles) -> None:
+    server = start()
+    trust(files, server)
+    connection = dial_by("paramiko", hop_to(server, "user"), files, AskOnce(well_informed()))
+    for number in range(5):
+        connection.write(f"file{number}", b"%d" % number)
+    assert [connection.read(f"file{number}") for number in range(5)] == [b"%d" % number for number in range(5)]
+    assert connection.stat("absent") is None
+    with refused("ssh.file"):
+        connection.read("absent")
+    assert connection.read("file4") == b"4"
+    connection.close()
+    assert server.log.read_text().count("subsystem request for sftp") <= 2, "one for all, and one after the refusal"
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------

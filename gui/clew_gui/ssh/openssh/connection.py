@@ -36,7 +36,7 @@ from clew_gui.ssh.connection import (
     timed_out,
     unmarked,
 )
-from clew_gui.ssh.errors import PROHIBITED, cannot_connect, refused_channel
+from clew_gui.ssh.errors import PROHIBITED, cannot_connect, no_further_command, refused_channel, when_there_is_room
 from clew_gui.ssh.last_words import LastWords
 from clew_gui.ssh.openssh.master import Master, private_folder
 from clew_gui.ssh.prompts import AskOnce, PromptKind
@@ -121,6 +121,9 @@ class SystemSsh:
 
     def run(self, command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
         """See ``Connection.run``. ``ssh`` says 255 of a command that died of a signal."""
+        return when_there_is_room(lambda: self._run_once(command, stdin, timeout), timeout)
+
+    def _run_once(self, command: Command, stdin: bytes, timeout: float) -> Finished:
         self._check()
         mark = new_mark()
         process = subprocess.Popen(
@@ -145,8 +148,7 @@ class SystemSsh:
         if not self.master.alive:
             raise lost(self._title, self._last_words())
         if b"session request failed" in err and after_mark(out, mark) is None:
-            text = f"{self._title} allows no further command on this connection."
-            raise problem("ssh.busy", text, "Wait until another one has ended.", self._title)
+            raise no_further_command(self._title)
 
     def _check(self) -> None:
         if not self.master.alive:
@@ -252,7 +254,7 @@ class SystemSsh:
     def probe(self, timeout: float = 5.0) -> bool:
         """See ``Connection.probe``. A server that has no room for a further command has answered as well."""
         try:
-            self.run("true", timeout=timeout)
+            self._run_once("true", b"", timeout)
         except ProblemError as error:
             return error.problems[0].code not in ("ssh.timeout", "ssh.lost")
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +30,15 @@ from clew_gui.ssh.connection import (
     timed_out,
     unmarked,
 )
-from clew_gui.ssh.errors import busy, cannot_connect, no_such_name, not_reached, refused_channel
+from clew_gui.ssh.errors import (
+    busy,
+    cannot_connect,
+    no_further_command,
+    no_such_name,
+    not_reached,
+    refused_channel,
+    when_there_is_room,
+)
 from clew_gui.ssh.host_keys import HostKey, HostKeys
 from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.paramiko import sftp_files
@@ -183,6 +192,9 @@ class ParamikoConnection:
         self._files = files
         self._asker = asker
         self._sftp_is_there = True
+        self._resting: paramiko.SFTPClient | None = None
+        """An SFTP session that nobody uses just now, for the next file."""
+        self._resting_lock = threading.Lock()
 
     @property
     def alive(self) -> bool:
@@ -286,24 +298,49 @@ class ParamikoConnection:
         self, sftp: Callable[[paramiko.SFTPClient], T], shell: Callable[[], T], path: str, timeout: float
     ) -> T:
         """Through SFTP; through the shell where that is not to be had, or a noisy login shell spoils it."""
-        client: paramiko.SFTPClient | None = None
-        if self._sftp_is_there:
-            with self._session(f"{path}", timeout) as channel:
-                try:
-                    channel.invoke_subsystem("sftp")
-                    client = paramiko.SFTPClient(channel)
-                except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
-                    if not self._link.is_active():
-                        raise lost(self._hop.title, self._link.goodbye) from error
-                else:
-                    try:
-                        return sftp(client)
-                    except (OSError, paramiko.SFTPError) as error:
-                        if channel.closed:
-                            raise
-                        raise shell_files.no_file(path, self._hop.title, [sftp_files.words_of(error)]) from error
-            self._sftp_is_there = False
-        return shell()
+        client = self._sftp_client(path, timeout)
+        if client is None:
+            return shell()
+        channel = client.get_channel()
+        if channel is None:
+            raise lost(self._hop.title, self._link.goodbye)
+        with self._bounded(channel, path, timeout, keep=True, started=time.monotonic()):
+            try:
+                found = sftp(client)
+            except (OSError, paramiko.SFTPError) as error:
+                if channel.closed:
+                    raise
+                raise shell_files.no_file(path, self._hop.title, [sftp_files.words_of(error)]) from error
+        self._rest(client)
+        return found
+
+    def _sftp_client(self, path: str, timeout: float) -> paramiko.SFTPClient | None:
+        """One that rests, or a new one: a login node may need half a second for that. None where there is no SFTP."""
+        with self._resting_lock:
+            client, self._resting = self._resting, None
+        if client is not None and _is_open(client):
+            return client
+        if not self._sftp_is_there:
+            return None
+        with self._session(path, timeout, keep=True) as channel:
+            try:
+                channel.invoke_subsystem("sftp")
+                return paramiko.SFTPClient(channel)
+            except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
+                if not self._link.is_active():
+                    raise lost(self._hop.title, self._link.goodbye) from error
+            channel.close()
+        self._sftp_is_there = False
+        return None
+
+    def _rest(self, client: paramiko.SFTPClient | None) -> bool:
+        """Keep ``client`` for the next file and end the one that rests, if any; whether there was one."""
+        with self._resting_lock:
+            before, self._resting = self._resting, client
+        if before is not None:
+            with suppress(paramiko.SSHException, EOFError, OSError):
+                before.close()
+        return before is not None
 
     def _run(self, command: list[str] | Any, stdin: bytes, timeout: float) -> Finished:
         return self.run(command, stdin=stdin, timeout=timeout)
@@ -314,12 +351,21 @@ class ParamikoConnection:
     def _session(self, what: str, timeout: float, keep: bool = False) -> Iterator[paramiko.Channel]:
         """A session channel whose whole use is bounded. Its errors come out as ``ProblemError``."""
         started = time.monotonic()
-        channel = self._open_session(what, timeout)
+        channel = when_there_is_room(lambda: self._open_session(what, timeout), timeout)
+        with self._bounded(channel, what, timeout, keep, started):
+            yield channel
+
+    @contextmanager
+    def _bounded(
+        self, channel: paramiko.Channel, what: str, timeout: float, keep: bool, started: float
+    ) -> Iterator[None]:
+        """Use of a channel within ``timeout`` after it ``started``; the channel is closed afterwards, unless all went
+        well and it is to be kept."""
         good = False
         bound = Bound(self._link, channel, timeout - (time.monotonic() - started))
         try:
             with bound:
-                yield channel
+                yield
             good = True
         except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
             if bound.expired:
@@ -335,12 +381,11 @@ class ParamikoConnection:
     def _open_session(self, what: str, timeout: float) -> paramiko.Channel:
         try:
             return self._link.open_session(timeout=timeout)
-        except paramiko.ChannelException as error:
-            text = (
-                f"{self._hop.title} allows no further command on this connection ({self._link.refusal or error.text})."
-            )
-            raise problem("ssh.busy", text, "Wait until another one has ended.", self._hop.title) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
+            if _is_refused(error):
+                if self._rest(None):  # its session is of more use now
+                    return self._open_session(what, timeout)
+                raise no_further_command(self._hop.title, self._link.refusal) from error
             if self._link.is_active():
                 raise timed_out(self._hop.title, what, timeout) from error
             raise lost(self._hop.title, self._link.goodbye) from error
@@ -359,6 +404,16 @@ class ParamikoConnection:
         """Close this one and all hops that it goes through."""
         self.owns_below = True
         self.close()
+
+
+def _is_refused(error: Exception) -> bool:
+    """Whether the server opened no channel. Of threads that are refused together paramiko tells one the reason."""
+    return isinstance(error, paramiko.ChannelException) or "Unable to open channel" in str(error)
+
+
+def _is_open(client: paramiko.SFTPClient) -> bool:
+    channel = client.get_channel()
+    return channel is not None and not channel.closed and not channel.eof_received
 
 
 def _short(command: Command) -> str:
