@@ -16,7 +16,7 @@ from clew_agent.processes.trainer_death import TrainerEnd
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import State
 from clew_shared.journal.files import Record, read_journal
-from clew_shared.journal.lifecycle import RunFold, RunState
+from clew_shared.journal.lifecycle import RESTARTED, VANISHED, RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder
 
 
@@ -59,9 +59,9 @@ def lost(boot: str) -> Problem:
     """Why a run ended of which no process is left."""
     hint = "Continue it from its last checkpoint."
     if boot and boot != operating_system.boot_id():
-        return Problem("run.restart", "The computer was restarted while the run trained.", hint)
+        return Problem(RESTARTED, "The computer was restarted while the run trained.", hint)
     text = "The training process and its watchdog both stopped without a message; log.txt may say why."
-    return Problem("run.lost", text, hint, "log.txt")
+    return Problem(VANISHED, text, hint, "log.txt")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ class JobRunStarter:
         self._dealt: set[str] = set()
         self._logged: set[str] = set()
         self._next_look = self._next_ask = 0.0
+        self._named: frozenset[str] = frozenset()
+        self._find()
+        manager.awaited = self._awaits
 
     def turn(self, catalogue: CatalogueSource) -> None:
         """Begin what can begin now. Looks once a second, when the catalogue is ready."""
@@ -56,13 +59,25 @@ class JobRunStarter:
             self._next_look = now + _LOOK_EVERY_S
             self.pending = self._look(catalogue)
 
-    def _look(self, catalogue: CatalogueSource) -> bool:
+    def _awaits(self, run: str) -> bool:
+        name = f"{run}.toml"
+        is_due = name in self._named and name not in self._dealt
+        return is_due and not self.over and not self._manager.is_dealt(run, self._incarnation)
+
+    def _find(self) -> bool:
+        """Note which runs the folder names; False when it cannot be read now."""
         try:
-            names = sorted(path.name for path in self._runs.glob("[!.]*.toml")) if self._runs is not None else []
+            found = self._runs.glob("[!.]*.toml") if self._runs is not None else ()
+            self._named = frozenset(path.name for path in found)
         except OSError as error:
             self._say("folder", f"The job's folder cannot be read: {error}.")
+            return False
+        return True
+
+    def _look(self, catalogue: CatalogueSource) -> bool:
+        if not self._find():
             return self.pending
-        waiting = [name for name in names if name not in self._dealt]
+        waiting = [name for name in sorted(self._named) if name not in self._dealt]
         for name in waiting:
             try:
                 self._deal(name, catalogue)

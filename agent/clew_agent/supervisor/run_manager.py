@@ -67,6 +67,9 @@ class RunManager:
         self._begun = dict(before.begun)
         self._stopped = set(before.stopped)
         self._job = job
+        self.awaited: Callable[[str], bool] = lambda run: False
+        """Whether the job's folder names the run and it is still to be begun, or gone on with, in this start of the
+        job."""
         self.registry = RunRegistry(runs, self._queue.__contains__, job)
         self._recall(before.cancelled)
 
@@ -174,7 +177,7 @@ class RunManager:
         another job left spreads as ``spec`` says now. False when that has to wait: an earlier attempt of this node is
         still ending. Raises ``ProblemError`` with all that is wrong.
         """
-        if self._begun.get(spec.run) == incarnation or spec.run in self._stopped:
+        if self.is_dealt(spec.run, incarnation):
             return True
         tracked = self.registry.claim(spec.run)
         if tracked is not None and tracked.attempt and tracked.live and not tracked.elsewhere:
@@ -190,6 +193,10 @@ class RunManager:
             del self._begun[spec.run]
             raise
         return True
+
+    def is_dealt(self, run: str, incarnation: str) -> bool:
+        """Whether nothing is to be begun of the run in this ``incarnation`` of the job."""
+        return self._begun.get(run) == incarnation or run in self._stopped
 
     def refuse(self, run: str, spec: bytes, found: Problem, incarnation: str) -> None:
         """Let a viewer see a run of a job's folder that cannot begin, as one that failed. Raises ``OSError``."""
@@ -253,7 +260,10 @@ class RunManager:
         return tracked.status(self._queue.position(tracked.run), self._starting(tracked), devices)
 
     def _starting(self, tracked: TrackedRun) -> bool:
-        """Whether its processes, or those that an earlier agent started, come up and have not written anything yet."""
+        """Whether its processes, or those that an earlier agent started, come up and have not written anything yet; or
+        the job was started again and is to go on with it: how an earlier attempt ended is no end then."""
+        if self.awaited(tracked.run) and tracked.fold.state is not RunState.FINISHED:
+            return True
         begun = tracked.attempt >= self._queue.attempt(tracked.run) or bool(tracked.problem_text)
         return tracked.run in self._queue.running() and not begun
 

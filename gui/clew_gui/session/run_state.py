@@ -135,12 +135,22 @@ def shown_state(known: Evidence) -> tuple[RunState, str]:
     if known.refused:
         return RunState.FAILED, known.refused
     job, fold = known.job, known.fold
+    if job is not None and _may_go_on(known):
+        return waiting_state(job), job.text
     if job is not None and (job.over or known.status is None or not_begun(job)):  # or it waits once more
         found = state_with_job(fold, job, known.follows_on, known.settled)
         if found is not None:
             return found
     state = _with_journal(known) if fold.attempt else _without_journal(known)
     return state, _reason(known, state)
+
+
+def _may_go_on(known: Evidence) -> bool:
+    """Whether the job lives, and its agent may be about to go on with an attempt that ended with its node: a scheduler
+    starts a job again elsewhere. Once the agent itself shows it as ended, it has."""
+    if known.job is None or known.job.over or not known.fold.vanished:
+        return False
+    return known.status is None or known.status.state not in TERMINAL or known.ahead
 
 
 def is_complete(known: Evidence) -> bool:

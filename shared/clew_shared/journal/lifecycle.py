@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Points, RunState, Schema, Seal, State
 
-__all__ = ["TERMINAL", "RunFold", "RunState", "fold", "may_follow"]
+__all__ = ["RESTARTED", "TERMINAL", "VANISHED", "RunFold", "RunState", "fold", "may_follow"]
 
 TERMINAL = frozenset(
     {RunState.FINISHED, RunState.STOPPED, RunState.FAILED, RunState.TIMED_OUT, RunState.LOST},
 )
+
+VANISHED, RESTARTED = "run.lost", "run.restart"
+"""Codes of the problem of an attempt of which no process was left to say how it ended: an agent wrote its end."""
 
 _ORDER = (RunState.DRAFT, RunState.SUBMITTED, RunState.QUEUED, RunState.STARTING, RunState.PREPARING, RunState.RUNNING)
 
@@ -65,6 +68,11 @@ class RunFold:
     def done(self) -> bool:
         """Whether the state is terminal."""
         return self.state in TERMINAL
+
+    @property
+    def vanished(self) -> bool:
+        """Whether the end was written by an agent that found none of the attempt's processes."""
+        return self.done and self.problem is not None and self.problem.code in (VANISHED, RESTARTED)
 
     def feed(self, attempt: int, event: Event | None) -> bool:
         """Take one record of attempt ``attempt`` (job records name the attempt they are about; 0 before the first).

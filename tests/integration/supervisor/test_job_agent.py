@@ -18,7 +18,7 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import JournalWriter, Record, journal_path, read_journal
-from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
 from clew_shared.spec import RunSpec, read_spec, to_toml
@@ -281,8 +281,12 @@ def test_the_same_job_on_the_same_node_again_goes_on_with_what_was_killed(job: J
     for process in trainers(run):
         process.kill()
     job.starts()
-    viewer = job.serve()
-    assert viewer.wait_state(run, RunState.FINISHED).attempt == 2
+    viewer, shown = job.serve(), set()
+    while (status := viewer.statuses().get(run)) is None or status.state is not RunState.FINISHED:
+        if status is not None:
+            shown.add((status.attempt, status.state))
+    assert status.attempt == 2
+    assert not [state for attempt, state in shown if attempt == 1 and state in TERMINAL], "that was no end"
 
 
 def test_what_a_person_stopped_stays_so_when_its_job_starts_again(job: Job) -> None:

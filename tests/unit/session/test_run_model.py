@@ -13,9 +13,10 @@ from clew_gui.jobs.job_news import of_end
 from clew_gui.schedulers.state import JobState, Phase, Reason
 from clew_gui.session.run_state import Evidence, is_complete, shown_state
 from clew_gui.session.runs import RunModel
+from clew_shared.base.problem import Problem
 from clew_shared.journal.events import Attempt, Event, Seal, State
 from clew_shared.journal.history import JOB_ENDED
-from clew_shared.journal.lifecycle import RunFold, RunState
+from clew_shared.journal.lifecycle import RESTARTED, RunFold, RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import RunStatus
 
@@ -47,6 +48,32 @@ def test_an_end_that_the_next_jobs_agent_wrote_is_not_that_jobs(model: RunModel)
 
 def test_an_end_in_its_own_job_is_the_end(model: RunModel) -> None:
     model.job, model.follows_on = JobNews(job=FIRST, stage=JobStage.RUNNING, starts=50.0), True
+    assert (model.state, model.complete) == (RunState.FAILED, True)
+
+
+def test_an_attempt_that_vanished_with_its_node_is_no_end_while_its_job_lives() -> None:
+    """The scheduler starts the job again, and another agent goes on with the run."""
+    model = RunModel(RunSpec(exercise="softmax", run="r"), 1, Path("r"), "node1")
+    gone = Problem(RESTARTED, "The computer was restarted while the run trained.")
+    events: tuple[Event, ...] = (
+        Attempt(time=BEGAN, format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST),
+        State(time=BEGAN, state=RunState.RUNNING),
+        State(time=SEALED, state=RunState.FAILED, reason=gone.text, problem=gone),
+        Seal(time=SEALED, size=100, sha256="", writer="supervisor"),
+    )
+    for event in events:
+        model.history.feed(1, event)
+    model.job = JobNews(job=FIRST, stage=JobStage.RUNNING, text="The job runs.")
+    assert (model.state, model.complete) == (RunState.STARTING, False), "nobody is heard yet"
+    model.status, model.link_stale = msgspec.structs.replace(STATUS, state=RunState.RUNNING, size=60), True
+    model.took(1, 100, 100)
+    assert (model.state, model.complete) == (RunState.STARTING, False), "the lost node was heard last"
+    model.status, model.link_stale = msgspec.structs.replace(STATUS, state=RunState.STARTING), False
+    assert (model.state, model.complete) == (RunState.STARTING, False)
+    model.status = STATUS
+    assert (model.state, model.complete) == (RunState.FAILED, True), "the agent that serves now leaves it so"
+    model.status = None
+    model.job = msgspec.structs.replace(model.job, stage=JobStage.ENDED, phase=Phase.COMPLETED)
     assert (model.state, model.complete) == (RunState.FAILED, True)
 
 
