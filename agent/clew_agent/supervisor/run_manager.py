@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -67,7 +67,7 @@ class RunManager:
         self._begun = dict(before.begun)
         self._stopped = set(before.stopped)
         self._job = job
-        self.awaited: Callable[[str], bool] = lambda run: False
+        self.awaited: Callable[[str], bool] = lambda _: False
         """Whether the job's folder names the run and it is still to be begun, or gone on with, in this start of the
         job."""
         self.registry = RunRegistry(runs, self._queue.__contains__, job)

@@ -26,7 +26,6 @@ from clew_shared.base.problem import ProblemError, problem
 from clew_shared.wire.channel import KEY_SUFFIX
 from clew_shared.wire.messages import AgentAddress, read_address
 
-
 PORTS_TAKEN = "ports.taken"
 """The problem's code when no port is free: one may be later."""
 _OTHER_FOLDERS = (Path("/dev/shm"), Path("/var/tmp"))  # noqa: S108  # what is put there is checked to be the user's own

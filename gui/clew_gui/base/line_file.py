@@ -54,7 +54,7 @@ class LineFile:
             raise OSError(str(error)) from error
         data = (b"\n" if self._torn else b"") + line + b"\n"
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with open(handle, "wb", buffering=0) as file:
+        with os.fdopen(handle, "wb", buffering=0) as file:
             with exclusive(file):  # on a disk of the network two programs that append at once overwrite each other
                 written = os.write(handle, data)
             if lasting:

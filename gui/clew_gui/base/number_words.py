@@ -35,7 +35,7 @@ def number_ranges(numbers: Iterable[int]) -> str:
             ranges[-1][1] = number
         else:
             ranges.append([number, number])
-    parts = []
+    parts: list[str] = []
     for first, last in ranges:
         parts += [f"{first}–{last} ({last - first + 1})"] if last - first > 1 else map(str, range(first, last + 1))
     return ", ".join(parts)

@@ -7,7 +7,8 @@ import time
 from clew_gui.base.times import in_words
 from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook
-from clew_gui.schedulers.allocation import AllocationRequest, node_hours
+from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked
+from clew_shared.base.number_words import counted
 
 
 def held_jobs(book: JobBook, site: str = "") -> tuple[str, ...]:
@@ -33,12 +34,40 @@ def live_job(book: JobBook, site: str, now: float | None = None) -> str:
     return max(sent, key=lambda job: (book.order(job).hold, book.news(job).stage is JobStage.RUNNING), default="")
 
 
-def job_for(book: JobBook, site: str, allocation: AllocationRequest, now: float | None = None) -> str:
-    """The held allocation on a site that was asked for in just these words, for a further run, unless its time is up;
-    empty: none."""
+def job_for(book: JobBook, site: str, allocation: AllocationRequest, now: float | None = None) -> tuple[str, str]:
+    """The held allocation on a site that has what a further run asks for (empty: none), and if there are only others,
+    why the latest of them is not used, in a sentence."""
     at = now if now is not None else time.time()
-    fitting = (job for job in held_jobs(book, site) if book.order(job).allocation == allocation)
-    return next((job for job in fitting if not book.news(job).is_past(at)), "")
+    held = [job for job in held_jobs(book, site) if not book.news(job).is_past(at)]
+    reasons = [(job, _misses(book.order(job).allocation, allocation, book.news(job), at)) for job in held]
+    found = next((job for job, missing in reasons if not missing), "")
+    if found or not reasons:
+        return found, ""
+    job, missing = reasons[0]
+    return "", f"The allocation held as j{book.number(job)} is not used: {missing}."
+
+
+def _misses(held: AllocationRequest, asked: AllocationRequest, news: JobNews, now: float) -> str:
+    """What a held allocation lacks of what is asked for; empty when it has all."""
+    if held.nodes < asked.nodes:
+        return f"it has {counted(held.nodes, 'node')}, and {asked.nodes} are asked for"
+    if (held.gpus or 0) < (asked.gpus or 0):
+        return f"it has {counted(held.gpus or 0, 'GPU')} per node, and {asked.gpus} are asked for"
+    if asked.cpus is not None and held.cpus != asked.cpus and (held.cpus or 0) < asked.cpus:
+        has = counted(held.cpus, "core") if held.cpus is not None else "the scheduler's own number of cores"
+        return f"it has {has} per node, and {asked.cpus} are asked for"
+    for name in ("partition", "account", "reservation", "qos", "features"):
+        has, wanted = getattr(held, name), getattr(asked, name)
+        if wanted and has != wanted and has not in wanted.split(","):
+            return f"its {name} is {has or 'the usual one'}, and {wanted} is asked for"
+    seconds = seconds_asked(asked)
+    if held.time == asked.time or not seconds:  # what is left of the very time that was asked for is to be used
+        return ""
+    left = news.until - now if news.until is not None else float(seconds_asked(held))
+    if left < seconds:
+        minutes = max(1, round(left / 60)) * 60
+        return f"it has {in_words(minutes)} left, and {in_words(seconds)} are asked for"
+    return ""
 
 
 def seconds_held(news: JobNews, now: float) -> float:

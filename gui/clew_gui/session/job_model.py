@@ -54,7 +54,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where a run is to go: a site by its name with what is asked of its scheduler, or a ``job`` that holds a node.
 
     ``data`` is a file or folder of this computer that is brought there first, ``exercises`` a folder of own exercises;
-    empty: none. ``hold`` keeps the allocation until its end, for further runs.
+    empty: none. ``hold`` keeps the allocation until its end, for further runs. ``held_unused`` is why one that is held
+    there is not used.
     """
 
     site: str = ""
@@ -63,6 +64,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     exercises: str = ""
     hold: bool = False
     job: str = ""
+    held_unused: str = ""
 
     def order(self, *runs: RunSpec) -> JobOrder:
         """A new job for these runs there."""

@@ -65,7 +65,7 @@ def no_further_command(title: str, words: str = "") -> ProblemError:
 
 
 def when_there_is_room(start: Callable[[], T], timeout: float) -> T:
-    """The result of ``start``. Where the server allows no further command it is tried again until another one has ended,
+    """The result of ``start``; where the server allows no further command it is tried again until another has ended,
     for ``timeout`` seconds or a few; most of them take a fraction of a second. Raises what ``start`` raises."""
     until, pause = time.monotonic() + min(timeout, _ROOM_S), _ROOM_PAUSE_S
     while True:

@@ -121,11 +121,31 @@ def test_what_is_over_or_let_go_is_held_no_more(book: JobBook) -> None:
     assert held_jobs(book) == held_jobs(book, "lab") == (kept,)
 
 
-def test_a_run_goes_to_the_allocation_that_was_asked_for_in_the_same_words(book: JobBook) -> None:
-    big = sent(book, 0, JobStage.RUNNING, hold=True, allocation=AllocationRequest(nodes=2))
-    sent(book, 1, JobStage.RUNNING, hold=False, allocation=AllocationRequest(nodes=3))
-    assert job_for(book, "lab", AllocationRequest(nodes=2)) == big
-    assert job_for(book, "lab", AllocationRequest(nodes=3)) == ""
+@pytest.mark.parametrize(
+    ("asked", "why_not"),
+    [
+        (AllocationRequest(nodes=2, gpus=2, time="60", partition="gpu"), ""),
+        (AllocationRequest(), ""),
+        (AllocationRequest(nodes=1, gpus=1, time="5", partition="debug,gpu"), ""),
+        (AllocationRequest(time="15"), "it has 10 minutes left, and 15 minutes are asked for"),
+        (AllocationRequest(nodes=3), "it has 2 nodes, and 3 are asked for"),
+        (AllocationRequest(gpus=4), "it has 2 GPUs per node, and 4 are asked for"),
+        (AllocationRequest(cpus=8), "it has the scheduler's own number of cores per node, and 8 are asked for"),
+        (AllocationRequest(partition="cpu"), "its partition is gpu, and cpu is asked for"),
+        (AllocationRequest(account="p1"), "its account is the usual one, and p1 is asked for"),
+    ],
+)
+def test_a_run_goes_to_a_held_allocation_that_has_what_it_asks_for(
+    asked: AllocationRequest, why_not: str, book: JobBook
+) -> None:
+    usual = AllocationRequest(nodes=2, gpus=2, time="60", partition="gpu")
+    order = JobOrder(job=JOBS[0], site="lab", hold=True, allocation=usual)
+    book.note_order(order)
+    book.note_news(JobNews(job=order.job, stage=JobStage.RUNNING, id="7", until=4_600.0))
+    sent(book, 1, JobStage.RUNNING, hold=False, allocation=AllocationRequest(nodes=9, gpus=9, cpus=9))
+    said = f"The allocation held as j1 is not used: {why_not}." if why_not else ""
+    assert job_for(book, "lab", asked, 4_000.0) == ("" if why_not else order.job, said)
+    assert job_for(book, "other", asked, 4_000.0) == ("", "")
 
 
 def test_the_cost_is_nodes_times_hours() -> None:
@@ -147,7 +167,7 @@ def test_what_has_passed_by_the_clock_is_nobodys_to_use(book: JobBook) -> None:
     book.note_order(order)
     book.note_news(JobNews(job=order.job, stage=JobStage.RUNNING, id="7", until=5_000.0))
     for now, job in ((4_000.0, order.job), (5_030.0, order.job), (5_070.0, "")):  # clocks differ a little
-        assert (job_for(book, "lab", AllocationRequest(), now), live_job(book, "lab", now)) == (job, job)
+        assert (job_for(book, "lab", AllocationRequest(), now)[0], live_job(book, "lab", now)) == (job, job)
 
 
 @pytest.mark.parametrize(

@@ -463,8 +463,8 @@ def test_a_limit_is_told_with_its_number(office: Office, manager: SiteJobManager
 @pytest.mark.parametrize(
     ("why", "text", "hint"),
     [
-        ("absent", "The agent's program could not be started on the node.", "Name a python or venv in the site"),
-        ("module", "The module tf/2 could not be loaded on the node.", "Name a module in the site"),
+        ("absent", "The agent's program could not be started on node1: tf/2.", "Name a python or venv in the site"),
+        ("module", "The module tf/2 could not be loaded on node1.", "Name a module in the site"),
     ],
 )
 def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
@@ -581,7 +581,7 @@ def test_the_keepers_word_says_why_it_failed(office: Office, manager: SiteJobMan
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", "module", "python")
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
     news = reach(manager, order.job, JobStage.ENDED)
-    assert news.text == "The module python could not be loaded on the node."
+    assert news.text == "The module python could not be loaded on node1."
     assert news.problem is not None
     assert f"jobs/{order.job}/job.log on Lab" in news.problem.hint
 

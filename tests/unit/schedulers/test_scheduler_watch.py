@@ -295,9 +295,8 @@ def test_a_torn_record_and_another_jobs_are_none() -> None:
         (a_state(Phase.FAILED, "keeper: module cuda/9"), "The module cuda/9 could not be loaded on the node."),
         (a_state(Phase.FAILED, "keeper: absent"), "The agent's program could not be started on the node."),
         (
-            a_state(Phase.FAILED, "keeper: crashing 1 ModuleNotFoundError: No module named 'zmq'"),
-            "The agent crashed again and again on the node, with exit code 1: ModuleNotFoundError: No module named"
-            " 'zmq'.",
+            a_state(Phase.FAILED, "keeper: crashing 1 ImportError: no zmq"),
+            "The agent crashed again and again on the node, with exit code 1: ImportError: no zmq.",
         ),
         (a_state(Phase.CANCELLED, by="20001"), "The job was cancelled by user 20001."),
         (a_state(Phase.TIMED_OUT, limit=7200), "The job reached its time limit of 2 hours."),

@@ -133,13 +133,15 @@ def run_there(
 
 def with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Place:
     """The place without its held allocation if that is over: its scheduler is asked, the book may be old."""
+    say = terminal.context.note if as_json else terminal.context.say
+    if place.held_unused:
+        say(f"{place.held_unused} The run gets its own job.")
     if not place.job:
         return place
     terminal.managers.ask_now((place.job,), ASK_S)
     news = terminal.managers.book.news(place.job)
     if not news.over:
         return place
-    say = terminal.context.note if as_json else terminal.context.say
     say(f"The held allocation is over. {news.text} The run gets its own job.".replace("  ", " "))
     return msgspec.structs.replace(place, job="")
 

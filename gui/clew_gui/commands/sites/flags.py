@@ -79,7 +79,7 @@ def data_there(text: str, there: bool) -> list[Problem]:
 
 
 def read_place(places: Places, options: argparse.Namespace, spec: RunSpec) -> Place | None:
-    """Where the run goes; None for this computer. An allocation that is held, asked for in the same words, is used.
+    """Where the run goes; None for this computer. An allocation that is held and has what is asked for is used.
 
     Raises ``ProblemError`` for an unknown site and wrong values.
     """
@@ -90,5 +90,9 @@ def read_place(places: Places, options: argparse.Namespace, spec: RunSpec) -> Pl
     allocation = for_run(build_allocation(site.allocation, given_allocation(options)), spec)
     data = spec.data if Path(spec.data).is_absolute() else ""
     bare = not (data or exercises or options.dry_run)  # files are brought by a job of the run's own
-    job = job_for(job_book(places), options.site, allocation) if bare else ""
-    return Place(site=options.site, allocation=allocation, data=data, exercises=exercises, job=job)
+    book = job_book(places)
+    job, why_not = job_for(book, options.site, allocation) if not options.dry_run else ("", "")
+    if job and not bare:
+        why_not = f"The allocation held as j{book.number(job)} is not used: files of this computer go with an own job."
+        job = ""
+    return Place(site=options.site, allocation=allocation, data=data, exercises=exercises, job=job, held_unused=why_not)

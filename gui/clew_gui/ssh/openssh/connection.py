@@ -41,7 +41,7 @@ from clew_gui.ssh.last_words import LastWords
 from clew_gui.ssh.openssh.master import Master, private_folder
 from clew_gui.ssh.prompts import AskOnce, PromptKind
 from clew_gui.ssh.terminals import ProcessTerminal
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError
 
 _POLL_S = 0.02
 _END_S = 2.0
