@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 from clew_gui.views.theme.icons import icon, pixmap, state_style
 from clew_gui.views.theme.theme import FontKind, font
 from clew_gui.views.theme.tokens import LIGHT, CurveStyle, Theme
+from clew_gui.views.theme.wrapped import Wrapped
 
 Item = QWidget | QLayout | int | None
 
@@ -184,13 +185,13 @@ def _of_layout(layout: QLayout | None) -> Iterator[QWidget]:
 
 def label(text: str = "", kind: FontKind = "body", tone: str = "", wrap: bool = False) -> QLabel:
     """A text with a font role and a tone (2, 3, accent, ok, warn, bad, stale)."""
-    result = QLabel(text)
+    result = Wrapped() if wrap else QLabel()
     if kind != "body":
         result.setFont(font(kind))
     result.setTextFormat(Qt.TextFormat.PlainText)
     if tone:
         result.setProperty("tone", tone)
-    result.setWordWrap(wrap)
+    result.setText(text)
     return result
 
 
