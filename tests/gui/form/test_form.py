@@ -175,16 +175,45 @@ def test_the_wheel_changes_no_choice_that_it_passes_over(form: ParamForm, qtbot:
     assert form.values()["optimizer"] == "sgd"
 
 
-def test_a_preset_brings_values_and_leaves_the_data_alone(panel: NextRun) -> None:
-    panel.preset.setCurrentIndex(panel.preset.findData("tiny"))
+def choose_preset(panel: NextRun, name: str) -> None:
+    panel.preset.setCurrentIndex(panel.preset.findData(name))
     panel.preset.activated.emit(panel.preset.currentIndex())
+
+
+def test_a_preset_brings_its_values_and_data_and_leaves_the_labs_choice_alone(panel: NextRun) -> None:
+    choose_preset(panel, "tiny")
     spec = panel.spec()
-    assert (spec.preset, spec.data, spec.params["steps"], spec.params["batch_size"]) == ("tiny", "mnist", 60, 32)
+    assert (spec.preset, spec.data, spec.params["steps"], spec.params["batch_size"]) == ("tiny", "digits", 60, 32)
+    assert panel.data.currentData() == "digits"
+    panel.slides.click()
+    assert panel.spec().data == "mnist", "what the lab takes was not changed"
+    choose_preset(panel, "tiny")
+    panel.set_card(fakes.card(id="another"))
+    assert panel.spec().data == "mnist"
+    panel.set_card(fakes.card())
+    assert (panel.spec().preset, panel.spec().data) == ("tiny", "digits"), "as the form was left"
     panel.use_data("digits")
     panel.slides.click()
     assert panel.spec().data == "digits"
     assert panel.spec().params["steps"] == 500
     assert panel.preset.currentText() == "Slides' values"
+
+
+def test_a_preset_with_other_data_than_its_own_is_custom(panel: NextRun) -> None:
+    choose_preset(panel, "tiny")
+    panel.use_data("mnist")
+    assert panel.preset.currentText() == "Custom"
+    assert (panel.spec().preset, panel.spec().data) == ("", "mnist")
+
+
+def test_an_exercise_made_for_the_digits_starts_with_them_whatever_the_lab_takes(panel: NextRun) -> None:
+    panel.use_data("mnist")
+    panel.set_card(fakes.card(id="few", datasets=("digits", "mnist")))
+    assert panel.spec().data == "digits"
+    panel.use_data("mnist")
+    panel.set_card(fakes.card())
+    panel.set_card(fakes.card(id="few", datasets=("digits", "mnist")))
+    assert panel.spec().data == "mnist", "a person chose it there"
 
 
 def test_changing_one_value_of_a_preset_makes_it_one_s_own(panel: NextRun) -> None:

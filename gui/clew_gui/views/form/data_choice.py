@@ -19,6 +19,8 @@ from clew_shared.spec import SITE_PATH
 FILE = "file…"
 FOLDER = "folder…"
 THERE = "there…"
+BUILT_IN = "digits"
+"""The set that is everywhere: an exercise that names it first was made for it."""
 Answer = Callable[[Problem | None], None]
 Check = Callable[[Path, Answer], None]
 """Looks whether a file or folder is a data set, and calls back with what is wrong with it, if anything."""
@@ -29,8 +31,9 @@ class DataChoice(QObject):
     a choice that cannot be used, and ``choose``, the button that helps.
 
     ``choice`` is a set's name, or a file or folder of this computer; empty until a person chooses: then each exercise
-    takes the first of its sets that is here. ``check`` looks into a file; until it is given, whether there is one is
-    enough.
+    takes the first of its sets that is here. What a preset names, or an exercise that was made for the built-in digits,
+    is only taken for as long as that is chosen, and leaves the lab's choice as it is. ``check`` looks into a file;
+    until it is given, whether there is one is enough.
     """
 
     changed = Signal()
@@ -45,6 +48,9 @@ class DataChoice(QObject):
         self._state = ""
         self._wrong: Problem | None = None
         self.choice = ""
+        self._of_preset = ""
+        self._own_choice: set[str] = set()
+        """The exercises for which a person chose, although they are made for the digits."""
         self.folder = ""
         """Where a file was chosen last."""
         self.check: Check | None = None
@@ -70,7 +76,12 @@ class DataChoice(QObject):
 
     def set_card(self, card: ExerciseCard) -> None:
         """Offer the sets of another exercise; the choice stays."""
-        self._card = card
+        self._card, self._of_preset = card, ""
+        self._show()
+
+    def take_of_preset(self, name: str) -> None:
+        """The set that the chosen preset names; empty: it names none."""
+        self._of_preset = name
         self._show()
 
     def set_elsewhere(self, elsewhere: bool) -> None:
@@ -100,6 +111,10 @@ class DataChoice(QObject):
             return ""
         if self._elsewhere and self._is_there:
             return f"{SITE_PATH}{self.there.text().strip()}"
+        if self._of_preset in self._card.datasets:
+            return self._of_preset
+        if self._card.datasets[0] == BUILT_IN and self._card.id not in self._own_choice:
+            return BUILT_IN
         taken = self.choice in self._card.datasets or (self.choice != "" and self.choice not in NAMES)
         return self.choice if taken else self.default()
 
@@ -133,7 +148,8 @@ class DataChoice(QObject):
             self._is_there = True
             self.there.setText(name.removeprefix(SITE_PATH))
         else:
-            self.choice, self._is_there = name, False
+            self.choice, self._is_there, self._of_preset = name, False, ""
+            self._own_choice.add(self._card.id if self._card is not None else "")
         self._show()
         self.changed.emit()
 

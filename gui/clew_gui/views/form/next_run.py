@@ -201,6 +201,8 @@ class NextRun(QWidget):
         self.range.setVisible(card.kind == "training" and any(one.name == RATE and one.live for one in card.params))
         draft = self._drafts.get(card.id)
         if draft is not None:
+            data = next((one.data for one in card.presets if one.name == draft.preset), "")
+            self.data_choice.take_of_preset(data if data == draft.data else "")
             self.show_spec(draft)
         else:
             self._use_preset(SLIDES)
@@ -355,6 +357,7 @@ class NextRun(QWidget):
             return
         found = next((preset for preset in card.presets if preset.name == key), None)
         self.form.set_values(preset_values(card, key))
+        self.data_choice.take_of_preset(found.data if found is not None else "")
         if key == SLIDES:
             self.spread.set_values({})
         if found is not None and found.seed is not None:
@@ -427,6 +430,9 @@ class NextRun(QWidget):
 
     def _is_preset(self, card: ExerciseCard, name: str, values: Mapping[str, Value]) -> bool:
         wanted = preset_values(card, name)
+        data = next((preset.data for preset in card.presets if preset.name == name), "")
+        if data and data in card.datasets and self.data_choice.value() != data:
+            return False
         return all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
 
     def predicted(self, prediction: Prediction | None) -> None:
