@@ -78,6 +78,14 @@ _LOOK_AFTER = 32
 """Events between two looks at the clock."""
 
 
+def is_stale(link: LinkState, job: JobNews | None, began: bool) -> bool:
+    """Whether a run's link has lost what it had: not where it waits for its job, nor where it is still being made to a
+    run of which nothing has been heard (``began``: its journal has begun)."""
+    if link is LinkState.LIVE or (job is not None and (not_begun(job) or job.over)):
+        return False
+    return job is None or began or link is LinkState.STALE
+
+
 class Intake:
     """Empties ``inbox`` into ``runs`` and ``jobs``. ``link`` is how this computer's link is, ``started`` holds runs
     that its agent has not listed yet."""
@@ -209,9 +217,7 @@ class Intake:
             self._refresh_stale(model, status, gathered)
 
     def _refresh_stale(self, model: RunModel, status: LinkStatus, gathered: Gathered) -> None:
-        """A link that waits for its job is not stale: there is nothing yet that it could have lost."""
-        waits = model.job is not None and (not_begun(model.job) or model.job.over)
-        stale = status.state is not LinkState.LIVE and not waits
+        stale = is_stale(status.state, model.job, bool(model.history.fold.attempt))
         if model.link_stale != stale:
             model.link_stale = stale
             gathered.states.add(model.id)

@@ -91,7 +91,7 @@ class JobModel:
         self.title = title
         self.news = news
         self.runs: list[str] = []
-        self.link = LinkStatus(LinkState.OFFLINE, 0.0, "not started", link=order.job)
+        self.link = LinkStatus(LinkState.OFFLINE, 0.0, "connecting", link=order.job)
         self.target: Target | None = None
         self.elsewhere = False
         self.locked: Problem | None = None

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from clew_gui.jobs.job import JobStage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.nodes.routes import RouteKind
 from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked
 from clew_gui.schedulers.state import Phase
-from clew_gui.session.job_model import JobModel
+from clew_gui.session.intake import is_stale
+from clew_gui.session.job_model import JobModel, LinkState, LinkStatus
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.card_words import NOTHING
@@ -102,8 +103,43 @@ def test_a_silent_link_is_told_calmly() -> None:
     run.link_stale = True
     job = job_with(run, JobStage.RUNNING, "STALE", NOW - 20, nodes="node1")
     words = "No answer from node1 for 20 s. Training goes on there."
-    assert job_words.card_words(run, job, NOW).sentence == words
+    assert job_words.card_words(run, job, NOW).notice == words
     assert job_words.link_words(job, NOW) == (words, "unlink", "stale")
+
+
+def test_before_the_first_answer_of_its_agent_a_run_starts_and_nothing_is_lost(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    model = session.add_job(run, JobStage.RUNNING, nodes="node1")
+    model.link = LinkStatus(LinkState.CONNECTING, NOW, "connecting", link=model.id)
+    found = job_words.card_words(run, model, NOW)
+    assert (found.sentence, found.notice) == ("connecting to node1", "")
+    program = open_window(session)
+    assert program.window.status.text("queue") == "Queue: 1 waiting, 0 running"
+
+
+def test_the_whole_of_a_reassuring_sentence_is_seen_beside_its_buttons(open_window: Opener, qtbot: QtBot) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    run.begin()
+    run.link_stale = True
+    model = session.add_job(run, JobStage.RUNNING, nodes="node1")
+    model.link = LinkStatus(LinkState.STALE, time.time() - 25, "silent", link=model.id)
+    program = open_window(session, size=(1280, 800))
+    card = program.window.run_view.card
+    assert card.notice.text().endswith("Training goes on there.")
+    assert card.notice.isVisible()
+    assert card.notice.heightForWidth(card.notice.width()) <= card.notice.height()
+
+
+@pytest.mark.parametrize("state", [LinkState.CONNECTING, LinkState.OFFLINE, LinkState.REFUSED])
+def test_a_link_that_never_was_is_not_lost(state: LinkState) -> None:
+    job = JobNews(job="j", stage=JobStage.RUNNING)
+    assert not is_stale(state, job, began=False)
+    assert is_stale(state, job, began=True)
+    assert is_stale(LinkState.STALE, job, began=False)
+    assert not is_stale(state, JobNews(job="j", stage=JobStage.QUEUED), began=True)
+    assert is_stale(state, None, began=False), "this computer's agent"
 
 
 @pytest.mark.parametrize(
@@ -233,4 +269,4 @@ def test_the_card_and_the_status_line_of_a_run_whose_login_is_lost_lead_to_it() 
     job.locked = CODE
     told = job_words.card_words(at_work, job, NOW)
     assert (told.locked, told.waits) == (True, False)
-    assert "log in again" in told.sentence
+    assert "log in again" in told.notice

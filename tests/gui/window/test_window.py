@@ -481,7 +481,7 @@ def test_a_silent_link_is_not_a_failed_run(busy: Program) -> None:
     session.tell(link=True)
     tick(busy)
     assert busy.window.run_view.card.pill.accessibleName() == "State: Stale"
-    assert "the run goes on" in busy.window.run_view.card.sentence.whole()
+    assert "the run goes on" in busy.window.run_view.card.notice.text()
     assert not busy.window.run_view.card.stop.isEnabled()
     row = next(row for row in busy.window.bottom.model.rows() if row.number == 6)
     assert row.word == "Stale"

@@ -31,6 +31,7 @@ _LINKS = {
     "STALE": ("unlink", "stale", "silent"),
     "REFUSED": ("unlink", "bad", "refused"),
 }
+_WAITING = (RunState.QUEUED, RunState.SUBMITTED)
 _BUSY = frozenset({RunState.RUNNING, RunState.PREPARING, RunState.STARTING, RunState.PAUSED})
 
 
@@ -335,8 +336,8 @@ class PanelUpdater:
         """How many runs work and wait, over all exercises."""
         session = self._scope.session
         runs = list(session.runs.values()) if session is not None else []
-        busy = [run for run in runs if run.state in _BUSY]
-        waiting = [run for run in runs if run.state in (RunState.QUEUED, RunState.SUBMITTED)]
+        busy = [run for run in runs if run.state in _BUSY and (run.job is None or run.history.fold.attempt)]
+        waiting = [run for run in runs if run.state in _WAITING or (run.state in _BUSY and run not in busy)]
         if waiting:
             text = f"Queue: {len(waiting)} waiting, {len(busy)} running"
         elif busy:

@@ -38,16 +38,23 @@ def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
         return NOTHING
     locked = job is not None and job.locked is not None
     if job is not None and locked and not waits(run):
-        return CardWords(sentence=locked_words([job]), countdown=countdown(news, now), locked=True)
+        return CardWords(notice=locked_words([job]), countdown=countdown(news, now), locked=True)
     if waits(run):
         word = "Will not start" if news.blocked else STAGE_WORDS[news.stage]
         state = "Failed" if news.blocked else STATES[news.stage]
         number = f"job {news.id}" if news.id else ""
         below = locked_words([job]) if job is not None and locked else news.text or _waiting(news)
         return CardWords(state, word, words.join([f"on {run.where}", number]), below, waits=True, locked=locked)
+    if news.stage is JobStage.RUNNING and not run.history.fold.attempt and not _is_live(job):
+        text = f"connecting to {node_of(job, news)}"
+        return CardWords(sentence=text, countdown=countdown(news, now))
     left = None if news.until is None else news.until - now
     silent = silence(job, news, now) if run.link_stale else ""
-    return CardWords(sentence=silent, countdown=countdown(news, now), left_s=left)
+    return CardWords(notice=silent, countdown=countdown(news, now), left_s=left)
+
+
+def _is_live(job: JobLike | None) -> bool:
+    return job is not None and str(job.link.state) == "LIVE"
 
 
 def _waiting(news: JobNews) -> str:

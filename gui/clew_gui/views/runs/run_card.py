@@ -84,6 +84,7 @@ NARROW = 640
 _SHORT = 200
 """Characters of a reason that takes at most three lines of a narrow card."""
 _STOP = "Stop after this block and keep a checkpoint (Ctrl+.); to stop at once: Ctrl+Shift+."
+_SILENT = "The link is silent; the run goes on, and what it does will be fetched when it answers."
 _LEAVE = "This run will not begin (Ctrl+Shift+X)"
 
 
@@ -126,6 +127,8 @@ class RunCard(QFrame):
         self.job_words = NOTHING
         self.reason = ReasonBox(appearance)
         self.reason.hide()
+        self.notice = label("", "body", "2", wrap=True)
+        self.notice.hide()
         self.advice = label("", "caption", "2", wrap=True)
         self.advice.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._hint = frame("", row(Glyph(appearance, "info", "text3", 13), self.advice, gap=6))
@@ -140,7 +143,7 @@ class RunCard(QFrame):
         first.setStretchFactor(self.title, 0)  # the sentence is shortened before the name
         last = row(self.progress, self.speed, self.forecast, self.limit, gap=8)
         self.show_finding("", None)
-        shown = (first, self.reason, self.bar, last, finding, self._hint)
+        shown = (first, self.notice, self.reason, self.bar, last, finding, self._hint)
         column(*shown, gap=9, margins=(14, 12, 14, 11), parent=self)
 
     def _make_buttons(self, appearance: Appearance) -> None:
@@ -199,6 +202,10 @@ class RunCard(QFrame):
         self._last = run
         self._show_data(words.run_data(run, card))
         self._show_reason(run)
+        silent = run.link_stale and run.state not in TERMINAL and run.reading is None
+        notice = job_words.notice or (_SILENT if silent and not job_words.sentence else "")
+        _text(self.notice, notice)
+        self.notice.setVisible(bool(notice))
         self.sentence.set_text(self._sentence(run))
         self._show_progress(run)
         self._show_buttons(run, has_live, pauses=card is None or card.kind != "script")
@@ -252,8 +259,8 @@ class RunCard(QFrame):
             return f"catching up, {100 * run.catching_up:.0f} %"
         if self.job_words.sentence:
             return self.job_words.sentence
-        if run.link_stale and run.state not in TERMINAL:
-            return "the link is silent; the run goes on and will be fetched when it answers"
+        if self.notice.text():
+            return ""
         if run.state in (RunState.RUNNING, RunState.PAUSED):
             since = f"on {_here(run)} since {words.wall(fold.started)}" if fold.started else f"on {_here(run)}"
             return words.join([since, words.clause(run.reason), words.divergence(run)])
