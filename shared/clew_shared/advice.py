@@ -6,6 +6,7 @@ batches. Thresholds name their source, or the reason.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -43,6 +44,13 @@ _LARGE_BATCH = 0.1
 _LARGE_GAP = 0.05
 _LEARNED = 0.9
 """Training accuracy below which the two sets are not compared: the run has not learned its own images yet."""
+_CHANCE = 0.02
+"""A loss that is nearer than this to the logarithm of a number of classes is that of a guess among them."""
+_MOST_CLASSES = 1000
+_WILD = 0.5
+"""Batches differ by so much of the loss itself: no step can be told from chance."""
+_FELL = 0.05
+"""An accuracy on a held-out set that is so far below its best, twice in a row, has fallen; chance moves it by less."""
 _SETS = ("validation", "test")
 
 Values = NDArray[np.floating[Any]]
@@ -137,9 +145,43 @@ def _plateau(history: History) -> Iterator[Advice]:
         yield Advice("plateau", step, text)
 
 
+def _chance(history: History) -> Iterator[Advice]:
+    """Loss and accuracy are those of a network that guesses, whatever the loss began with."""
+    found, accuracy = _quarters(history), history.column("accuracy").values
+    if found is None or len(accuracy) < _LEAST_STEPS:
+        return
+    *_, third, last = found.means
+    classes = round(math.exp(min(last, 10.0)))
+    right = float(np.mean(accuracy[-len(accuracy) // 4 :]))
+    level = math.log(max(classes, 1))
+    if 2 <= classes <= _MOST_CLASSES and max(abs(third - level), abs(last - level)) < _CHANCE and right < 1.5 / classes:
+        text = (
+            f"The loss stays at {last:.3g}, the logarithm of {classes}: the network guesses among {classes} classes; "
+            "try another learning rate, activation or size of the initial weights."
+        )
+        yield Advice("chance", found.steps[2], text)
+
+
+def _noise(history: History) -> Iterator[Advice]:
+    """The mean stays and the batches differ wildly: the steps are too long for the gradients of such batches."""
+    found = _quarters(history)
+    if found is None or found.first <= 0:
+        return
+    *_, third, last = found.means
+    spread = found.error * (len(history.column(LOSS).values) / 4) ** 0.5
+    flat = abs(third - last) < _SURE * found.error
+    if flat and last > _HIGH * found.first and spread > _WILD * last:
+        text = (
+            f"From batch to batch the loss changes by {spread:.2g}, around a mean of {last:.2g} that no longer falls: "
+            "try a smaller learning rate, or a larger batch."
+        )
+        yield Advice("noise", found.steps[2], text)
+
+
 def _learning(history: History) -> Iterator[Advice]:
-    """What the whole loss says: that of its rate first, because a loss that creeps is nearly a plateau as well."""
-    yield from tuple(_rate(history)) or _plateau(history)
+    """What the whole loss says: that the network guesses, then its rate, because a loss that creeps is nearly a plateau
+    as well, and then noise, which hides one."""
+    yield from tuple(_chance(history)) or tuple(_rate(history)) or tuple(_noise(history)) or _plateau(history)
 
 
 class _Pair(NamedTuple):
@@ -169,6 +211,10 @@ def _overfitting(history: History) -> Iterator[Advice]:
                 yield worse
                 return
     pair, batch = _accuracies(history), _batch_share(history)
+    fell = _fallen_accuracy(pair) if pair is not None else None
+    if fell is not None:
+        yield fell
+        return
     if pair is None or not pair.trained >= _LEARNED:
         return
     gap, step = pair.trained - float(pair.held_out[-1]), int(pair.steps[-1])
@@ -179,6 +225,19 @@ def _overfitting(history: History) -> Iterator[Advice]:
     elif gap > _GAP:
         text = f"The {pair.name} accuracy is {points}, so it overfits: try fewer steps, dropout or weight decay."
         yield Advice("overfitting", step, text)
+
+
+def _fallen_accuracy(pair: _Pair) -> Advice | None:
+    values = pair.held_out
+    if len(values) < 4 or not np.isfinite(values).all():
+        return None
+    best = int(np.argmax(values))
+    fall, step = float(values[best] - max(values[-2:])), int(pair.steps[best])
+    if best >= len(values) - 2 or fall < _FELL:
+        return None
+    points = f"{100 * fall:.0f} points"
+    text = f"The {pair.name} accuracy was highest at step {step:,} and has fallen by {points} since: "
+    return Advice("accuracy-fell", step, text + "stop there, or try a smaller learning rate or weight decay.")
 
 
 def _lost_quality(history: History, spec: MetricSpec) -> Advice | None:

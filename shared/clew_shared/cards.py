@@ -124,10 +124,10 @@ def HistogramPlot(  # noqa: N802
     log_y: bool = False,
     every: Every = "evaluation",
 ) -> PictureSpec:
-    """How often which values occur: values [n], or (values [n], classes int [n]).
+    """How often values occur: values [n], (values [n], classes int [n]), or both and the threshold of that step.
 
     With a ``threshold``, which can be moved in the window, values above it are judged to be of class 1, and the window
-    shows the confusion matrix, precision, recall and F-score.
+    shows the confusion matrix, precision, recall and F-score. It begins at the threshold of the step that is shown.
     """
     return PictureSpec(
         id=id,
@@ -169,7 +169,8 @@ def _title(name: str) -> str:
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """What a goal asks of one setting of a run: one of ``values``, or a number from ``least`` to ``most``.
+    """What a goal asks of one setting of a run: one of ``values``, or a number from ``least`` to ``most``, and none of
+    ``other_than``.
 
     ``name`` is a hyperparameter, a setting of the strategy, or ``strategy``, ``devices``, ``nodes`` or ``precision``.
     """
@@ -178,6 +179,7 @@ class Requirement(msgspec.Struct, frozen=True):
     values: tuple[Value, ...] = ()
     least: float | None = None
     most: float | None = None
+    other_than: tuple[Value, ...] = ()
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):

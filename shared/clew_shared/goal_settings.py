@@ -43,11 +43,18 @@ def unmet(
 
 
 def _meets(one: Requirement, value: Value) -> bool:
-    if any(value == allowed and isinstance(value, bool) == isinstance(allowed, bool) for allowed in one.values):
+    if _among(value, one.other_than):
+        return False
+    bounded = one.least is not None or one.most is not None
+    if _among(value, one.values) or not (one.values or bounded):
         return True
-    if isinstance(value, bool) or not isinstance(value, int | float) or (one.least is None and one.most is None):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not bounded:
         return False
     return (one.least is None or value >= one.least) and (one.most is None or value <= one.most)
+
+
+def _among(value: Value, values: Sequence[Value]) -> bool:
+    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)
 
 
 def requires_words(goal: Goal, card: ExerciseCard | None) -> str:
@@ -70,7 +77,9 @@ def _allowed(one: Requirement, card: ExerciseCard | None) -> str:
         parts.append(f"from {least} to {most}")
     elif one.least is not None or one.most is not None:
         parts.append(f"at least {least}" if one.least is not None else f"at most {most}")
-    return " or ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else "any"
+    words = " or ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
+    others = " or ".join(_value(one.name, value, card) for value in one.other_than)
+    return ", ".join(filter(None, (words, f"not {others}" if others else "")))
 
 
 def _plain(bound: float | None) -> Value:

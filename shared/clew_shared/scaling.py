@@ -22,7 +22,10 @@ _T95 = (
 )
 # fmt: on
 """Quantiles of Student's t distribution for two-sided 95 %, by degrees of freedom from 1."""
-_T95_MANY = 1.96
+_Z95 = 1.959964
+"""The same for the normal distribution."""
+_DISAGREES = 0.1
+"""A forecast is not believed where a measured rate is farther from it than this share."""
 
 
 class Interval(NamedTuple):
@@ -225,8 +228,14 @@ def _ratio_of_blocks(timing: RunTiming) -> Estimate:
 
 
 def t95(freedom: float) -> float:
-    """The quantile of Student's t distribution for a two-sided interval of 95 %; ``freedom`` is rounded down."""
-    return _T95[int(freedom) - 1] if freedom < len(_T95) + 1 else _T95_MANY
+    """The quantile of Student's t distribution for a two-sided interval of 95 %; ``freedom`` is rounded down.
+
+    Beyond the table by the expansion around the normal distribution (Abramowitz and Stegun, 26.7.5), right to 0.001.
+    """
+    n, z = int(freedom), _Z95
+    if n <= len(_T95):
+        return _T95[n - 1]
+    return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n * n)
 
 
 def ratio_interval(above: Estimate, below: Estimate) -> Interval | None:
@@ -345,16 +354,39 @@ def network_of(row: ScalingRow) -> NetworkSpeed | None:
 
 def forecast_of(scaling: Scaling, counts: Sequence[int] = (2, 4, 8, 16)) -> tuple[Forecast, ...]:
     """What more devices should give, from a measured step of one and an all-reduce: that of the fewest for which it was
-    measured, else as it shows in the steps of two. Empty without these."""
-    rows = {row.replicas: row for row in scaling.rows}
-    one, two = rows.get(1), rows.get(2)
-    measured = ((row, network) for row in scaling.rows if (network := network_of(row)) is not None)
-    row, network = next(measured, (two, None))
-    if network is None and one is not None and two is not None:
-        network = network_between(one, two, scaling.weak)
-    if one is None or row is None or network is None:
+    measured, else as it shows in the steps of two. Empty without these, and where a measured row disagrees: gradients
+    that travel while others are computed are one reason."""
+    one, reduced = next((row for row in scaling.rows if row.replicas == 1), None), _reduction_of(scaling)
+    if one is None or reduced is None:
         return ()
-    return forecast(one.step_seconds, one.batch_size, row.reduced_bytes, network, counts, scaling.weak)
+    row, network = reduced
+
+    def for_counts(wanted: Sequence[int]) -> tuple[Forecast, ...]:
+        return forecast(one.step_seconds, one.batch_size, row.reduced_bytes, network, wanted, scaling.weak)
+
+    known = [other for other in scaling.rows if other.replicas > 1]
+    pairs = zip(known, for_counts([other.replicas for other in known]), strict=True)
+    if any(abs(other.rate.value / said.rate - 1) > _DISAGREES for other, said in pairs):
+        return ()
+    return for_counts(counts)
+
+
+def _reduction_of(scaling: Scaling) -> tuple[ScalingRow, NetworkSpeed] | None:
+    """The network and the row that says how much is reduced; None where neither was measured nor shows in the steps."""
+    rows = {row.replicas: row for row in scaling.rows}
+    measured = [(row, network) for row in scaling.rows if (network := network_of(row)) is not None]
+    if measured or 1 not in rows or 2 not in rows:
+        return measured[0] if measured else None
+    network = network_between(rows[1], rows[2], scaling.weak)
+    return (rows[2], network) if network is not None else None
+
+
+def forecast_basis(scaling: Scaling) -> str:
+    """What a forecast is made of: "the step of 1 device and the all-reduce of 2, if nothing overlaps"."""
+    row = next((row for row in scaling.rows if network_of(row) is not None), None)
+    if row is None:
+        return "the steps of 1 and 2 devices, if nothing overlaps"
+    return f"the step of 1 device and the all-reduce of {row.replicas}, if nothing overlaps"
 
 
 # --- Reference --------------------------------------------------------------------------------------------------------
@@ -371,8 +403,9 @@ class Reference(NamedTuple):
         return self.rates[replicas] / self.rates[1] if replicas in self.rates else None
 
 
-JURECA = Reference("JURECA, Horovod", {1: 55, 4: 178, 8: 357, 16: 689, 32: 1230, 64: 2276, 128: 5562})
-"""The table on the slides of Jülich's course: images per second on JURECA's GPUs with Horovod."""
+JURECA = Reference("JURECA, Simple Image Benchmark", {1: 55, 4: 178, 8: 357, 16: 689, 32: 1230, 64: 2276, 128: 5562})
+"""The table on the slides of Jülich's course: images per second on JURECA's GPUs with Horovod, in a "Simple Image
+Benchmark" whose network the slides do not name."""
 
 
 # --- Words ------------------------------------------------------------------------------------------------------------
@@ -414,9 +447,15 @@ def conclude(
     measured = _measured(rows[0], last, gpus)
     shared = shared_cores(last.replicas, cores) if not gpus else ""
     if shared:
-        return Conclusion(shared, f"{measured} {_where_time_goes(last, gpus)}".rstrip(), shared=True)
-    goes = _where_time_goes(last, gpus)
-    details = (_limit(scaling, gpus), goes or _reduction(scaling, gpus), _compared(last, reference))
+        goes = _where_time_goes(last, gpus) if not overlaps(scaling) else ""
+        return Conclusion(shared, f"{measured} {goes}".rstrip(), shared=True)
+    goes = _where_time_goes(last, gpus) if not overlaps(scaling) else ""
+    details = (
+        _superlinear(last, rows[0], gpus),
+        _limit(scaling, gpus),
+        goes or _reduction(scaling, gpus),
+        _compared(last, reference),
+    )
     return Conclusion(measured, " ".join(filter(None, details)))
 
 
@@ -497,6 +536,32 @@ def _limit(scaling: Scaling, gpus: bool) -> str:
     return words + off
 
 
+def _superlinear(last: ScalingRow, first: ScalingRow, gpus: bool) -> str:
+    """What to look at where more devices are surely more than so many times as fast."""
+    if last.efficiency_interval is None or last.efficiency_interval.low <= 1 or last.replicas == first.replicas:
+        return ""
+    things = "GPUs" if gpus else "devices"
+    ratio = f"{last.replicas / first.replicas:.3g}"
+    return (
+        f"More than {ratio} times as fast on {ratio} times as many {things} needs an explanation: the smaller share of"
+        " each may fit into its cache, or the warm-up of the first row was too short."
+    )
+
+
+def overlaps(scaling: Scaling) -> bool:
+    """Whether a step of several devices is surely shorter than its work and its reduction one after the other: then
+    gradients travel while others are computed, and the parts of a step do not add up."""
+    one = next((row for row in scaling.rows if row.replicas == 1), None)
+    if one is None:
+        return False
+    return any(
+        one.step_seconds / (1 if scaling.weak else row.replicas) + row.reduce_seconds
+        > (1 + _DISAGREES) * row.step_seconds
+        for row in scaling.rows
+        if row.replicas > 1 and row.reduce_seconds
+    )
+
+
 class StepShares(NamedTuple):
     """Where the time of a step goes: shares from 0 to 1 that add up to 1."""
 
@@ -523,7 +588,7 @@ def _where_time_goes(last: ScalingRow, gpus: bool) -> str:
     words = f"On {who} a step is {_percent(shares.input)} input, {_percent(shares.compute)} computing"
     if not last.reduce_seconds:
         return f"{words}."
-    return f"{words} and {_percent(shares.reduce)} reduction of {in_bytes(last.reduced_bytes)}."
+    return f"{words} and {_percent(shares.reduce)} reduction of {in_bytes(last.reduced_bytes)}, if nothing overlaps."
 
 
 def _reduction(scaling: Scaling, gpus: bool) -> str:
@@ -543,11 +608,11 @@ def _percent(share: float) -> str:
 
 def _compared(last: ScalingRow, reference: Reference | None) -> str:
     theirs = reference.speedup(last.replicas) if reference is not None else None
-    if theirs is None or last.speedup_interval is None:
+    if reference is None or theirs is None or last.speedup_interval is None:
         return ""
     inside = last.speedup_interval.low <= theirs <= last.speedup_interval.high
     noise = "no difference can be seen" if inside else "the difference is larger than the noise"
-    return f"The slides' machine reached {theirs:.1f}; {noise}."
+    return f"Jülich's table ({reference.title}) has {theirs:.1f}; {noise}."
 
 
 def figures(value: float, count: int = 3) -> str:

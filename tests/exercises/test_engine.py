@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ from clew_agent.exercises import cnn, linear_regression, softmax
 from clew_agent.training import random, runtime
 from clew_agent.training.engine import Engine
 from clew_agent.training.evaluation import CHUNK, Evaluator
-from clew_agent.training.exercise import Batch, Samples
+from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.optimizers import FusedAdam
+from clew_agent.training.random import StepContext
+from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
 from clew_shared.base.problem import ProblemError
-from clew_shared.cards import ExerciseCard
+from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.params import build, check, describe
 from tests.exercises.training import make_engine, sizes, train
 
@@ -299,3 +302,57 @@ def test_a_new_exercise_works_as_it_is_written(tmp_path: Path, small_digits: Dat
     engine = make_engine(exercise, exercise.presets[0].values, small_digits)
     train(engine)
     assert engine.evaluate()["test_accuracy"] > 0.5
+
+
+class RepeatsSettings(BatchSettings, frozen=True, kw_only=True):
+    """Plain gradient descent, so that a weight is minus the sum of all gradients."""
+
+    optimizer: OptimizerName = "sgd"
+    learning_rate: LearningRate = 1.0
+    batch_size: BatchSize = 2
+    steps: Steps = 2
+
+
+class Repeats(Exercise[RepeatsSettings]):
+    """A part that is updated three times in a step, beside one that is updated once."""
+
+    id = "repeats"
+    title = "Repeats"
+    Settings = RepeatsSettings
+    metrics = (MetricSpec(name="often_loss", label=""), MetricSpec(name="once_loss", label=""))
+    fresh = True
+
+    def build(self, setup: Setup[RepeatsSettings]) -> Model:
+        """The gradient of each weight is the mean of the batch."""
+        often, once = tf.Variable(0.0), tf.Variable(0.0)
+
+        def loss_of(weight: tf.Variable) -> Callable[[Batch, StepContext], Loss]:
+            return lambda batch, _: Loss(weight * batch.mean(batch.x))
+
+        parts = [
+            Part("often", {"often": often}, loss_of(often), setup.optimizer(), 3, fresh_batches=self.fresh),
+            Part("once", {"once": once}, loss_of(once), setup.optimizer()),
+        ]
+        x = np.arange(12, dtype=np.float32)
+        return Model(parts=parts, train=Samples(x, x.astype(np.int32)))
+
+
+class SameRepeats(Repeats):
+    """All three updates by the same batch."""
+
+    fresh = False
+
+
+@pytest.mark.parametrize(
+    ("kind", "often", "once"),
+    [(Repeats, [0, 1, 2, 3, 4, 5], [0, 3]), (SameRepeats, [0, 0, 0, 1, 1, 1], [0, 1])],
+)
+def test_each_repetition_of_a_part_may_have_a_batch_of_its_own(
+    kind: type[Repeats], often: list[int], once: list[int]
+) -> None:
+    """Goodfellow et al. (2014), algorithm 1: a new minibatch for each of the discriminator's k steps."""
+    engine = make_engine(kind(), {})
+    train(engine)
+    means = np.arange(12).reshape(6, 2).mean(1)
+    assert float(engine.variables["weights/often/often"]) == -means[often].sum()
+    assert float(engine.variables["weights/once/once"]) == -means[once].sum()

@@ -17,15 +17,16 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 from sklearn.neighbors import KNeighborsClassifier
 
 from clew_agent.datasets.dataset import DataSet, Split
+from clew_agent.datasets.table import read as read_table
 from clew_agent.exercises import cnn
 from clew_agent.exercises.autoencoder import principal_components
 from clew_agent.training.engine import Engine
-from clew_agent.training.exercise import Exercise
+from clew_agent.training.exercise import Batch, Exercise, Setup
 from clew_agent.training.judging import answers, flags, summarize_answers, summarize_flags
 from clew_agent.training.weights import read_weights
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import Image, Log
-from clew_shared.params import Value
+from clew_shared.params import Value, build
 from tests.exercises.training import Record, make_engine, train
 
 NETWORKS = ("activations", "rnn", "autoencoder", "anomaly", "vae", "gan", "transfer")
@@ -222,6 +223,36 @@ def test_where_nothing_is_flagged_precision_is_nothing() -> None:
     assert summarize_flags(means) == {"precision": 0.0, "recall": 0.0, "f_score": 0.0}
 
 
+def table_of(path: Path, classes: list[int]) -> DataSet:
+    """A table of one's own with these classes, row by row."""
+    rows = [f"{number % 7},{number % 5},{label}" for number, label in enumerate(classes)]
+    path.write_text("\n".join(["a,b,class", *rows]))
+    return read_table(path)
+
+
+def test_anomalies_that_are_all_among_the_training_rows_are_refused(tmp_path: Path) -> None:
+    """Of six rows the first four train: training leaves anomalies out, so none could ever be found."""
+    data = table_of(tmp_path / "fraud.csv", [1, 0, 0, 0, 0, 0] * 10)
+    words = "No sample of class 1 is among the validation and test samples of fraud.csv: there are 10 in training, 0 in"
+    with pytest.raises(ProblemError, match=words):
+        make_engine(exercise("anomaly"), {"anomaly": 1}, data)
+    data = table_of(tmp_path / "half.csv", [1, 0, 0, 0, 1, 0] * 10)
+    with pytest.raises(ProblemError, match="among the test samples of half.csv"):
+        make_engine(exercise("anomaly"), {"anomaly": 1}, data)
+    data = table_of(tmp_path / "bare.csv", [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1])
+    with pytest.raises(ProblemError, match="none is left to train with"):
+        make_engine(exercise("anomaly"), {"anomaly": 1}, data)
+
+
+def test_the_anomaly_of_a_table_is_named_by_its_label(tmp_path: Path) -> None:
+    data = table_of(tmp_path / "wine.csv", [3, 3, 3, 3, 8, 8, 8, 3, 3, 3, 3, 3] * 10)
+    model = exercise("anomaly").build(Setup(build(exercise("anomaly").Settings, {"anomaly": 8}), 1, data))
+    assert model.train is not None
+    assert len(model.train.y) == 70
+    with pytest.raises(ProblemError, match="has the classes 3, 8, and no class 1"):
+        make_engine(exercise("anomaly"), {"anomaly": 1}, data)
+
+
 def test_layers_of_an_earlier_run_beat_new_ones(small_digits: DataSet, tmp_path: Path) -> None:
     """The same few images and steps; what is not retrained stays as it came."""
     source = make_engine(cnn.EXERCISE, {"steps": 60, "learning_rate": 0.001}, small_digits)
@@ -235,6 +266,31 @@ def test_layers_of_an_earlier_run_beat_new_ones(small_digits: DataSet, tmp_path:
     old, new = source.variables, engine.variables
     np.testing.assert_array_equal(new["state/conv2"], old["weights/cnn/conv2"])
     assert not np.array_equal(new["weights/cnn/dense"], old["weights/cnn/dense"])
+
+
+def test_layers_with_batch_normalisation_answer_as_they_did(small_digits: DataSet, tmp_path: Path) -> None:
+    """The network of ``transfer`` has no batch normalisation: what it would do is in the weights that it takes."""
+    source = make_engine(cnn.EXERCISE, {"steps": 40, "learning_rate": 0.01, "batch_norm": True}, small_digits)
+    train(source)
+    source.save(tmp_path / "checkpoints" / "00000040")
+    transfer, test = exercise("transfer"), small_digits.test
+    settings = build(transfer.Settings, {"weights": str(tmp_path)})
+    taken = transfer.build(Setup(settings, 1, small_digits))
+    for name in ("output", "output_offset"):
+        taken.parts[0].variables[name].assign(source.variables[f"weights/cnn/{name}"])
+    assert taken.evaluate is not None
+    means = taken.evaluate(Batch(tf.constant(test.x), tf.constant(test.y), tf.range(len(test))))
+    found = summarize_answers({name: value.numpy().astype(np.float64).mean(0) for name, value in means.items()})
+    before = source.evaluate()["test_accuracy"]
+    assert found["accuracy"] == pytest.approx(before, abs=1e-6), before
+
+
+def test_batch_normalisation_without_its_averages_is_refused(small_digits: DataSet, tmp_path: Path) -> None:
+    path = tmp_path / "own.npz"
+    kernel, offset = np.zeros([5, 5, 1, 32], np.float32), np.zeros([32], np.float32)
+    np.savez(path, conv1=kernel, conv1_offset=offset, conv1_gamma=offset, conv1_beta=offset)
+    with pytest.raises(ProblemError, match="the batch normalisation of 'conv1' without its moving averages"):
+        make_engine(exercise("transfer"), {"weights": str(path)}, small_digits)
 
 
 def test_weights_that_do_not_fit_are_refused(

@@ -288,3 +288,18 @@ def test_a_run_that_is_stopped_has_its_last_pictures(
     assert {figures[-1].step for figures in history.figures.values()} == {500}
     steps = [one.step for one in history.figures["weights"]]
     assert steps == sorted({10, stopped, *steps}), "those of both attempts"
+
+
+def test_a_histogram_holds_the_threshold_of_its_step(small_digits: DataSet) -> None:
+    """Where the one that can be moved begins: it is the run's own, and changes while it trains."""
+    values, classes = tf.constant([0.1, 0.4, 0.9]), tf.constant([0, 0, 1])
+    spec = HistogramPlot("one", threshold=0.05)
+    found, *_ = taken(spec, lambda: (values, classes, tf.constant(0.5)), small_digits)
+    assert isinstance(found, Histogram)
+    assert (found.threshold, np.frombuffer(found.classes, "<i4").tolist()) == (0.5, [0, 0, 1])
+    found, *_ = taken(spec, lambda: (values, classes, tf.constant(math.nan)), small_digits)
+    assert isinstance(found, Histogram)
+    assert found.threshold is None
+    found, *_ = taken(spec, lambda: (values, classes), small_digits)
+    assert isinstance(found, Histogram)
+    assert found.threshold is None

@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 import tensorflow as tf
 
+from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.judging import flags, summarize_flags
@@ -14,7 +15,7 @@ from clew_agent.training.layers import dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, HistogramPlot, ImageGrid, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Goal, HistogramPlot, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement
 from clew_shared.params import Knob
 
 GUIDE = """\
@@ -27,8 +28,10 @@ training images, and is still among the validation and test images.
 ## What to do
 
 1. Press **Run**. The digit 2 is the anomaly.
-2. Move the threshold in *Error of test samples*. What happens to precision and recall? Where is the F-score best?
-3. Set that threshold with *Deviations* and run again.
+2. The threshold in *Error of test samples* begins where the run has it. Move it: what happens to precision and recall?
+   Where is the F-score best?
+3. Is that more or fewer standard deviations above the mean than the run's own threshold? Change *Deviations* in that
+   direction, and run again.
 4. Take the digit 1 as the anomaly. Why does the network draw it well, although it has never seen one?
 5. Change the size of the code. Which size separates best?
 
@@ -54,6 +57,7 @@ the test samples are for the last look.
 """
 
 
+TWO = (Requirement("anomaly", (2,)),)
 MOMENTUM = 0.98
 """Of the moving averages of the error: they look back on some 50 batches."""
 
@@ -124,7 +128,10 @@ class Anomaly(Exercise[AnomalySettings]):
         ImageGrid("reconstructions", "Originals and reconstructions", columns=10),
     )
     baseline = "twos"
-    earlier_hashes = ("80a63aab5593287c2dd73d99012b9c1d406f9f7c4d216323800eaeab04e99b59",)
+    earlier_hashes = (
+        "80a63aab5593287c2dd73d99012b9c1d406f9f7c4d216323800eaeab04e99b59",
+        "489ff81b937b8646a8d508929d808994179d813bd3adcdecb8369d265938ce85",
+    )
     presets = (
         Preset(name="twos", title="Digit 2 unseen", help="Nine digits are normal."),
         Preset(name="ones", title="Digit 1 unseen", values={"anomaly": 1}, help="Harder than it looks."),
@@ -151,16 +158,27 @@ class Anomaly(Exercise[AnomalySettings]):
             value=0.7,
             which="best",
             detail="On the test samples, at the threshold from training.",
+            data="mnist",
+            requires=TWO,
+        ),
+        Goal(
+            id="digits",
+            text="F-score 70 % on the small digits",
+            metric="test_f_score",
+            op=">=",
+            value=0.7,
+            which="best",
+            detail="On the test samples, at the threshold from training.",
+            data="digits",
+            requires=TWO,
         ),
     )
 
     def build(self, setup: Setup[AnomalySettings]) -> Model:
         """Only normal samples train; validation and test keep all."""
         options, data = setup.settings, setup.require_data()
-        if options.anomaly >= data.classes:
-            text = f"The data set {data.name} has the classes 0 to {data.classes - 1}, and no class {options.anomaly}."
-            raise problem("exercise.class", text, "Choose another class as the anomaly.", "anomaly")
-        normal = data.train.y != options.anomaly
+        anomaly = anomaly_of(data, options.anomaly)
+        normal = data.train.y != anomaly
         features = data.train.x.shape[1]
         sizes = [features, options.hidden, options.code]
         encoder = dense_layers(setup, "encoder", sizes, tf.nn.relu)
@@ -186,14 +204,15 @@ class Anomaly(Exercise[AnomalySettings]):
             return Loss(value, {"threshold": threshold(), "alarms": alarms})
 
         def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            return flags(errors(batch.x) > threshold(), tf.equal(batch.y, options.anomaly))
+            return flags(errors(batch.x) > threshold(), tf.equal(batch.y, anomaly))
 
-        def error_histogram() -> tuple[tf.Tensor, tf.Tensor]:
-            """Errors of test samples, and 1 for the anomalies among them."""
-            return errors(tf.constant(data.test.x)), tf.cast(tf.constant(data.test.y) == options.anomaly, tf.int32)
+        def error_histogram() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            """Errors of test samples, 1 for the anomalies among them, and where the threshold is now."""
+            anomalies = tf.cast(tf.constant(data.test.y) == anomaly, tf.int32)
+            return errors(tf.constant(data.test.x)), anomalies, threshold()
 
         shown = np.concatenate(
-            [np.flatnonzero(data.test.y == options.anomaly)[:10], np.flatnonzero(data.test.y != options.anomaly)[:10]]
+            [np.flatnonzero(data.test.y == anomaly)[:10], np.flatnonzero(data.test.y != anomaly)[:10]]
         )
 
         def reconstructions() -> tf.Tensor:
@@ -211,6 +230,28 @@ class Anomaly(Exercise[AnomalySettings]):
             pictures={"errors": error_histogram, "reconstructions": reconstructions},
             watch="validation_f_score",
         )
+
+
+def anomaly_of(data: DataSet, label: int) -> int:
+    """The class with this label, as the data set counts them. Raises ``ProblemError`` where no sample has it, and where
+    none is left to judge by: training leaves anomalies out, so those in its samples are of no use."""
+    place = data.place_of(label)
+    if place is None:
+        known = ", ".join(data.class_names) if data.class_names else f"0 to {data.classes - 1}"
+        text = f"The data set {data.name} has the classes {known}, and no class {label}."
+        raise problem("exercise.class", text, "Choose another class as the anomaly.", "anomaly")
+    sets = {"training": data.train, "validation": data.validation, "test": data.test}
+    counts = {name: int(np.count_nonzero(split.y == place)) for name, split in sets.items()}
+    lacking = " and ".join(name for name in ("validation", "test") if not counts[name])
+    if lacking:
+        found = ", ".join(f"{count:,} in {name}" for name, count in counts.items())
+        text = f"No sample of class {label} is among the {lacking} samples of {data.name}: there are {found}."
+        hint = "Mix the rows of a table: of each six rows the fifth validates and the sixth tests, and four train."
+        raise problem("exercise.class", text, hint, "anomaly")
+    if counts["training"] == len(data.train.y):
+        text = f"All training samples of {data.name} are of class {label}: none is left to train with."
+        raise problem("exercise.class", text, "Choose another class as the anomaly.", "anomaly")
+    return place
 
 
 EXERCISE = Anomaly()

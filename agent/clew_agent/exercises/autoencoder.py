@@ -1,4 +1,4 @@
-"""Autoencoders: a network that draws an image from a few numbers. After IT4Innovations' and CINECA's courses."""
+"""Autoencoders: a network that draws an image from a few numbers. After CINECA's course."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.layers import Layers, dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement
 from clew_shared.params import Choice, Condition, Knob
 
 GUIDE = """\
@@ -30,7 +30,8 @@ the best that can be done with straight lines. Every evaluation compares the net
 
 1. Press **Run**: 32 numbers, one layer each way. By what factor is its error smaller than that of PCA?
 2. Make the code smaller, down to 2. What do the reconstructions lose first?
-3. *Sparse*: the code is larger, but each active unit costs. Raise the penalty until the images suffer.
+3. *Sparse*: the code is larger, but each unit costs in proportion to its value (L1), so most are switched off. Raise
+   the penalty until the images suffer.
 4. *Denoising*: the network sees noise and has to draw the clean image.
 5. *Deep*, without and with greedy pre-training. Does it help to train the layers one after the other first?
 
@@ -58,6 +59,8 @@ when the next pair begins.
 """
 
 SHOWN, COLUMNS = 20, 10
+CLEAN = (Requirement("kind", ("undercomplete", "deep")),)
+"""Of noisy images PCA has to draw the noise as well, so it loses without a contest."""
 
 
 class AutoencoderSettings(BatchSettings, frozen=True, kw_only=True):
@@ -82,7 +85,7 @@ class AutoencoderSettings(BatchSettings, frozen=True, kw_only=True):
         float,
         Knob(
             "Penalty",
-            "What each unit of the code costs while it is switched on.",
+            "This times the mean absolute value of the code's units is added to the loss (L1).",
             "Network",
             ge=0,
             le=10,
@@ -126,7 +129,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     title = "Autoencoder"
     subtitle = "784 pixels through 32 numbers"
     chapter = "Networks"
-    course = "IT4Innovations and CINECA, autoencoders"
+    course = "CINECA, autoencoders"
     minutes = 30
     summary = "Reduce an image to a few numbers, draw it again from them, and beat principal components."
     guide = GUIDE
@@ -135,6 +138,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     earlier_hashes = (
         "2b3dc655d24b71da2844c21c3597a508c4c732d2d394ab10a1f2474f888ab68d",
         "9ab788976c3b0a4a975e756baaa1b63106cf352c4e6780c350c1d41bbbb0373a",
+        "4f36d754818556758f85e5e727ddccaea6732bccaa5923b97c7e6bef2293db66",
     )
     jit = True
     metrics = (
@@ -176,7 +180,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
             name="tiny",
             title="Tiny",
             help="The built-in small digits.",
-            values={"steps": 2000, "code": 4, "learning_rate": 0.005, "evaluate_every": 100},
+            values={"steps": 300, "code": 4, "evaluate_every": 100},
             data="digits",
         ),
     )
@@ -188,8 +192,9 @@ class Autoencoder(Exercise[AutoencoderSettings]):
             op=">=",
             value=2.0,
             which="best",
-            detail="With 32 numbers: what do more layers bring?",
+            detail="What do more layers bring?",
             data="mnist",
+            requires=(*CLEAN, Requirement("code", (32,))),
         ),
         Goal(
             id="pca",
@@ -198,6 +203,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
             op=">=",
             value=1.0,
             detail="A smaller test error than PCA with a code of the same size.",
+            requires=(*CLEAN, Requirement("code", least=4)),
         ),
     )
 

@@ -8,13 +8,15 @@ import tensorflow as tf
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import LearningRate, OptimizerName, Steps, TrainingSettings
-from clew_shared.cards import Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, SurfaceSpec
+from clew_shared.cards import Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, Requirement, SurfaceSpec
 from clew_shared.surface import Grid, make_surface
 
 # The four points. They lie on the line y = -x + 1, so a perfect answer exists: W = -1, b = 1.
 X = np.array([1.0, 2.0, 3.0, 4.0])
 Y = np.array([0.0, -1.0, -2.0, -3.0])
 START = (0.3, -0.3)
+LONG_ENOUGH = Requirement("steps", least=100)
+"""One step of the right length brings W or b to its place, and the next one away again."""
 
 GUIDE = """\
 ## Find the line, then find it faster
@@ -98,7 +100,10 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
     summary = "Fit a line to four points and race optimizers against plain gradient descent."
     guide = GUIDE
     Settings = LinearRegressionSettings
-    earlier_hashes = ("ac7e6ff39c48b88336ee85ce8fa2087544fa2e3bce0bdb8db809b0c1a275ce87",)
+    earlier_hashes = (
+        "ac7e6ff39c48b88336ee85ce8fa2087544fa2e3bce0bdb8db809b0c1a275ce87",
+        "1229a4182c49ff7f67149ad4a346316a79e41174386a23225056d45b53408deb",
+    )
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),
@@ -136,9 +141,17 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
             value=-1.0,
             tolerance=0.01,
             detail="The line's slope, to one hundredth.",
+            requires=(LONG_ENOUGH,),
         ),
         Goal(
-            id="offset", text="b = 1", metric="b", op="near", value=1.0, tolerance=0.01, detail="Where it meets x = 0."
+            id="offset",
+            text="b = 1",
+            metric="b",
+            op="near",
+            value=1.0,
+            tolerance=0.01,
+            detail="Where it meets x = 0.",
+            requires=(LONG_ENOUGH,),
         ),
         Goal(
             id="fast",

@@ -17,7 +17,7 @@ from clew_agent.training.exercise import Batch, Exercise, Loss, Measurement, Mod
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, LearningRate, OptimizerName
-from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot
+from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Knob, Params
 
@@ -57,6 +57,7 @@ BATCH_SIZES = (1, 8, 32, 128, 512, 2048)
 RATE_AT = 32
 """The batch size for which the learning rate is meant when the rate is scaled."""
 WARM_UP_STEPS = 20
+SAMPLES = 50_000
 Samples = Annotated[int, Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)]
 
 
@@ -68,7 +69,7 @@ class MinibatchSettings(Params, frozen=True, kw_only=True):
     scale_rate: Annotated[
         bool, Knob("Scale the rate", f"Multiply the learning rate by the batch size divided by {RATE_AT}.")
     ] = False
-    samples: Samples = 50_000
+    samples: Samples = SAMPLES
     hidden: Annotated[int, Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000, log=True)] = 256
     largest: Annotated[
         int, Knob("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", ge=1, le=2048)
@@ -126,7 +127,10 @@ class Minibatch(Measurement[MinibatchSettings]):
     guide = GUIDE
     Settings = MinibatchSettings
     datasets = ("mnist", "digits")
-    earlier_hashes = ("6753f97b5b1bcbcb27b3b93d594e7889e31cf396963b9a8c42e935d561c9940a",)
+    earlier_hashes = (
+        "6753f97b5b1bcbcb27b3b93d594e7889e31cf396963b9a8c42e935d561c9940a",
+        "b98ee0cfa52b308ad456789a2cc1f4c9401bf3fcfe71ac7e0709cc9ed45c7391",
+    )
     metrics = (
         MetricSpec(name="gain", label="Faster per sample", per_step=False, better="higher", unit="×"),
         MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
@@ -161,6 +165,11 @@ class Minibatch(Measurement[MinibatchSettings]):
             value=4,
             which="best",
             detail="The best batch size against the smallest.",
+            requires=(
+                Requirement("largest", least=512),
+                Requirement("samples", least=SAMPLES),
+                Requirement("hidden", least=256),
+            ),
         ),
         Goal(
             id="accurate",
@@ -170,6 +179,7 @@ class Minibatch(Measurement[MinibatchSettings]):
             value=0.9,
             detail="From the same number of samples: change the rate, the optimizer or the network.",
             data="mnist",
+            requires=(Requirement("largest", least=2048), Requirement("samples", (SAMPLES,))),
         ),
         Goal(
             id="digits",
@@ -177,8 +187,9 @@ class Minibatch(Measurement[MinibatchSettings]):
             metric="test_accuracy",
             op=">=",
             value=0.86,
-            detail="On the small digits. The course's values reach 85.67 %.",
+            detail="On the small digits, whose largest batch is 512. The course's values reach 85.67 %.",
             data="digits",
+            requires=(Requirement("largest", least=512), Requirement("samples", (SAMPLES,))),
         ),
     )
 

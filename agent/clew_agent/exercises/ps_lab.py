@@ -8,19 +8,21 @@ from clew_agent.exercises import cnn, softmax
 from clew_agent.strategies import local_sgd, mirrored, parameter_server, single
 from clew_agent.training.exercise import Exercise, Model, Setup
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import Goal, Preset
+from clew_shared.cards import Goal, Preset, Requirement
 from clew_shared.params import Choice, Knob
 
 GUIDE = """\
 ## What does an old gradient cost?
 
 Workers read the weights, compute a gradient and send it to a server. Meanwhile others have changed the weights: the
-gradient belongs to weights that are no more. How much that matters depends on how old it is (its *staleness*), and on
-the learning rate. The modes differ in what they do about it.
+gradient belongs to weights that no longer exist. How much that matters depends on how old it is (its *staleness*), and
+on the learning rate. The modes differ in what they do about it.
 
 - **Asynchronous**: nothing. Nobody waits, and a slow worker's gradients are old.
 - **Synchronous**: each worker computes a part of every batch, and all wait for the last. No gradient is old.
-- **Bounded staleness**: nobody may be further ahead than the bound; workers wait, or the server drops what is too old.
+- **Bounded staleness**: no gradient may be older than the bound; workers wait, or the server drops what is too old.
+  The bound is on the age of a gradient, in updates by others. Ho et al. (2013), where the idea comes from, bound the
+  lead of a worker instead: how many steps the fastest may be ahead of the slowest.
 - **Lock-free**: no server. Threads of one process change the same weights at the same time.
 
 ## What to do
@@ -48,6 +50,18 @@ The staleness histogram, and images per second of each worker. What is fast per 
 > **Hint: the fourth scheme**
 > The strategy *Local SGD* has no server at all: devices train alone and average their weights now and then.
 """
+
+
+SAME_WORK = (
+    Requirement("strategy", (parameter_server.CARD.id,)),
+    Requirement("workers", least=2),
+    Requirement("local_steps", (1,)),
+    Requirement("network", ("softmax",)),
+    Requirement("optimizer", ("sgd",)),
+    Requirement("batch_size", most=100),
+    Requirement("steps", most=500),
+)
+"""As many images as one device sees, by the same rule. Mode, bound and rate are the student's."""
 
 
 class PsLabSettings(BatchSettings, frozen=True, kw_only=True):
@@ -94,6 +108,7 @@ class PsLab(Exercise[PsLabSettings]):
     earlier_hashes = (
         "fddfa771c238ad4e6ffcdfa895397b04479f80f95a61e8d986f2afe48e468c49",
         "02efe51e490f4927794fe7c1914419f633dbd686a509fc40a875391313b6ffde",
+        "721e73d1947107a2248436224d1cf2a2816b1ce840f55e59e1f9ae534ee2be7b",
     )
     goals = (
         Goal(
@@ -104,6 +119,7 @@ class PsLab(Exercise[PsLabSettings]):
             value=0.9029,
             detail="One device reaches 90.79 % with the slides' values. Parameter servers need not fall behind.",
             data="mnist",
+            requires=SAME_WORK,
         ),
         Goal(
             id="digits",
@@ -113,6 +129,7 @@ class PsLab(Exercise[PsLabSettings]):
             value=0.8783,
             detail="On the small digits one device reaches 88.33 % with the slides' values.",
             data="digits",
+            requires=SAME_WORK,
         ),
     )
     strategies = (parameter_server.CARD, single.CARD, mirrored.CARD, local_sgd.CARD)

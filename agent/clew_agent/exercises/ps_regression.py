@@ -6,13 +6,22 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent.strategies import parameter_server, single
+from clew_agent.strategies.cluster_settings import ASYNC, BOUNDED, SYNC
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset, Requirement
 
 # A thousand points near the line y = 3 x + 2.
 SLOPE, OFFSET, NOISE, POINTS = 3.0, 2.0, 0.1, 1000
+
+CLUSTER = (
+    Requirement("strategy", (parameter_server.CARD.id,)),
+    Requirement("mode", (ASYNC, SYNC, BOUNDED)),
+    Requirement("workers", least=2),
+    Requirement("steps", least=200),
+)
+"""On one device, or by one long step, a line is found without a cluster."""
 
 GUIDE = """\
 ## See a cluster form, and see who updates what
@@ -24,11 +33,31 @@ are processes of their own, on one computer or on the nodes of a job.
 ## What to do
 
 1. Press **Run**. Open the *Cluster* tab and find the coordinator, the two workers and the server, with their hosts and
-   ports. Compare `TF_CONFIG` with the one on the slides.
+   ports. Compare them with the slides' lists of hosts: which line of the table below does the work of which line there?
 2. Look at the timeline. Which worker made which update? Do they take turns?
 3. Slow a worker down while the run trains. What happens to the staleness, and what to the curve?
 4. Kill a worker, then the server. Which of the two can you see in the curve?
 5. Run again with two servers. Which of W and b is on which of them?
+
+## Then and now
+
+The slides use TensorFlow 1 on Blue Waters, where a script makes the cluster. Here Clew makes it:
+
+```
+the slides                              here
+aprun -n 8 -N 1: a process on each      the job starts an agent on each node,
+node                                    and the agents start the processes
+an allgather of the host names          each process says its host and port
+lists of ps and worker hosts            TF_CONFIG: {"cluster": {"chief": […],
+                                        "ps": […], "worker": […]},
+                                        "task": {"type": …, "index": …}}
+tf.train.ClusterSpec(…)                 tf.train.ClusterSpec(…), the same
+tf.train.Server(…) in each process      tf.distribute.Server(…) in workers and
+                                        servers
+tf.device(replica_device_setter(…))     ParameterServerStrategy: its scope puts
+                                        the variables on the servers
+each worker runs its own session        the coordinator hands out batches
+```
 
 ## What to watch
 
@@ -62,6 +91,7 @@ class PsRegression(Exercise[PsRegressionSettings]):
     summary = "Form a parameter-server cluster, see which process updates what, and what its loss does."
     guide = GUIDE
     Settings = PsRegressionSettings
+    earlier_hashes = ("dca5b2e01294af14ea7233aac99bcbbc4a493e8dfbf9286fc3a255da084a004d",)
     metrics = (
         MetricSpec(name="loss", label="Loss", better="lower"),
         MetricSpec(name="W", label="W"),
@@ -72,12 +102,30 @@ class PsRegression(Exercise[PsRegressionSettings]):
         PlotSpec(id="weights", title="W and b", metrics=("W", "b")),
     )
     presets = (
-        Preset(name="slides", title="Slides' values", help="Gradient descent, rate 0.02, batches of ten points."),
+        Preset(name="usual", title="Clew's values", help="Gradient descent, rate 0.02, batches of ten points."),
         Preset(name="tiny", title="Tiny", values={"steps": 60}, help="A few seconds of updates."),
     )
     goals = (
-        Goal(id="W", text="W is 3", metric="W", op="near", value=SLOPE, tolerance=0.05, detail="Found to two digits."),
-        Goal(id="b", text="b is 2", metric="b", op="near", value=OFFSET, tolerance=0.05, detail="Found to two digits."),
+        Goal(
+            id="W",
+            text="W is 3",
+            metric="W",
+            op="near",
+            value=SLOPE,
+            tolerance=0.05,
+            detail="Found to two digits.",
+            requires=CLUSTER,
+        ),
+        Goal(
+            id="b",
+            text="b is 2",
+            metric="b",
+            op="near",
+            value=OFFSET,
+            tolerance=0.05,
+            detail="Found to two digits.",
+            requires=CLUSTER,
+        ),
     )
     strategies = (parameter_server.CARD, single.CARD)
 

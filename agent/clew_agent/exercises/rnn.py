@@ -8,7 +8,15 @@ from typing import Annotated
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.judging import ACCURACY, ACCURACY_PLOT, LOSS, TEST_ACCURACY, VALIDATION_ACCURACY
+from clew_agent.training.judging import (
+    ACCURACY,
+    CLASSIFICATION_PLOTS,
+    LOSS,
+    TEST_ACCURACY,
+    TEST_LOSS,
+    VALIDATION_ACCURACY,
+    VALIDATION_LOSS,
+)
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
@@ -31,13 +39,17 @@ through all 28 steps, so what a simple cell saw at the top is easily lost. Gates
 
 ## What to watch
 
-The bars show how much the loss depends on the state after each row, compared with the state after the last. Bars that
-fall to the left mean that early rows teach the network little. Bars that rise mean that the gradient explodes.
+The bars show how much the loss depends on the state after each row, compared with the state after the last. If the
+bars of early rows are short, these rows teach the network little. If they are longer than 1, the gradient explodes.
 
 ## Questions
 
 - How many weights does each cell have? Is the comparison fair with the same number of units?
 - Why does an LSTM's forget gate begin open?
+
+> **Hint: how many weights**
+> With 64 units the whole network has 6,602 weights with the simple cell, 18,506 with GRU and 24,458 with LSTM: a gate
+> is as large as a simple cell. With 16 units there are 890, 2,330 and 3,050.
 
 > **Hint: numbers to compare with**
 > With seed 1 on MNIST, 64 units and 1000 steps at a rate of 0.001, the simple cell ended at 91.6 % of the test images,
@@ -91,18 +103,20 @@ class Rnn(Exercise[RnnSettings]):
     earlier_hashes = (
         "14e9010dc1a2b2b0d808b3c6551ec2fc8c11ba5c5b849d0b538378424db06b73",
         "eeb7735b8ba160faa5a31d641bb28da4716208392dc302d62c8f327f8a5297e8",
+        "1d763a792e3aadd270497a83befe6f28cdf91358ab7858ddc4000258defb325c",
     )
     jit = False
     metrics = (
         LOSS,
         ACCURACY,
         MetricSpec(name="rnn_gradient", label="Gradient norm"),
+        VALIDATION_LOSS,
         VALIDATION_ACCURACY,
+        TEST_LOSS,
         TEST_ACCURACY,
     )
     plots = (
-        PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
-        ACCURACY_PLOT,
+        *CLASSIFICATION_PLOTS,
         PlotSpec(id="gradient", title="Gradient norm", metrics=("rnn_gradient",), log=True),
     )
     pictures = (Bars("gradients", "Gradient norm of the state after each row", log=True),)
@@ -189,7 +203,8 @@ class Rnn(Exercise[RnnSettings]):
             return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
 
         def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            return {"accuracy": correct(scores(states(batch.x)[-1]), batch.y)}
+            logits = scores(states(batch.x)[-1])
+            return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
 
         def gradients() -> tf.Tensor:
             """How much the loss depends on the state after each row: the length of its gradient, 1 after the last."""

@@ -1,4 +1,4 @@
-"""A variational autoencoder: a code from which new images can be drawn. After IT4Innovations' and CINECA's courses."""
+"""A variational autoencoder: a code from which new images can be drawn. After CINECA's course."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from clew_agent.training.settings import (
     ScheduleName,
     Steps,
 )
-from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Scatter
+from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement, Scatter
 from clew_shared.params import Knob
 
 GUIDE = """\
@@ -30,8 +30,12 @@ GUIDE = """\
 
 An autoencoder's code has gaps: draw from a point between two codes and you may get nothing. A *variational* autoencoder
 has an encoder with two vectors, a mean and a variance for each number of the code. The decoder gets a number drawn from
-there. The loss has two terms: the image must come back (*reconstruction*), and the codes together must look like a
-normal distribution (*KL*). Then every point of the plane can be drawn.
+there. The loss has two terms: the image must come back (*reconstruction*), and for each image the distribution of its
+code must stay near the standard normal one (*KL*). Then every point of the plane can be drawn.
+
+With both weights 1 the sum of the two terms is minus the *evidence lower bound* (ELBO). It is at least minus the
+logarithm of the image's probability under the decoder, and training pushes it down (Kingma and Welling,
+"Auto-encoding variational Bayes", ICLR 2014). *Test bound* is that sum for the test images, whatever the weights are.
 
 ## What to do
 
@@ -39,7 +43,7 @@ normal distribution (*KL*). Then every point of the plane can be drawn.
 2. Run *Reconstruction only*. Compare the scatter plots of the codes, and what is drawn between two digits.
 3. Run *KL only*. What does every image look like now, and why is that the best answer?
 4. Change the KL weight between 0.1 and 4. What do you gain, what do you lose?
-5. Give the code 10 numbers. The test loss falls: why is the manifold worse to look at?
+5. Give the code 10 numbers. The test bound falls: why is the manifold worse to look at?
 
 ## What to watch
 
@@ -52,17 +56,19 @@ line between two codes.
 - Why does the encoder give a variance, and not only a place?
 
 > **Hint: numbers to compare with**
-> With seed 1 on MNIST and 5000 steps the preset *Both terms* ended at a test loss of 143.9 nats (137.7 for the
+> With seed 1 on MNIST and 5000 steps the preset *Both terms* ended at a test bound of 143.9 nats (137.7 for the
 > reconstruction, 6.3 for KL), after 143 seconds on two busy cores. A CNN that reads 99 % of the test images was sure
 > (0.9 or more) of 9 of the 10 digits on its manifold. 8 of them had at least 2 % of the images each.
 
 > **Hint: what a nat is**
-> The loss is minus a logarithm of a probability, with the natural logarithm. 1 nat is 1.44 bits.
+> The bound is at least minus the logarithm of a probability, with the natural logarithm. 1 nat is 1.44 bits.
 """
 
 SIDE = 20
 """Images in each row and column of the manifold."""
 SCATTERED = 2000
+TWO_NUMBERS = (Requirement("code", (2,)),)
+"""More numbers make the bound smaller without making a better picture of the plane."""
 
 
 class VaeSettings(BatchSettings, frozen=True, kw_only=True):
@@ -103,7 +109,7 @@ class Vae(Exercise[VaeSettings]):
     title = "Variational autoencoder"
     subtitle = "a code that can be drawn from"
     chapter = "Generative"
-    course = "IT4Innovations and CINECA, variational autoencoders"
+    course = "CINECA, variational autoencoders"
     minutes = 40
     summary = "Put all digits on a plane, and draw those that nobody wrote."
     guide = GUIDE
@@ -112,6 +118,7 @@ class Vae(Exercise[VaeSettings]):
     earlier_hashes = (
         "c41c69599a4e8ad275dc675ad48409387477d8da45542f21ffe77193b76f5fbc",
         "fef81e70c133efc184005d6e046d8e43490e16a9ee75e9275eeba02152c5ff62",
+        "f4dedd4814a5dbc8152e9f19a2320ff99a12b22a88a1f7f34d1dd46f1622a49e",
     )
     jit = True
     metrics = (
@@ -120,11 +127,13 @@ class Vae(Exercise[VaeSettings]):
         MetricSpec(name="kl", label="KL term", unit="nats"),
         MetricSpec(name="validation_loss", label="Validation loss", per_step=False, better="lower", unit="nats"),
         MetricSpec(name="test_loss", label="Test loss", per_step=False, better="lower", unit="nats"),
+        MetricSpec(name="test_bound", label="Test bound", per_step=False, better="lower", unit="nats"),
         MetricSpec(name="test_reconstruction", label="Test reconstruction", per_step=False, unit="nats"),
         MetricSpec(name="test_kl", label="Test KL", per_step=False, unit="nats"),
     )
     plots = (
         PlotSpec(id="loss", title="Loss of an image", metrics=("loss", "test_loss")),
+        PlotSpec(id="bound", title="Bound of a test image (minus ELBO)", metrics=("test_bound",)),
         PlotSpec(id="reconstruction", title="Reconstruction term", metrics=("reconstruction", "test_reconstruction")),
         PlotSpec(id="kl", title="KL term", metrics=("kl", "test_kl")),
     )
@@ -155,30 +164,33 @@ class Vae(Exercise[VaeSettings]):
     goals = (
         Goal(
             id="bound",
-            text="Test loss below 150",
-            metric="test_loss",
+            text="Test bound below 150",
+            metric="test_bound",
             op="<=",
             value=150.0,
-            detail="With a code of two numbers and both weights 1.",
+            detail="Reconstruction and KL, both with weight 1.",
             data="mnist",
+            requires=TWO_NUMBERS,
         ),
         Goal(
             id="digits",
-            text="Test loss below 220",
-            metric="test_loss",
+            text="Test bound below 220",
+            metric="test_bound",
             op="<=",
             value=220.0,
-            detail="On the small digits, with a code of two numbers and both weights 1.",
+            detail="On the small digits.",
             data="digits",
+            requires=TWO_NUMBERS,
         ),
         Goal(
             id="fashion",
-            text="Test loss below 265",
-            metric="test_loss",
+            text="Test bound below 265",
+            metric="test_bound",
             op="<=",
             value=265.0,
-            detail="On Fashion-MNIST, with a code of two numbers and both weights 1.",
+            detail="On Fashion-MNIST.",
             data="fashion-mnist",
+            requires=TWO_NUMBERS,
         ),
     )
 
@@ -198,7 +210,7 @@ class Vae(Exercise[VaeSettings]):
             return tf.sigmoid(through(decoder, code))
 
         def terms(x: tf.Tensor, drawn: tf.Tensor) -> dict[str, tf.Tensor]:
-            """Both terms and the loss of each image, in nats. ``drawn`` are standard normal numbers, like the code."""
+            """Both terms and the weighted loss of each image, in nats. ``drawn`` is a standard normal code."""
             mean, log_variance = encode(x)
             scores = through(decoder, mean + tf.exp(log_variance / 2) * drawn)
             reconstruction = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(x, scores), 1)
@@ -214,7 +226,8 @@ class Vae(Exercise[VaeSettings]):
         fixed = random.normal([1000, options.code], setup.seed, "code of the evaluation")
 
         def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            return terms(batch.x, tf.gather(fixed, batch.index % 1000))
+            found = terms(batch.x, tf.gather(fixed, batch.index % 1000))
+            return {**found, "bound": found["reconstruction"] + found["kl"]}
 
         test = data.test
 

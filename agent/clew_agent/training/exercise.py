@@ -89,9 +89,10 @@ class Loss:
 class Part:
     """Variables that are trained together to make one loss smaller. A GAN has two.
 
-    ``loss`` is called with the batch and the step's context. ``repeats`` updates are made in each step with the same
-    batch and fresh random numbers; the recorded values are those of the first, before any update. Parts are updated
-    in the order in which they are listed, each seeing what the earlier ones changed.
+    ``loss`` is called with the batch and the step's context. ``repeats`` updates are made in each step, with fresh
+    random numbers and the same batch or, with ``fresh_batches``, each with the order's next batch; the recorded values
+    are those of the first, before any update. Parts are updated in the order in which they are listed, each seeing
+    what the earlier ones changed.
 
     ``variables`` are best listed from the input on: an update waits for the gradient of what is listed before it, and
     by then nothing reads the variable any more (``strategies.single``).
@@ -102,6 +103,7 @@ class Part:
     loss: Callable[[Batch, StepContext], Loss]
     optimizer: Optimizer
     repeats: int = 1
+    fresh_batches: bool = False
 
 
 Summary = Callable[[Mapping[str, npt.NDArray[np.float64]]], Mapping[str, float]]

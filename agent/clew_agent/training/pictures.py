@@ -233,7 +233,7 @@ class Picture:
         expected, shapes = _EXPECTED[self.spec.form]
         if self.spec.answers:
             expected, shapes = f"({expected}, classes [n], answers [n])", {(*one, 1, 1) for one in ((3,), (4,))}
-        if tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in parts}) > 1:
+        if tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in parts if part.ndim}) > 1:
             found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in parts) or "nothing"
             text = f"The picture {self.spec.id} should return {expected}, and returned {found}."
             raise problem("exercise.picture", text, "Correct its function in Model.pictures.")
@@ -243,7 +243,7 @@ class Picture:
 _EXPECTED: Final[dict[str, tuple[str, set[tuple[int, ...]]]]] = {
     "images": ("images [n, height, width] or [n, height, width, 3]", {(3,), (4,)}),
     "scatter": ("(points [n, 2], classes [n])", {(2, 1)}),
-    "histogram": ("values [n] or (values [n], classes [n])", {(1,), (1, 1)}),
+    "histogram": ("values [n], (values [n], classes [n]) or (values, classes, threshold)", {(1,), (1, 1), (1, 1, 0)}),
     "matrix": ("a matrix [rows, columns]", {(2,)}),
     "bars": ("values [n]", {(1,)}),
 }
@@ -300,7 +300,7 @@ def _histogram(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Hi
     values = parts[0].astype(np.float32)
     edges = _edges(values, spec.log_x)
     counts, _ = np.histogram(values[np.isfinite(values)], edges)
-    whole = len(parts) == 2 or spec.threshold is not None
+    whole = len(parts) > 1 or spec.threshold is not None
     order, left_out = _thinned(spec, np.arange(len(values)), 8) if whole else (np.arange(0), "")
     figure = Histogram(
         name=spec.id,
@@ -308,7 +308,8 @@ def _histogram(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Hi
         edges=_bytes(edges, "<f8"),
         counts=_bytes(counts, "<i8"),
         values=_bytes(values[order], "<f4"),
-        classes=_bytes(parts[1][order], "<i4") if len(parts) == 2 else b"",
+        classes=_bytes(parts[1][order], "<i4") if len(parts) > 1 else b"",
+        threshold=float(parts[2]) if len(parts) > 2 and np.isfinite(parts[2]) else None,
     )
     return figure, left_out
 

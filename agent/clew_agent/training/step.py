@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,8 +113,9 @@ class TrainingStep:
     def __call__(self, step: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
         """Do ``step`` (scalar int64) with the ``live`` values (float64 [n]); returns [metrics], before the update."""
         now = self.named(live)
-        pick = self.source.pick(step)
-        metrics = self.strategy.run(lambda: self._replica(pick, step, now))
+        each = max((part.repeats for part in self.model.parts if part.fresh_batches), default=1)
+        picks = [self.source.pick(step * each + number if each > 1 else step) for number in range(each)]
+        metrics = self.strategy.run(lambda: self._replica(picks, step, now))
         self.strategy.after_step(step, self.state)
         return metrics
 
@@ -121,14 +123,15 @@ class TrainingStep:
         """The ``live`` values (float64 [n]) by name."""
         return dict(zip(self.live, tf.unstack(live, len(self.live)), strict=True))
 
-    def _replica(self, pick: Pick, step: tf.Tensor, now: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def _replica(self, picks: Sequence[Pick], step: tf.Tensor, now: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """What one replica does of ``step``; returns its metrics, whose mean over all replicas is the step's."""
         rows = self.strategy.rows(self.batch_size)
         alone = rows.count == rows.total
-        batch = self.source.batch(pick) if alone else self.source.share(pick, rows, self.strategy)
+        share = self.source.batch if alone else partial(self.source.share, rows=rows, strategy=self.strategy)
+        batches = [share(pick) for pick in picks]
         values: dict[str, tf.Tensor] = {}
         for part in self.model.parts:
-            values |= self._train(part, batch, rows, step, now)
+            values |= self._train(part, batches if part.fresh_batches else batches[:1], rows, step, now)
         return self.columns(values)
 
     def columns(self, values: Mapping[str, tf.Tensor]) -> tf.Tensor:
@@ -141,12 +144,13 @@ class TrainingStep:
         return tf.stack([tf.cast(values[spec.name], self.dtype) for spec in self.metrics])
 
     def _train(
-        self, part: Part, batch: Batch, rows: Rows, step: tf.Tensor, now: Mapping[str, tf.Tensor]
+        self, part: Part, batches: Sequence[Batch], rows: Rows, step: tf.Tensor, now: Mapping[str, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
         variables = list(part.variables.values())
         part.optimizer.rate.set(step, now)
         first: Loss | None = None
         for repetition in range(part.repeats):
+            batch = batches[min(repetition, len(batches) - 1)]
             loss, gradients = self.loss_and_gradients(part, batch, rows, step, now, repetition)
             self.strategy.apply(part.optimizer.rule, gradients, variables)
             first = first or loss

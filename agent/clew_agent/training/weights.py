@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.formats import parse_npz
+from clew_agent.training.layers import BatchNorm
 from clew_agent.training.state import FILE
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import problem
@@ -21,7 +22,8 @@ _HINT = "Give the folder of a finished run, one of its checkpoints, or an .npz f
 
 
 def read_weights(path: str, part: str) -> Arrays:
-    """The weights of ``part`` by name from a run's folder (its last checkpoint), a checkpoint or an ``.npz`` file.
+    """The weights of ``part`` by name from a run's folder (its last checkpoint), a checkpoint or an ``.npz`` file, and
+    what that run kept without training it: moving averages, layers that were frozen.
 
     Raises ``ProblemError`` when there are none.
     """
@@ -52,6 +54,26 @@ def fit(variables: Mapping[str, tf.Variable], arrays: Arrays, path: str) -> None
         variable.assign(tf.cast(tf.constant(arrays[name]), variable.dtype))
 
 
+def without_norms(arrays: Arrays, layers: Sequence[str], path: str) -> Arrays:
+    """The weights of a network without batch normalisation that gives the same answers as one with it.
+
+    Each unit's scale and shift become part of its weights and offset. A matrix has a row for each unit, a kernel has
+    the units last. Raises ``ProblemError`` where the moving averages are missing that this takes.
+    """
+    found = dict(arrays)
+    for name in (one for one in layers if f"{one}_gamma" in arrays):
+        own = [arrays.get(f"{name}_{key}") for key in ("gamma", "beta", "mean", "variance")]
+        if any(one is None for one in own):
+            text = f"{path} has the batch normalisation of {name!r} without its moving averages."
+            raise problem("weights.norm", text, "Train the network without batch normalisation.", "weights")
+        gamma, beta, mean, variance = (np.asarray(one, np.float64) for one in own)
+        scale = gamma / np.sqrt(variance + BatchNorm.epsilon)
+        kernel, offset = arrays[name], arrays[f"{name}_offset"]
+        found[name] = (kernel * (scale if kernel.ndim == 4 else scale[:, None])).astype(kernel.dtype)
+        found[f"{name}_offset"] = ((offset - mean) * scale + beta).astype(offset.dtype)
+    return found
+
+
 def _checkpoints(run: Path) -> list[Path]:
     """Of a run's folder, the last one first: names sort like steps."""
     return sorted((path for path in (run / "checkpoints").glob("[0-9]*")), reverse=True)
@@ -59,9 +81,14 @@ def _checkpoints(run: Path) -> list[Path]:
 
 def _from_checkpoint(folder: Path, part: str) -> Arrays:
     reader = tf.train.load_checkpoint(str(folder / FILE))
-    prefix, suffix = f"weights/{part}/", "/.ATTRIBUTES/VARIABLE_VALUE"
+    suffix = "/.ATTRIBUTES/VARIABLE_VALUE"
     keys = {key.removesuffix(suffix).replace(".S", "/"): key for key in reader.get_variable_to_shape_map()}
-    return {name.removeprefix(prefix): reader.get_tensor(key) for name, key in keys.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): reader.get_tensor(key)
+        for prefix in ("state/", f"weights/{part}/")
+        for name, key in keys.items()
+        if name.startswith(prefix)
+    }
 
 
 def _from_npz(path: Path) -> Arrays:

@@ -171,7 +171,8 @@ class Histogram(Event, frozen=True, kw_only=True, tag="histogram"):
     """Counts (little-endian int64) between ``edges`` (little-endian float64, one more than counts).
 
     Where the values have classes, or a threshold may be moved through them, the ``values`` themselves (little-endian
-    float32) and their ``classes`` (little-endian int32) are there as well.
+    float32) and their ``classes`` (little-endian int32) are there as well. ``threshold`` is the one by which the run
+    judged at that step.
     """
 
     name: str
@@ -180,6 +181,7 @@ class Histogram(Event, frozen=True, kw_only=True, tag="histogram"):
     counts: bytes
     values: bytes = b""
     classes: bytes = b""
+    threshold: float | None = None
 
 
 class Matrix(Event, frozen=True, kw_only=True, tag="matrix"):

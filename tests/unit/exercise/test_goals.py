@@ -236,6 +236,9 @@ def asks(*requires: Requirement) -> Goal:
         (Requirement("norm", (True,)), {}, "batch normalisation is off"),
         (Requirement("norm", (0,)), {}, "batch normalisation is off"),  # off is no number
         (Requirement("folder", ("",)), {"params": {"folder": "/x"}}, "image folder is /x"),
+        (Requirement("folder", other_than=("",)), {}, "image folder is empty"),
+        (Requirement("folder", other_than=("",)), {"params": {"folder": "/x"}}, ""),
+        (Requirement("code", least=1, other_than=(2, 3)), {}, "code is 2"),
         (Requirement("cut", ("stages",)), {"params": {"cut": "hybrid"}}, "cut is Hybrid"),
         (Requirement("strategy", ("parameter-server",)), {}, "strategy is One device"),
         (Requirement("strategy", ("parameter-server",)), {"strategy": "parameter-server"}, ""),
@@ -307,11 +310,12 @@ def test_the_settings_that_a_goal_asks_for_are_said_in_words() -> None:
             Requirement("KL", least=0.5, most=2),
             Requirement("folder", ("",)),
             Requirement("strategy", ("parameter-server",)),
+            Requirement("cut", other_than=("hybrid",)),
         ),
     )
     words = (
         "with code 0, 1 or at least 4; samples at least 50,000; KL weight from 0.5 to 2; image folder empty; "
-        "strategy Servers, workers"
+        "strategy Servers, workers; cut not Hybrid"
     )
     assert requires_words(asked, CARD) == words
     assert goal_detail(asked, CARD) == f"As in the course. Counts {words}."

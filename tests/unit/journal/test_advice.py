@@ -72,6 +72,17 @@ SHOWS = {
         400,
         "50 % of the training set",
     ),
+    "chance": (
+        run({"loss": np.where(AT < 8, 90.0, np.log(10) + NOISE / 20), "accuracy": 0.1 + 0 * AT}),
+        200,
+        "stays at 2.3, the logarithm of 10: the network guesses",
+    ),
+    "noise": (run({"loss": 0.2 + 30 * np.abs(NOISE)}), 200, "From batch to batch the loss changes by"),
+    "accuracy-fell": (
+        run({"loss": FALLS, "accuracy": 0.6 + AT / 2000}, {"validation_accuracy": [0.5, 0.8, 0.7, 0.65, 0.6]}),
+        160,
+        "The validation accuracy was highest at step 160 and has fallen by 15 points since",
+    ),
     "dead-units": (
         run({"loss": FALLS, "layer1_gradient": np.where(AT < 100, 1.0, 0.0)}),
         100,
@@ -108,6 +119,8 @@ HEALTHY = {
         spec=RunSpec(exercise="e", strategy="parameter-server", options={"local_steps": 10}),
     ),
     "a gradient that comes back": run({"loss": FALLS, "w_gradient": np.where(AT % 7 == 0, 1.0, 0.0)}),
+    "falls, and answers are still wrong": run({"loss": FALLS, "accuracy": 0.1 + 0 * AT}),
+    "one bad evaluation of accuracy": run({"loss": FALLS}, {"validation_accuracy": [0.5, 0.8, 0.5, 0.79]}),
     "not trained to the end": run({"loss": FALLS, "accuracy": 0.6 + AT / 2000}, {"test_accuracy": [0.5, 0.6]}),
     "no loss": run({"accuracy": 1 - FALLS / 4}),
     "a range test": run({"loss": 2.3 + AT / 20 + NOISE}, spec=RunSpec(exercise="e", rate_range=RateRange(0.1, 10.0))),

@@ -25,6 +25,7 @@ from clew_shared.scaling import (
     as_table,
     conclude,
     figures,
+    forecast_basis,
     forecast_of,
     measure,
     on_gpus,
@@ -126,10 +127,10 @@ def predicted(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling
     return () if _cores(study, [one.history for one in results]) else forecast_of(scaling)
 
 
-def forecast_words(found: Sequence[Forecast]) -> str:
-    """``By the steps of 1 and 2 devices: 3.5× on 4, 6.1× on 8, 9.8× on 16.``"""
+def forecast_words(found: Sequence[Forecast], basis: str) -> str:
+    """``Forecast by the steps of 1 and 2 devices, if nothing overlaps: 3.5× on 4, 6.1× on 8, 9.8× on 16.``"""
     parts = [f"{figures(one.speedup, 2)}× on {one.replicas}" for one in found if one.replicas > 2]
-    return f"Forecast by the steps of 1 and 2 devices: {', '.join(parts)}."
+    return f"Forecast by {basis}: {', '.join(parts)}."
 
 
 def _cores(study: StudySpec, histories: Sequence[History]) -> int:
@@ -142,7 +143,7 @@ def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
     scaling = scaling_of(study, results)
     found, more = conclusion(study, results, scaling, card), predicted(study, results, scaling)
     said = ["", found.sentence, *([found.detail] if found.detail else [])]
-    said += [forecast_words(more)] if more else []
+    said += [forecast_words(more, forecast_basis(scaling))] if more else []
     if not scaling.rows:
         return said
     steps = study.steps or 100
