@@ -47,7 +47,7 @@ _LEARNED = 0.9
 _CHANCE = 0.02
 """A loss that is nearer than this to the logarithm of a number of classes is that of a guess among them."""
 _MOST_CLASSES = 1000
-_WILD = 0.5
+_WILD = 0.6
 """Batches differ by so much of the loss itself: no step can be told from chance."""
 _FELL = 0.05
 """An accuracy on a held-out set that is so far below its best, twice in a row, has fallen; chance moves it by less."""
@@ -168,7 +168,9 @@ def _noise(history: History) -> Iterator[Advice]:
     if found is None or found.first <= 0:
         return
     *_, third, last = found.means
-    spread = found.error * (len(history.column(LOSS).values) / 4) ** 0.5
+    values = np.array_split(np.asarray(history.column(LOSS).values, np.float64), 4)[-1]
+    # The median is blind to single bad steps; 1.48 of it is the deviation of normal noise.
+    spread = 1.48 * float(np.median(np.abs(np.diff(values)))) / 2**0.5
     flat = abs(third - last) < _SURE * found.error
     if flat and last > _HIGH * found.first and spread > _WILD * last:
         text = (

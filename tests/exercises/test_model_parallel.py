@@ -218,7 +218,17 @@ def test_the_timeline_is_that_of_the_most_micro_batches(history: History) -> Non
 def test_the_goals_are_judged_by_what_was_measured(history: History) -> None:
     share, gain = (check_goal(goal, history, EXERCISE.card()) for goal in EXERCISE.goals)
     assert share.value == pytest.approx(history.series["Measured"].y[-1])
-    assert gain.value == pytest.approx((history.series["One device"].y / history.series["Pipeline"].y).max())
+    assert gain.value == pytest.approx(history.series["One device"].y[-1] / history.series["Pipeline"].y[-1])
+
+
+def test_one_device_computes_nothing_twice() -> None:
+    """Four equal stages, 1 s forward and 3 s backward, of which 1 s computes the way forward again."""
+    durations = np.broadcast_to(np.array([1.0, 3.0]), [4, 8, 2]) / 8
+    alone = model_parallel.TimedRun(np.zeros(1), durations, np.zeros(4)).alone_seconds
+    pipeline = step_seconds(schedule(durations), np.zeros(4))
+    assert alone == pytest.approx(4 * 3)
+    assert pipeline == pytest.approx(4 * (8 + 3) / 8)
+    assert alone / pipeline == pytest.approx(3 / 4 * 4 * (1 - bubble_formula(4, 8)))
 
 
 def test_a_run_says_that_its_timeline_is_computed(history: History) -> None:

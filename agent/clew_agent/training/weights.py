@@ -68,9 +68,9 @@ def without_norms(arrays: Arrays, layers: Sequence[str], path: str) -> Arrays:
             raise problem("weights.norm", text, "Train the network without batch normalisation.", "weights")
         gamma, beta, mean, variance = (np.asarray(one, np.float64) for one in own)
         scale = gamma / np.sqrt(variance + BatchNorm.epsilon)
-        kernel, offset = arrays[name], arrays[f"{name}_offset"]
-        found[name] = (kernel * (scale if kernel.ndim == 4 else scale[:, None])).astype(kernel.dtype)
-        found[f"{name}_offset"] = ((offset - mean) * scale + beta).astype(offset.dtype)
+        kernel, offset = (np.asarray(arrays[key], np.float64) for key in (name, f"{name}_offset"))
+        found[name] = kernel * (scale if kernel.ndim == 4 else scale[:, None])
+        found[f"{name}_offset"] = (offset - mean) * scale + beta
     return found
 
 
