@@ -112,6 +112,7 @@ def watch(
 def _watch(
     folder: RunFolder, attempt: int, start: Callable[[], operating_system.Child], on_wait: Callable[[], None]
 ) -> RunFold:
+    _clear_earlier(folder, attempt)
     kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
     exit_code, asked = _train(start, on_wait, deadline)
     if asked and exit_code == FAILED and not folder.journal(attempt).exists():
@@ -124,6 +125,17 @@ def _watch(
         return seal(folder, attempt, ended)
     except OSError as error:
         return _unsealed(folder, attempt, error)
+
+
+def _clear_earlier(folder: RunFolder, attempt: int) -> None:
+    """Remove what earlier attempts left on this computer whose trainer and guard were both killed: scratch files, and
+    what was to find their other processes. What another computer has left is its own."""
+    for number in (one for one in folder.attempts() if one < attempt):
+        first = next(iter(read_journal(folder.journal(number))), None)
+        begun = first.event if isinstance(first, Record) else None
+        if isinstance(begun, Attempt) and begun.boot == operating_system.boot_id():
+            checkpoints.clear(folder, number)
+            end_left(folder, number)
 
 
 def _taken(folder: RunFolder, attempt: int) -> ProblemError:

@@ -36,6 +36,7 @@ class GuardMark:
         """
         try:
             make_private(make_private(self._path.parent.parent) / self._path.parent.name)
+            _forget_dead(self._path.parent)
             taken = self._wait()
         except (OSError, ProblemError):
             return True
@@ -95,7 +96,16 @@ def guard_pid(folder: Path) -> int | None:
 
 def forget(folder: Path) -> None:
     """Remove the mark of a guard that died before it could do that itself; a living one keeps it."""
-    path = mark_path(folder)
+    _forget(mark_path(folder))
+
+
+def _forget_dead(marks: Path) -> None:
+    """Remove the marks of all guards that were killed."""
+    for path in marks.glob("*.lock"):
+        _forget(path)
+
+
+def _forget(path: Path) -> None:
     with suppress(OSError):
         handle = _open(path)
         try:

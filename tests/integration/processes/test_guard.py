@@ -13,6 +13,8 @@ import pytest
 from clew_agent.node.exit_codes import exit_code_for
 from clew_agent.node.log_tail import tail
 from clew_agent.node.memory_kills import memory_shortages
+from clew_agent.peers.messages import ChiefAddress, write_address
+from clew_agent.peers.processes import note_processes
 from clew_agent.processes import guard
 from clew_agent.processes.guard import seal, spawn, watch, watch_headless
 from clew_agent.processes.trainer_death import TrainerEnd, explain_death
@@ -327,3 +329,23 @@ def test_what_tensorflow_always_prints_is_no_reason_of_a_death(tmp_path: Path) -
     begin = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
     path.write_text((begin + noise) * 2 + "the reason\n" + begin + noise)
     assert tail(path) == "the reason"
+
+
+def test_what_killed_processes_left_is_gone_with_the_next_attempt(tmp_path: Path, home: Path) -> None:
+    """Trainer and guard are both killed, so nobody tidies up, and keys and scratch files stay."""
+    folder = prepare(tmp_path / "run", "both-killed")
+    with running("guard", folder) as process:
+        trainer = trainer_of(wait_for(folder, trained(10)))
+        process.kill()
+        trainer.kill()
+        end(process)
+    run, marks = RunFolder(folder), find_places().private / "guards"
+    write_address(run, 1, ChiefAddress(address="::1", port=1, chief_key="k", public_key="k", secret_key="k"))
+    note_processes(run, 1, [])
+    assert len(list(marks.glob("*.lock"))) == 1
+    assert list(folder.glob(".reserve*"))
+    spec = folder / "spec.toml"
+    spec.write_text(spec.read_text().replace("digits", "nothing"))
+    assert watch(run, 2).state is RunState.FAILED
+    assert list(marks.glob("*.lock")) == []
+    assert [path for path in folder.rglob(".*") if path.is_file()] == []

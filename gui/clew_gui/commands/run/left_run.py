@@ -18,6 +18,7 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.base.process_identity import still_runs_since
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import Attempt
+from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.study import StudySpec
@@ -38,14 +39,15 @@ def left_runs(places: Places, study: StudySpec, card: ExerciseCard) -> Iterator[
     folders = places.runs.iterdir() if study.study and places.runs.is_dir() else ()
     for folder in folders:
         with suppress(ProblemError):
-            history = read_run(folder) if is_of(folder, study, card) else None
-            if (
-                history is not None
-                and not history.fold.done
-                and history.begun is not None
-                and _runs(history.begun, folder)
-            ):
-                yield LeftRun(folder, history.begun)
+            found = left_run(folder, read_run(folder)) if is_of(folder, study, card) else None
+            if found is not None:
+                yield found
+
+
+def left_run(folder: Path, history: History) -> LeftRun | None:
+    """The run in ``folder`` if it trains on this computer now."""
+    begun = history.begun if not history.fold.done else None
+    return LeftRun(folder, begun) if begun is not None and _runs(begun, folder) else None
 
 
 def _runs(begun: Attempt, folder: Path) -> bool:

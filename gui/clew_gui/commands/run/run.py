@@ -25,6 +25,7 @@ from clew_gui.commands.output.result import exit_status, result_lines, title, wo
 from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
 from clew_gui.commands.run.check import check_here
 from clew_gui.commands.run.follow import Follower
+from clew_gui.commands.run.left_run import left_run
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base.problem import problem, raise_all
@@ -209,11 +210,16 @@ def conclude(
     history = outcome.history
     if outcome.exit_code == BAD_INPUT:
         raise problem("cli.refused", refusal(outcome.output))
+    say = context.note if as_json else context.say
+    left = left_run(folder, history)
+    if left is not None:
+        text = f"The process that watched over the run was ended, and the run trains on (process {left.begun.pid})."
+        context.note(f"clew run: {text} clew show {word_for(context.places, folder)} says how far it is.")
+        return FAILED
     if not history.fold.done:
         last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
         text = f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}"
         context.note(f"clew run: {text}")
-    say = context.note if as_json else context.say
     for line in result_lines(history, card, folder, context.places, word_for(context.places, folder)):
         say(line)
     if as_json:
