@@ -498,11 +498,11 @@ class History:
         return self._add(attempt, (EVALUATED, *names), dict.fromkeys(names, "float64"), piece)
 
     def _add(self, attempt: int, key: tuple[str, ...], dtypes: Mapping[str, str], piece: CurvePiece) -> Changed:
-        if key not in self._tracks:
-            self._tracks[key] = Track(dtypes)
+        track = self._tracks.get(key)  # once: the hash of a tuple of names is computed each time
+        if track is None:
+            track = self._tracks[key] = Track(dtypes)
             for name in dtypes:
-                self._by_metric.setdefault(name, []).append(self._tracks[key])
-        track = self._tracks[key]
+                self._by_metric.setdefault(name, []).append(track)
         limit = self._limit(attempt, key[0] == EVALUATED)
         if limit is not None and int(piece.steps[-1]) >= limit:
             piece, lost = piece.until(limit)

@@ -495,3 +495,22 @@ def test_the_latest_of_several_changes_at_one_step_stands() -> None:
     for value in (0.1, 0.05, 0.1, 0.1):
         history.feed(1, Live(name="learning_rate", value=value, step=4))
     assert [change.value for change in history.live] == [0.1, 0.05, 0.1]
+
+
+def test_an_evaluation_of_many_names_costs_what_it_holds() -> None:
+    """Each name is looked at some times, and not once for each other name."""
+    hashed = 0
+
+    class Name(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            nonlocal hashed
+            hashed += 1
+            return super().__hash__()
+
+    names = [Name(f"metric {number}") for number in range(300)]
+    history = History()
+    for step in (1, 2):
+        history.feed(1, Evaluation(step=step, values=dict.fromkeys(names, 1.0)))
+    assert hashed < 30 * len(names)
