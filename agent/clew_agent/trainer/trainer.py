@@ -150,6 +150,8 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
     if recorder.failure is not None:
         last = _failed(recorder.failure, min(last.step, recorder.step))
         say(str(recorder.failure), sys.stderr)
+    if not folder.journal(attempt).exists():
+        last = _failed(_removed(folder), last.step)
     operating_system.silence()
     fold = RunFold()
     with writer:
@@ -162,6 +164,12 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
             return UNWRITTEN
     fold.feed(attempt, last)
     return exit_code_for(fold)
+
+
+def _removed(folder: RunFolder) -> Problem:
+    """A script or a person has deleted what was being written: whoever follows the run must not take it for kept."""
+    text = f"The run's folder {folder.path} was removed while it trained, so nothing of the run is kept."
+    return Problem("run.removed", text, "Find out what removed it, and start the run again.", str(folder.path))
 
 
 def _now(event: EventT) -> EventT:
@@ -200,6 +208,7 @@ class _Attempt:
         self._engine: Engine | None = None
         self._script_step = 0
         self._trained = False
+        self._clock = ClockWatch()
         self._peers: Peers | None = None
         self._cluster: ClusterRun | None = None
 
@@ -215,7 +224,8 @@ class _Attempt:
         except BaseException as error:  # noqa: BLE001  # whatever an exercise or TensorFlow raises ends as a state
             traceback.print_exc()
             lost = self._peers.reason(type(error).__name__ in _UNREACHABLE) if self._peers is not None else None
-            return _failed(lost or crash(error, self._step), self._step)
+            found = lost or crash(error, self._step, self._clock.jump() if self._peers is not None else 0.0)
+            return _failed(found, self._step)
         finally:
             if self._peers is not None:
                 self._peers.close()
@@ -560,6 +570,8 @@ _NAMED = 8
 """So many addresses one sentence names."""
 _UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
 """What TensorFlow raises in a step when another process of the run is gone."""
+_JUMP_S = 30.0
+"""A clock that was set by less than that makes none of TensorFlow's time limits pass."""
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
 
 
@@ -584,9 +596,36 @@ def _data_text(data: DataSet | None) -> str:
     return f"Data set {data.name} from {data.source} (SHA-256 {data.sha256}): {counts}."
 
 
-def crash(error: BaseException, step: int) -> Problem:
-    """What an unforeseen exception means for the run; the traceback is in its log."""
+def _span(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``3 h``, ``10 days``."""
+    for size, word in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {word}"
+    return f"{seconds:.0f} s"
+
+
+class ClockWatch:
+    """How far the computer's clock was set since this was made: TensorFlow's processes time each other by it."""
+
+    def __init__(self) -> None:
+        self._difference = time.time() - time.monotonic()
+
+    def jump(self) -> float:
+        """Seconds; positive when it was set ahead."""
+        return time.time() - time.monotonic() - self._difference
+
+
+def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
+    """What an unforeseen exception means for the run; the traceback is in its log. ``clock_jump``: by how many seconds
+    the clock was set while a run of several processes trained."""
     name = type(error).__name__
+    if name in _UNREACHABLE and abs(clock_jump) > _JUMP_S:
+        way = "ahead" if clock_jump > 0 else "back"
+        text = (
+            f"The clock of {operating_system.host_name()} was set {way} by {_span(abs(clock_jump))} while the run"
+            f" trained, so at step {step:,} TensorFlow took its other processes for dead ({name})."
+        )
+        return Problem("run.clock", text, "Continue the run from its last checkpoint.", operating_system.host_name())
     text = f"{name} at step {step}: {str(error).strip()[:500] or 'no message'}"
     if name in _OUT_OF_MEMORY:
         return Problem("run.memory", text, "Choose a smaller batch size or model, or ask for more memory.", "log.txt")

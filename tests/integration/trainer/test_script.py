@@ -32,10 +32,10 @@ from tests.integration.trainer.test_headless import Remote
 SCRIPT = '''"""Counts down."""
 # /// clew
 # id = "countdown"
-# params.ending = {default = "all", choices = ["all", "error", "asked", "deaf"]}
+# params.ending = {default = "all", choices = ["all", "error", "asked", "deaf", "gone", "odd"]}
 # metrics.loss = {better = "lower"}
 # ///
-import signal, subprocess, sys, time
+import os, shutil, signal, subprocess, sys, time
 import numpy as np
 import clew_log
 
@@ -54,6 +54,12 @@ while run.ending != "all" or step < 20:
     time.sleep(0.001)
     if run.ending == "error" and step == 30:
         raise ValueError("no more data")
+    if run.ending == "odd" and step == 20:
+        open(os.fsencode(run.folder) + b"/caf\\xe9", "w").write("x")
+        break
+    if run.ending == "gone" and step == 20:
+        shutil.rmtree(os.path.dirname(run.folder))
+        break
 '''
 
 
@@ -90,6 +96,21 @@ def test_a_script_that_raises_fails_with_its_last_line(tmp_path: Path) -> None:
     assert "countdown.py ended with exit code 1 at step 30: ValueError: no more data." in done.stderr
     assert "Traceback" in (tmp_path / "run" / "log.txt").read_text()
     assert read_run(tmp_path / "run").column("loss").steps.tolist() == list(range(30))
+
+
+def test_a_script_that_removes_its_run_is_not_called_finished(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, "countdown", params={"ending": "gone"})
+    done = agent("run", spec, "--exercises", lab(tmp_path), "--out", tmp_path / "run")
+    assert done.returncode == 1
+    assert "FINISHED" not in done.stdout
+    assert not (tmp_path / "run" / "journal.0001").exists()
+
+
+def test_a_file_whose_name_is_no_text_does_not_end_the_run(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, "countdown", params={"ending": "odd"})
+    done = agent("run", spec, "--exercises", lab(tmp_path), "--out", tmp_path / "run", "--json")
+    assert (done.returncode, json_line(done.stdout)["state"]) == (0, "FINISHED")
+    assert verify_run(tmp_path / "run").findings == ()
 
 
 def test_a_script_is_asked_to_end_and_refuses_what_it_cannot_do(tmp_path: Path) -> None:

@@ -368,7 +368,7 @@ def test_the_summary_holds_what_programs_ask_for(tmp_path: Path) -> None:
         "run_dir": str(tmp_path),
         "journal": str(tmp_path / "journal.0001"),
         "diverged": {"loss": 1},
-        "problem": {"code": "run.nan", "text": "The loss is NaN.", "hint": "", "where": "", "remedies": []},
+        "problem": {"code": "run.nan", "text": "The loss is NaN.", "hint": "", "where": "", "remedies": ()},
     }
 
 

@@ -176,7 +176,7 @@ def result_lines(
     yield from update_lines(history, card, folder)
     yield from asked_lines(history, folder)
     yield from goal_lines(history, card, folder)
-    yield f"Kept in {folder}"
+    yield f"Kept in {folder}" if folder.is_dir() else f"Nothing is kept: {folder} is gone."
     yield from resume_line(history, word)
 
 

@@ -1,0 +1,42 @@
+"""What an exception of TensorFlow means for a run, in words for people."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from clew_agent.node import operating_system
+from clew_agent.trainer.trainer import ClockWatch, crash
+
+
+class UnavailableError(Exception):
+    """As TensorFlow calls it when another process of the run is gone."""
+
+
+@pytest.mark.parametrize(
+    ("jump", "words"),
+    [
+        (864_000.0, "was set ahead by 10 days while the run trained, so at step 1,200 TensorFlow took"),
+        (-7_300.0, "was set back by 2 h while the run trained"),
+        (45.0, "was set ahead by 45 s"),
+    ],
+)
+def test_a_clock_that_was_set_is_the_reason_and_not_a_piece_of_a_traceback(jump: float, words: str) -> None:
+    found = crash(UnavailableError("Heartbeat timeout\n/job:worker/replica:0\n"), 1200, jump)
+    assert found.code == "run.clock"
+    assert found.text.startswith(f"The clock of {operating_system.host_name()} {words}")
+    assert "replica" not in str(found)
+    assert found.hint == "Continue the run from its last checkpoint."
+
+
+@pytest.mark.parametrize(("error", "jump"), [(UnavailableError("gone"), 3.0), (ValueError("shape"), 864_000.0)])
+def test_other_errors_keep_their_own_words(error: Exception, jump: float) -> None:
+    assert crash(error, 7, jump).text == f"{type(error).__name__} at step 7: {error}"
+
+
+def test_the_watch_sees_how_far_the_clock_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, watch = time.time, ClockWatch()
+    assert abs(watch.jump()) < 1
+    monkeypatch.setattr(time, "time", lambda: real() + 864_000)
+    assert watch.jump() == pytest.approx(864_000, abs=1)
