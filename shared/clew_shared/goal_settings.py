@@ -23,12 +23,12 @@ def asked_settings(spec: RunSpec, card: ExerciseCard | None) -> dict[str, Value]
 
 
 def unmet(
-    goal: Goal, runs: Sequence[Mapping[str, Value]], card: ExerciseCard | None, live: Mapping[str, Sequence[float]]
+    goal: Goal, runs: Sequence[Mapping[str, Value]], card: ExerciseCard | None, others: Mapping[str, Sequence[float]]
 ) -> str:
     """Why a run does not have the settings that a goal asks for, in a few words; empty when it has them.
 
-    ``runs`` are the settings of each attempt that counts, ``live`` the values that hyperparameters were changed to
-    while the run trained. Without ``runs`` nothing is known, so nothing is met.
+    ``runs`` are the settings of each attempt that counts, ``others`` the values that hyperparameters had
+    beside those. Without ``runs`` nothing is known, so nothing is met.
     """
     if goal.requires and not runs:
         return "it is not known how the run was set"
@@ -36,7 +36,7 @@ def unmet(
         for settings in runs:
             if one.name not in settings:
                 return f"the run has no setting {_label(one.name, card)}"
-            wrong = [value for value in (settings[one.name], *live.get(one.name, ())) if not _meets(one, value)]
+            wrong = [value for value in (settings[one.name], *others.get(one.name, ())) if not _meets(one, value)]
             if wrong:
                 return f"{_label(one.name, card)} is {_value(one.name, wrong[0], card)}"
     return ""

@@ -12,7 +12,7 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.goal_settings import asked_settings, requires_words, unmet
 from clew_shared.journal.history import Column, History
-from clew_shared.params import Value
+from clew_shared.params import STEPS, Value
 from clew_shared.rate_range import is_rate_test
 from clew_shared.reading import spec_of
 from clew_shared.spec import RunSpec, from_toml
@@ -78,7 +78,7 @@ def check_goal(
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
     unjudged = "a replay" if history.fold.replay_of else "a range test" if is_rate_test(history) else ""
     suffices = _reaches(goal, value) and not late and not unjudged
-    other = unmet(goal, _settings(history, card, spec), card, _live(history)) if suffices else ""
+    other = unmet(goal, _settings(history, card, spec), card, _changes(history, card)) if suffices else ""
     reached = suffices and not other
     verdict = "reached" if reached else f"not reached, because {other}" if other else "not reached"
     beyond = not suffices and goal.op == "near" and metric is not None and _beats(goal, value, metric.better)
@@ -112,10 +112,14 @@ def _read(text: str) -> RunSpec | None:
         return None
 
 
-def _live(history: History) -> dict[str, list[float]]:
+def _changes(history: History, card: ExerciseCard | None) -> dict[str, list[float]]:
+    """Values that a run had beside those of its spec: what was changed while it trained, and the steps that it did,
+    which are fewer where it was stopped. In a measurement steps are something else."""
     changes: dict[str, list[float]] = {}
     for one in history.live:
         changes.setdefault(one.name, []).append(one.value)
+    if card is not None and card.kind == "training":
+        changes[STEPS] = [history.fold.step]
     return changes
 
 

@@ -84,6 +84,17 @@ def test_built_in_cards_are_complete_and_in_the_order_of_the_courses() -> None:
             assert preset.data in ("", *card.datasets)
 
 
+def test_a_preset_says_its_data_where_its_guide_does() -> None:
+    """The window and ``clew run`` take them from the card, on a site as well."""
+    cards = load_builtin().exercises
+    tiny = {card.id: find_preset(card, "tiny").data for card in cards if "digits" in card.datasets}
+    assert tiny == dict.fromkeys(tiny, "digits")
+    named = [(card, preset) for card in cards for preset in card.presets if preset.data]
+    assert [preset.name for card, preset in named if preset.data not in card.datasets] == []
+    transfer = find_card(cards, "transfer")
+    assert find_preset(transfer, transfer.baseline).data == "digits", "the goal is about the small digits"
+
+
 def test_json_round_trip_and_hash() -> None:
     catalogue = load_builtin()
     assert decode(encode(catalogue)) == catalogue

@@ -74,7 +74,10 @@ TABLE = {
         # A step of this length brings W to -1, and the next one away from it again.
         one_step=Run({"W": -1.0, "b": -0.69}, {"steps": 2, "learning_rate": 0.025}),
         tiny=Run({"W": -0.8389, "b": 0.5263, "loss": 0.1499}, preset="tiny"),
-        cheap={"another step, for b": Run({"W": -4.0, "b": 1.0}, {"steps": 2, "learning_rate": 0.0833})},
+        cheap={
+            "stopped after two steps": Run({"W": -1.0}, {"learning_rate": 0.025}, step=2),
+            "another step, for b": Run({"W": -4.0, "b": 1.0}, {"steps": 2, "learning_rate": 0.0833}),
+        },
         honest=(
             Run({"W": -1.0, "b": 1.0}),
             Run({"loss": 5.6e-30}, {"optimizer": "momentum", "momentum": 0.7, "learning_rate": 0.03}, step=200),
@@ -85,6 +88,7 @@ TABLE = {
         tiny=Run({"test_accuracy": 0.8867}, preset="tiny"),
         cheap={
             "the slides' accuracy by chance": Run({"test_accuracy": 0.9079}, {"optimizer": "adam", "steps": 300}),
+            "stopped early": Run({"test_accuracy": 0.9079}, step=430),
             "in another order": Run({"test_accuracy": 0.9079}, {"order": "shuffle"}),
             "with another batch": Run({"test_accuracy": 0.9079}, {"batch_size": 120}),
         },
@@ -277,6 +281,7 @@ TABLE = {
         tiny=Run({"samples_classes": 8.0, "samples_clear": 0.551}, preset="tiny"),
         cheap={
             "smears that look like digits": anyhow(steps=300, data="digits"),
+            "stopped at step 300": Run({"samples_classes": 9.0, "samples_clear": 0.7}, data="digits", step=300),
             "few digits, again and again": Run({"samples_classes": 2.0, "samples_clear": 0.4}, preset="mode-collapse"),
         },
         honest=(
@@ -321,7 +326,8 @@ def judged(card: ExerciseCard, run: Run) -> dict[str, bool]:
 
 def journal(card: ExerciseCard, spec: RunSpec, run: Run, goal: Goal) -> History:
     """A run that measured its values, or what the goal asks for, at its end or where the goal looks."""
-    history, steps = History(), int(str(spec.params.get("steps", 1000)))
+    usual = next((param.default for param in card.params if param.name == "steps"), 1)
+    history, steps = History(), int(str(spec.params.get("steps", usual)))
     step = run.step or (goal.step if run.any_value and goal.which == "at" else steps)
     values = {goal.metric: goal.value} if run.any_value else run.values
     history.feed(1, Attempt(format=1, run="r", attempt=1, exercise=card.id, spec_sha256="", spec=to_toml(spec)))
