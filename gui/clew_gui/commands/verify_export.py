@@ -82,7 +82,7 @@ FORMATS = (
         export_tensorboard,
     ),
     Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet, (export_series_parquet,)),
-    Format("mlflow", "a folder for MLflow: mlflow ui --backend-store-uri DIR", export_mlflow),
+    Format("mlflow", "MLflow's database: mlflow ui --backend-store-uri sqlite:///DIR/mlflow.db", export_mlflow),
     Format("wandb", "a table with a column for each metric, as Weights & Biases writes it", export_wandb),
 )
 

@@ -1,19 +1,19 @@
-"""MLflow's folder of files (``mlruns``), written without MLflow: ``mlflow ui --backend-store-uri OUT`` shows it.
+"""MLflow's database, written by MLflow's own client when the extra ``mlflow`` is installed.
 
-An exercise becomes an experiment, a run a run with its settings as parameters and every point as a metric. The files
-are those of MLflow's ``FileStore`` (mlflow/store/tracking/file_store.py).
+An exercise becomes an experiment, a run a run with its settings as parameters and every point as a metric. MLflow 3.13
+and newer refuse its older folder of files, and only MLflow knows the tables of its versions.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+import importlib
+import logging
 import math
-import os
 import re
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from clew_shared.base.problem import problem
 from clew_shared.exporters.rows import as_history, rows_of
@@ -21,91 +21,82 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import spec_of
 
-_STATUS = {RunState.FINISHED: 3, RunState.FAILED: 4, RunState.TIMED_OUT: 4, RunState.LOST: 4, RunState.STOPPED: 5}
-_RUNNING = 1
-_PARAM = re.compile(r"[^\w./ :-]")
+DATABASE = "mlflow.db"
+_STATUS = {
+    RunState.FINISHED: "FINISHED",
+    RunState.FAILED: "FAILED",
+    RunState.TIMED_OUT: "FAILED",
+    RunState.LOST: "FAILED",
+    RunState.STOPPED: "KILLED",
+}
+_NAME = re.compile(r"[^\w./ :-]")
+_BATCH = 1000
+"""Points that MLflow takes in one call."""
+_RUN = "clew.run"
+_LONGEST = 6000
+"""Characters of a parameter that MLflow keeps."""
 
 
 def export_mlflow(source: History | Path, out: Path) -> Path:
-    """``<experiment>/<run>`` in ``out``, a folder for MLflow's ``file:`` store; returns the run's folder, which
-    replaces an earlier one. Raises ``ProblemError`` where that cannot be written."""
+    """``mlflow.db`` in ``out``, to which each export adds its run; an earlier export of the run goes to MLflow's trash.
+
+    ``mlflow ui --backend-store-uri sqlite:///OUT/mlflow.db`` shows it. Raises ``ProblemError`` when MLflow is not
+    installed, or the database cannot be written.
+    """
+    tracking, entities = _import("mlflow.tracking"), _import("mlflow.entities")
     history = as_history(source)
-    name = history.fold.exercise or "run"
-    experiment = str(int(hashlib.sha256(name.encode()).hexdigest(), 16))[:18]
-    run = re.sub(r"[^A-Za-z0-9]", "", history.fold.run)[:32] or "unknown"
-    folder = out / experiment / run
-    part = folder.with_name(f".{run}.{os.getpid()}.part")
+    path = out.absolute() / DATABASE
+    logging.getLogger("mlflow").setLevel(logging.ERROR)  # it tells of each table that it makes
     try:
-        _write_experiment(out / experiment, experiment, name, history)
-        try:
-            _write_run(part, folder, experiment, run, history)
-            if folder.exists():
-                shutil.rmtree(folder)
-            part.replace(folder)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    except OSError as error:
-        text = f"Cannot write {folder}: {error.strerror or error}."
-        raise problem("export.write", text, "Choose a folder that you can write to.", str(folder)) from None
-    return folder
+        out.mkdir(parents=True, exist_ok=True)
+        client = tracking.MlflowClient(f"sqlite:///{path}")
+        run = _begin(client, history, path.parent)
+        points = _points(history, entities.Metric)
+        while batch := list(islice(points, _BATCH)):
+            client.log_batch(run, metrics=batch)
+        status = _STATUS.get(history.fold.state)
+        if status is not None:
+            client.set_terminated(run, status, end_time=_milliseconds(history.fold.ended))
+    except (OSError, _import("mlflow.exceptions").MlflowException) as error:
+        text = f"MLflow cannot write {path}: {str(error).splitlines()[0][:300]}."
+        raise problem("export.write", text, "Choose a folder that you can write to.", str(path)) from None
+    return path
 
 
-def _write_experiment(folder: Path, experiment: str, name: str, history: History) -> None:
-    meta = folder / "meta.yaml"
-    if meta.exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    when = _milliseconds(history.fold.first_started)
-    about = {
-        "artifact_location": folder.absolute().as_uri(),
-        "creation_time": when,
-        "experiment_id": experiment,
-        "last_update_time": when,
-        "lifecycle_stage": "active",
-        "name": name,
-    }
-    meta.write_text(_yaml(about), encoding="utf-8")
-
-
-def _write_run(part: Path, folder: Path, experiment: str, run: str, history: History) -> None:
+def _begin(client: Any, history: History, out: Path) -> str:
+    """A new run of the experiment with settings and tags, in the place of an earlier export."""
     fold, spec = history.fold, spec_of(history)
-    for name in ("metrics", "params", "tags", "artifacts"):
-        (part / name).mkdir(parents=True)
+    name = fold.exercise or "run"
+    known = client.get_experiment_by_name(name)
+    experiment = known.experiment_id if known is not None else client.create_experiment(name, (out / "files").as_uri())
+    for earlier in client.search_runs([experiment], f"tags.`{_RUN}` = '{_NAME.sub('_', fold.run)}'"):
+        client.delete_run(earlier.info.run_id)
     title = (spec.name if spec is not None else "") or f"{fold.exercise}-{fold.run[:8]}"
-    about: dict[str, object] = {
-        "artifact_uri": (folder.absolute() / "artifacts").as_uri(),
-        "end_time": _milliseconds(fold.ended) if fold.ended else None,
-        "entry_point_name": "",
-        "experiment_id": experiment,
-        "lifecycle_stage": "active",
-        "run_id": run,
-        "run_name": title,
-        "run_uuid": run,
-        "source_name": "",
-        "source_type": 4,
-        "source_version": "",
-        "start_time": _milliseconds(fold.first_started),
-        "status": _STATUS.get(fold.state, _RUNNING),
-        "tags": [],
-        "user_id": spec.student if spec is not None else "",
-    }
-    (part / "meta.yaml").write_text(_yaml(about), encoding="utf-8")
-    tags = {"mlflow.runName": title, "clew.run": fold.run, "clew.exercise": fold.exercise, "clew.host": fold.host}
-    for name, text in tags.items():
-        (part / "tags" / name).write_text(text, encoding="utf-8")
+    tags = {_RUN: _NAME.sub("_", fold.run), "clew.exercise": fold.exercise, "clew.host": fold.host}
+    tags |= {"mlflow.user": spec.student} if spec is not None and spec.student else {}
+    made = client.create_run(experiment, _milliseconds(fold.first_started), tags, title)
     settings = spec.params | spec.options | {"seed": spec.seed, "data": spec.data} if spec is not None else {}
-    for name, value in settings.items():
-        (part / "params" / _PARAM.sub("_", name)).write_text(str(value), encoding="utf-8")
+    for key, value in settings.items():
+        client.log_param(made.info.run_id, _NAME.sub("_", key), str(value)[:_LONGEST])
+    identity: str = made.info.run_id
+    return identity
+
+
+def _points(history: History, metric: Any) -> Iterator[Any]:
     for rows in rows_of(history):
-        with (part / "metrics" / _PARAM.sub("_", rows.metric)).open("a", encoding="utf-8") as file:
-            points = zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True)
-            file.writelines(f"{_milliseconds(wall)} {value!r} {step}\n" for step, value, wall in points)
+        name = _NAME.sub("_", rows.metric)
+        for step, value, wall in zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True):
+            yield metric(name, value, _milliseconds(wall), step)
 
 
 def _milliseconds(seconds: float) -> int:
     return round(1000 * seconds) if math.isfinite(seconds) else 0
 
 
-def _yaml(about: Mapping[str, object]) -> str:
-    """A flat table; JSON's texts and numbers are YAML's as well."""
-    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in about.items())
+def _import(name: str) -> Any:
+    try:
+        importlib.import_module("alembic")  # MLflow's database needs it; MLflow says so late and at length
+        return importlib.import_module(name)
+    except ImportError:
+        hint = "Install it: pip install 'clew[mlflow]'. Or export TensorBoard, CSV or Parquet."
+        raise problem("export.mlflow", "MLflow, which writes its own database, is not installed.", hint) from None

@@ -390,15 +390,14 @@ def test_the_settings_are_on_the_page_hparams_of_tensorboard(tmp_path: Path) -> 
     assert metadata.parse_session_end_info_plugin_data(end).end_time_secs == 1_700_000_004.0
 
 
-@pytest.mark.filterwarnings("ignore")  # of mlflow's own imports, and that its file store is in maintenance
-def test_mlflow_reads_every_point_and_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+@pytest.mark.filterwarnings("ignore")  # of mlflow's own imports
+def test_mlflow_reads_every_point_and_setting(tmp_path: Path) -> None:
     from mlflow.tracking import MlflowClient
 
     run = settled_run(tmp_path / "run")
     for _ in range(2):  # the second replaces the first
-        export_mlflow(run, tmp_path / "out")
-    client = MlflowClient((tmp_path / "out").as_uri())
+        path = export_mlflow(run, tmp_path / "out")
+    client = MlflowClient(f"sqlite:///{path}")
     experiment = client.get_experiment_by_name("softmax")
     assert experiment is not None
     (found,) = client.search_runs([experiment.experiment_id])
@@ -411,6 +410,13 @@ def test_mlflow_reads_every_point_and_setting(tmp_path: Path, monkeypatch: pytes
         for point in client.get_metric_history(found.info.run_id, name)
     ]
     assert str(read) == str(EXPECTED)
+
+
+def test_without_mlflow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
+    with pytest.raises(ProblemError, match=r"pip install 'clew\[mlflow\]'"):
+        export_mlflow(history_of(3), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_table_for_weights_and_biases_has_a_row_for_each_step(tmp_path: Path) -> None:
