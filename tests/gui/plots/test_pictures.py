@@ -209,6 +209,25 @@ def test_a_threshold_is_moved_and_all_that_follows_equals_scikit_learns(
     assert view.canvas.thresholds == {"errors": 0.5}
 
 
+def test_a_threshold_begins_where_the_run_judged_at_the_shown_step_until_it_is_moved(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    run = pictured(FakeSession(), 100, 200)
+    errors = run.history.figures["errors"]
+    run.history.figures["errors"] = [
+        msgspec.structs.replace(one, threshold=value) for one, value in zip(errors, (0.25, 0.65), strict=True)
+    ]
+    view = show(feed, panel, qtbot, run)
+    assert view.canvas.thresholds == {"errors": 0.65}
+    view.canvas.set_step(100)
+    assert view.canvas.thresholds == {"errors": 0.25}
+    view.canvas.set_threshold("errors", 0.4)
+    view.canvas.set_step(None)
+    assert view.canvas.thresholds == {"errors": 0.4}
+    view.reset_zoom()
+    assert view.canvas.thresholds == {"errors": 0.65}
+
+
 def assert_as_scikit_learn(found: Judgement | None, threshold: float) -> None:
     assert found is not None
     answers = (threshold < SCORES).astype(int)

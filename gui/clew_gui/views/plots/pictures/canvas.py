@@ -16,6 +16,7 @@ from clew_gui.views.plots.pictures.art import PicturesArt
 from clew_gui.views.plots.pictures.axes import HistogramPicture
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
+from clew_shared.journal.events import Histogram
 from clew_shared.journal.history import Figure
 
 _KEYS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
@@ -41,7 +42,7 @@ class PicturesCanvas(DrawnWidget):
         self._gripped = ""
         self._kept: tuple[QSize, PicturesArt] | None = None
         self.step: int | None = None
-        self.thresholds: dict[str, float] = {}
+        self._moved: dict[str, float] = {}
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
@@ -54,9 +55,18 @@ class PicturesCanvas(DrawnWidget):
         self.reset_thresholds()
 
     def reset_thresholds(self) -> None:
-        """Back to where the exercise has them."""
-        self.thresholds = {spec.id: spec.threshold for spec in self._specs if spec.threshold is not None}
+        """Back to where the run has them."""
+        self._moved.clear()
         self._change()
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Where the threshold of each histogram is: moved by hand, else the run's own at the step that is shown, else
+        the exercise's."""
+        usual = {spec.id: spec.threshold for spec in self._specs if spec.threshold is not None}
+        shown = (one.figure for one in self.taken)
+        own = {one.name: one.threshold for one in shown if isinstance(one, Histogram) and one.threshold is not None}
+        return usual | own | self._moved
 
     def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
         """All pictures that a run took so far."""
@@ -97,7 +107,7 @@ class PicturesCanvas(DrawnWidget):
     def set_threshold(self, picture: str, value: float) -> None:
         """Move the threshold of a histogram."""
         if self.thresholds.get(picture) != value:
-            self.thresholds[picture] = value
+            self._moved[picture] = value
             self.threshold_moved.emit(picture, value)
             self._change()
 
