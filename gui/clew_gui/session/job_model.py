@@ -83,7 +83,8 @@ class JobModel:
     """Changed by ``Session.tick`` only. ``title`` is the site's; ``runs`` those that it was given, in order; ``link``
     how the link to its agent is; ``number`` is the job book's. ``elsewhere``: another program sent it
     while this one was open; ``locked``: why nobody is logged in there, until a person does it; ``kept``: why its agent,
-    asked to give the node back after its runs, does not."""
+    asked to give the node back after its runs, does not; ``idle_until``: until when (wall clock) its node is kept
+    although all of its runs have ended, 0 where it is not."""
 
     def __init__(self, number: int, order: JobOrder, title: str, news: JobNews) -> None:
         self.number = number
@@ -96,6 +97,7 @@ class JobModel:
         self.elsewhere = False
         self.locked: Problem | None = None
         self.kept = ""
+        self.idle_until = 0.0
 
     @property
     def id(self) -> str:

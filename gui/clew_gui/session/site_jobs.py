@@ -19,6 +19,7 @@ from clew_gui.session.runs import RunModel, RunTable
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 from clew_shared.base.remedies import list_all
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import Shutdown
 
@@ -238,14 +239,19 @@ class SiteJobs:
         self._continued.discard(model.id)
 
     def let_go_of_idle(self, now: float) -> None:
-        """Ask the agents of jobs whose runs have all ended for a while to end: a link that stays would keep their node
-        until its time is up, and it is paid for. An agent that someone uses otherwise stays. ``now`` is a reading of
-        the monotonic clock."""
+        """Ask the agents of jobs whose runs have all ended to end: a link that stays would keep their node until its
+        time is up, and it is paid for. Where one of the runs could be continued, that is after a while. An agent that
+        someone uses otherwise stays. ``now`` is a reading of the monotonic clock."""
         for job, link in self._links.items():
             if not self._is_idle(job):
                 self._let_go_at.pop(job, None)
-                self.models[job].kept = ""
-            elif now >= self._let_go_at.setdefault(job, now + self._grace):
+                self.models[job].kept, self.models[job].idle_until = "", 0.0
+                continue
+            if job not in self._let_go_at:
+                grace = self._grace if any(run.history.checkpoints for run in self._unfinished(job)) else 0.0
+                self._let_go_at[job] = now + grace
+                self.models[job].idle_until = time.time() + grace
+            if now >= self._let_go_at[job]:
                 self._let_go_at[job] = math.inf
                 link.ask(Shutdown(idle=True))
 
@@ -253,6 +259,10 @@ class SiteJobs:
         """Its agent is used by someone, or did not answer: it is asked again after a while."""
         self.models[job].kept = text
         self._let_go_at[job] = time.monotonic() + _AGAIN_S
+
+    def _unfinished(self, job: str) -> list[RunModel]:
+        runs = (self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models)
+        return [run for run in runs if run.state is not RunState.FINISHED]
 
     def _is_idle(self, job: str) -> bool:
         model = self.models[job]

@@ -270,3 +270,22 @@ def test_the_card_and_the_status_line_of_a_run_whose_login_is_lost_lead_to_it() 
     told = job_words.card_words(at_work, job, NOW)
     assert (told.locked, told.waits) == (True, False)
     assert "log in again" in told.notice
+
+
+def test_a_node_that_is_kept_after_its_runs_is_said_and_can_be_let_go(open_window: Opener, qtbot: QtBot) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    run.begin()
+    run.end()
+    model = session.add_job(run, JobStage.RUNNING, nodes="node1")
+    model.idle_until = time.time() + 40
+    program = open_window(session)
+    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
+    assert program.sites is not None
+    program.sites.nodes.show()
+    (line,) = program.sites.bar.rows()
+    assert line.text.text().startswith("node1 is kept ")
+    assert line.text.text().endswith(" s more, so that a run can be continued at once")
+    assert program.window.status.text("queue") == "Queue: empty, 1 node kept"
+    line.let_go.click()
+    assert session.asked[-1] == ("cancel", model.id)

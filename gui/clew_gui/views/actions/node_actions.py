@@ -16,6 +16,7 @@ from clew_gui.jobs.job import JobStage
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.interfaces import JobLike
+from clew_gui.views.presentation.job_words import is_idle
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.services import NodeServices
 from clew_gui.views.sites.site_bar import SiteBar
@@ -86,7 +87,9 @@ class NodeActions(QObject):
     def show(self) -> None:
         """Bring the lines above Run up to date."""
         opened = self.services.jobs()
-        jobs = [job for job in self.jobs() if job.id in opened or (job.order.hold and not job.news.over)]
+        jobs = [
+            job for job in self.jobs() if job.id in opened or is_idle(job) or (job.order.hold and not job.news.over)
+        ]
         self._bar.show_jobs(jobs, {job: self.services.status(job) for job in opened}, time.time())
         locked = self.locked()
         self._bar.show_logins(locked)
@@ -95,7 +98,7 @@ class NodeActions(QObject):
     def tick(self) -> None:
         """What counts down, once a second."""
         self._terminals = [one for one in self._terminals if one.poll() is None]
-        if not self._bar.isHidden():
+        if not self._bar.isHidden() or any(map(is_idle, self.jobs())):
             self.show()
 
     def close(self) -> None:

@@ -344,6 +344,9 @@ class PanelUpdater:
             text = f"Queue: run {busy[0].number} is running" if len(busy) == 1 else f"Queue: {len(busy)} running"
         else:
             text = "Queue: empty"
+        kept = [job for job in session.jobs.values() if job.idle_until and not job.news.over] if session else []
+        nodes = sum(job.order.allocation.nodes for job in kept)
+        text += f", {nodes} node{'s' if nodes > 1 else ''} kept" if nodes else ""
         self._window.status.show_fact("queue", text, "clock", "warn" if waiting else "text3")
         self._queue_actions(self._scope.run())
         cores = os.cpu_count() or 1

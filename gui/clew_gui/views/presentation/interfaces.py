@@ -249,5 +249,9 @@ class JobLike(Protocol):
         """Whether another program sent it while this window was open."""
 
     @property
+    def idle_until(self) -> float:
+        """Until when its node is kept although its runs have ended; 0 where it is not."""
+
+    @property
     def locked(self) -> Problem | None:
         """Why nobody is logged in there until a person does it."""

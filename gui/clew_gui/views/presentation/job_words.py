@@ -139,10 +139,18 @@ def held_words(job: JobLike, now: float) -> str:
     if news.stage is not JobStage.RUNNING:
         over = "the allocation is over" if job.order.hold else "the job is over"
         return f"{job.title}: {words.clause(news.text) or STAGE_WORDS.get(news.stage, over).lower()}"
+    if is_idle(job):
+        left = max(1.0, job.idle_until - now)
+        return f"{node_of(job, news)} is kept {words.about(left)} more, so that a run can be continued at once"
     start = news.starts if news.starts is not None else now
     parts = [f"{news.nodes or 'A node'} of {job.title}", words.clause(countdown(news, now))]
     parts += [f"{node_hours(asked.nodes, max(0.0, now - start))} so far"] if job.order.allocation.nodes else []
     return words.join(parts)
+
+
+def is_idle(job: JobLike) -> bool:
+    """Whether its node is kept for a while although all of its runs have ended."""
+    return not job.order.hold and not job.news.over and job.idle_until > 0
 
 
 def held_title(job: JobLike) -> str:

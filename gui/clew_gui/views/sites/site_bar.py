@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from clew_gui.jobs.job import JobStage
 from clew_gui.views.presentation.interfaces import JobLike
-from clew_gui.views.presentation.job_words import held_words, locked_words
+from clew_gui.views.presentation.job_words import held_words, is_idle, locked_words
 from clew_gui.views.sites.services import TITLES, ServiceStatus
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row
 
@@ -121,7 +121,7 @@ class NodeRow(QWidget):
         """Bring it up to date."""
         self.text.setText(held_words(job, now))
         running = job.news.stage is JobStage.RUNNING
-        self.let_go.setVisible(job.order.hold and not job.news.over)
+        self.let_go.setVisible((job.order.hold or is_idle(job)) and not job.news.over)
         self._doors.setVisible(not job.news.over)
         for button in self.buttons.values():
             button.allow(running, _NOT_YET)
