@@ -14,7 +14,7 @@ import msgspec
 
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value, read_number
+from clew_shared.params import HEADLINE, LEARNING_RATE, ParamSpec, Value, convert, format_value, read_number
 from clew_shared.spec import RunSpec
 
 SEED = "seed"
@@ -28,6 +28,8 @@ _FIELDS = {
     "precision": "Precision",
 }
 """Settings of a run besides its hyperparameters, and their names for people."""
+NOT_SET = "none"
+"""How a file writes that a hyperparameter has no value."""
 MAX_NOTE = 2000
 MAX_TAGS = 12
 MAX_TAG = 30
@@ -61,14 +63,26 @@ def read_tags(text: str) -> tuple[str, ...]:
 def settings_of(spec: RunSpec, card: ExerciseCard | None = None) -> dict[str, Value]:
     """Everything that a run was set to, by name: hyperparameters with the card's defaults, the strategy's own settings,
     seed, data, preset, and where it spread. The name of a data file is its path's last part, the rate of a range test
-    its range in words."""
+    its range in words. What is not set is None, also where a file wrote "none" for it."""
     values: dict[str, Value] = {param.name: param.default for param in card.params} if card is not None else {}
     usual = card.datasets[0] if card is not None and card.datasets else ""
     data = (spec.data or usual).replace("\\", "/").rsplit("/", 1)[-1]
     known = {name: getattr(spec, name) for name in _FIELDS} | {"data": data}
     if spec.rate_range is not None:
         known[LEARNING_RATE] = spec.rate_range.words
-    return values | spec.params | spec.options | known
+    specs = {param.name: param for param in card.params} if card is not None else {}
+    given = {name: _plain(value, specs.get(name)) for name, value in (spec.params | spec.options).items()}
+    return values | given | known
+
+
+def _plain(value: Value, spec: ParamSpec | None) -> Value:
+    """A value of its own kind: TOML has no null, and a command line has only text."""
+    if not isinstance(value, str):
+        return value
+    if spec is None or spec.kind in ("choice", "text"):
+        return None if value == NOT_SET and (spec is None or spec.optional) else value
+    typed, wrong = convert(spec, value)
+    return typed if wrong is None else value
 
 
 def label_of(name: str, card: ExerciseCard | None = None) -> str:

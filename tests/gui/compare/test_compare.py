@@ -276,3 +276,27 @@ def test_a_run_that_diverged_says_so_in_the_colour_of_a_warning(program: Program
     assert card.pill.accessibleName() == "State: Diverged"
     row = next(row for row in program.window.bottom.model.rows() if row.id == run.id)
     assert (row.word, row.detail, row.state) == ("Diverged", "at step 0", "Diverged")
+
+
+def test_each_value_has_the_scale_of_its_plot_until_a_person_chooses_another(open_window: Opener) -> None:
+    program = open_window(fakes.example_session(), size=(1440, 900))
+    program.window.show_tab(COMPARE_TAB)
+    view = program.actions.compare.view
+
+    def choose(metric: str) -> None:
+        view.value.setCurrentIndex(view.value.findData(metric))
+
+    choose("loss")
+    assert view.log.isChecked(), "as in the Run tab"
+    assert view.options().log
+    choose("test_accuracy")
+    assert not view.log.isChecked()
+    view.log.click()
+    choose("loss")
+    view.log.click()
+    choose("test_accuracy")
+    assert view.log.isChecked()
+    choose("loss")
+    assert not view.log.isChecked()
+    program.controller.open_exercise("linear-regression")
+    assert view.scales == {"softmax test_accuracy": True, "softmax loss": False}

@@ -97,6 +97,9 @@ def test_a_restart_in_the_middle_of_a_sitting_changes_nothing(open_window: Opene
         assert looks(again) == before[exercise]
 
 
+SCALES = {"softmax test_accuracy": True}
+
+
 def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opener, tmp_path: Path) -> None:
     file = tmp_path / "window.toml"
     FileMemory(file).save_window(WindowState(**MORE))  # type: ignore[arg-type]
@@ -118,7 +121,9 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
         kept.append(file.read_bytes())
     left = FileMemory(file).load_window()
     assert (left.forms["softmax"]["params"]["steps"], left.tab, left.smoothing) == (2000, COMPARE_TAB, 0.2)
-    assert left.compare == CompareState("scatter", "listed", colour="optimizer", x=STEPS_TO, target="0.9", log=True)
+    assert left.compare == CompareState(
+        "scatter", "listed", colour="optimizer", x=STEPS_TO, target="0.9", scales=SCALES
+    )
     assert len(set(kept)) <= 2, "what rests is written once"
 
     again = open_window(fakes.example_session(), memory=FileMemory(file), exercise="")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_shared.base.problem import ProblemError
-from clew_shared.catalogue import load_builtin
+from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.comparison import band_of, curve_of, outcome_of, time_to
 from clew_shared.journal.curves import Column
 from clew_shared.journal.events import Attempt, Points, Schema
@@ -158,3 +158,23 @@ def test_a_group_has_the_mean_of_its_bests_and_of_the_runs_that_reached_the_targ
     found = outcome_of(runs, "loss", "lower", 2.0)
     assert (found.best, found.steps, found.seconds, found.reached) == (2.0, 1.5, 2.5, 2)
     assert found.deviation == pytest.approx(1.0)
+
+
+def test_a_value_that_is_not_set_is_the_same_however_it_was_written() -> None:
+    """The window sends no value, a file writes "none", an earlier run may lack the setting."""
+    card = find_card(load_builtin().exercises, "softmax")
+    optional = next(param.name for param in card.params if param.optional)
+    ways: list[dict[str, Value]] = [{}, {optional: None}, {optional: "none"}]
+    found = {str(k): settings_of(RunSpec(exercise="softmax", params=way), card) for k, way in enumerate(ways)}
+    assert differences(list(found.values())) == ()
+    assert repeats_of(found) == [("0", "1", "2")]
+    assert settings_of(RunSpec(exercise="x", params={"clip": "none"}))["clip"] is None
+
+
+def test_a_number_is_the_same_as_text_and_as_number() -> None:
+    card = find_card(load_builtin().exercises, "softmax")
+    one, other = (
+        settings_of(RunSpec(exercise="softmax", params={"learning_rate": rate, "steps": steps}), card)
+        for rate, steps in ((0.5, 100), ("0.50", "1e2"))
+    )
+    assert differences([one, other]) == ()

@@ -61,7 +61,9 @@ class CompareActions(QObject):
             self._cache = CurveCache()
             self._view = CompareView(self._window.appearance)
             kept = self._before
-            self._view.recall(kept.page, kept.runs, kept.value, kept.colour, kept.x, kept.target, kept.group, kept.log)
+            self._view.recall(
+                kept.page, kept.runs, kept.value, kept.colour, kept.x, kept.target, kept.group, kept.scales
+            )
             self._view.changed.connect(self.refresh)
             self._view.run_chosen.connect(self._controller.select)
             self._view.export_asked.connect(self.export)
@@ -86,7 +88,7 @@ class CompareActions(QObject):
             x=x,
             target=view.target.text(),
             group=view.repeats.isChecked(),
-            log=view.log.isChecked(),
+            scales=dict(view.scales),
         )
 
     # --- Showing ------------------------------------------------------------------------------------------------------
@@ -134,7 +136,9 @@ class CompareActions(QObject):
         x = sorted((one for one in settings if one[0] != SEED), key=lambda one: one[0] != LEARNING_RATE) or [
             (LEARNING_RATE, label_of(LEARNING_RATE, card))
         ]
-        self.view.offer([(one.name, one.label) for one in metrics], settings, [*x, *reached])
+        log = {name for plot in card.plots if plot.log for name in plot.metrics}
+        offered = [(one.name, one.label) for one in metrics]
+        self.view.offer(card.id, offered, settings, [*x, *reached], log)
 
     # --- Files --------------------------------------------------------------------------------------------------------
 

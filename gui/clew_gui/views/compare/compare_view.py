@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QIcon, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -59,6 +59,10 @@ class CompareView(QWidget):
         self._filling = False
         self._chosen: dict[QComboBox, str] = {}
         """What a person chose last, also while another exercise has no such setting."""
+        self.scales: dict[str, bool] = {}
+        """The scales that a person chose, by exercise and metric."""
+        self._exercise = ""
+        self._logarithmic: Collection[str] = ()
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.canvas = CompareCanvas(appearance)
@@ -102,6 +106,8 @@ class CompareView(QWidget):
         self.repeats.setToolTip("Runs that differ in the seed alone are one line with a band of one standard deviation")
         self.log = QCheckBox("Log")
         self.log.setAccessibleName("Logarithmic values")
+        self.log.setToolTip("A logarithmic scale for this value")
+        self.log.toggled.connect(self._scale_chosen)
         for box in (self.repeats, self.log):
             box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             box.toggled.connect(lambda _on: self._edited())
@@ -143,7 +149,22 @@ class CompareView(QWidget):
     def _combo_changed(self, combo: QComboBox) -> None:
         if not self._filling:
             self._chosen[combo] = combo.currentData() or ""
+            if combo is self.value:
+                self._show_scale()
         self._edited()
+
+    def _scale_chosen(self, log: bool) -> None:
+        """A person chose the scale of this value; each has its own."""
+        self.scales[self._scale_key()] = log
+
+    def _scale_key(self) -> str:
+        return f"{self._exercise} {self.value.currentData() or ''}"
+
+    def _show_scale(self) -> None:
+        """The scale that a person chose for this value, else that of its plot in the *Run* tab."""
+        log = self.scales.get(self._scale_key(), self.value.currentData() in self._logarithmic)
+        with QSignalBlocker(self.log):
+            self.log.setChecked(log)
 
     def _make_table(self) -> QTableWidget:
         table = QTableWidget()
@@ -172,7 +193,15 @@ class CompareView(QWidget):
             self.changed.emit()
 
     def recall(
-        self, page: str, runs: str, value: str, colour: str, x: str, target: str, group: bool, log: bool
+        self,
+        page: str,
+        runs: str,
+        value: str,
+        colour: str,
+        x: str,
+        target: str,
+        group: bool,
+        scales: Mapping[str, bool],
     ) -> None:
         """As another window left it; names that are not known here change nothing."""
         self._filling = True
@@ -183,7 +212,7 @@ class CompareView(QWidget):
         self._chosen = {self.value: value, self.colour: colour, self.across: x}
         self.target.setText(target)
         self.repeats.setChecked(group)
-        self.log.setChecked(log)
+        self.scales = dict(scales)
         self._filling = False
 
     def chosen(self) -> tuple[str, str, str]:
@@ -209,13 +238,21 @@ class CompareView(QWidget):
         )
 
     def offer(
-        self, metrics: Sequence[tuple[str, str]], settings: Sequence[tuple[str, str]], x: Sequence[tuple[str, str]]
+        self,
+        exercise: str,
+        metrics: Sequence[tuple[str, str]],
+        settings: Sequence[tuple[str, str]],
+        x: Sequence[tuple[str, str]],
+        logarithmic: Collection[str] = (),
     ) -> None:
-        """The metrics, and the settings that differ, by name and title; what was chosen stays while it is there."""
+        """The exercise's metrics, and the settings that differ, by name and title; what was chosen stays while it is
+        there. ``logarithmic`` are the metrics whose plots have a logarithmic scale."""
         self._filling = True
+        self._exercise, self._logarithmic = exercise, logarithmic
         self._fill(self.value, metrics)
         self._fill(self.colour, [("", "Each run"), *settings])
         self._fill(self.across, x)
+        self._show_scale()
         for widget in (self.across, self._x_word):
             widget.setVisible(self.pages.current() == "scatter")
         self._filling = False

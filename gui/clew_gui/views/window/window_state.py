@@ -24,7 +24,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 class CompareState(msgspec.Struct, frozen=True):
     """How the Compare tab was left: the picture, which runs, and the values of its fields; empty means as on the first
-    day."""
+    day. ``scales`` are the metrics whose scale a person chose, as "exercise metric", and whether it is logarithmic."""
 
     page: str = ""
     runs: str = ""
@@ -33,7 +33,7 @@ class CompareState(msgspec.Struct, frozen=True):
     x: str = ""
     target: str = ""
     group: bool = True
-    log: bool = False
+    scales: dict[str, bool] = {}
 
 
 class WindowState(msgspec.Struct, frozen=True, kw_only=True):
