@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -154,7 +155,6 @@ def taken(spec: PictureSpec, function: Function, data: DataSet) -> list[Event]:
 @pytest.mark.parametrize(
     ("spec", "function", "said"),
     [
-        (ImageGrid("other"), lambda: tf.zeros([3, 4, 4]), "has 'one', which the exercise does not declare"),
         (ImageGrid("one"), lambda: tf.zeros([3, 4]), r"should return images .*, and returned float32 \[3, 4\]"),
         (ImageGrid("one"), lambda: tf.zeros([3, 4, 4, 2]), "have 2 channels"),
         (ImageGrid("one"), lambda: tf.zeros([1, 1000, 1000]), "too large: 1000 × 1000 pixels"),
@@ -165,12 +165,35 @@ def taken(spec: PictureSpec, function: Function, data: DataSet) -> list[Event]:
         (Bars("one"), lambda: tf.zeros([3, 3]), "should return values"),
     ],
 )
-def test_a_picture_that_cannot_be_shown_is_refused_with_what_it_should_be(
+def test_a_picture_that_cannot_be_shown_costs_the_picture_and_its_log_says_what_it_should_be(
     spec: PictureSpec, function: Function, said: str, small_digits: DataSet
 ) -> None:
-    with pytest.raises(ProblemError, match=said) as found:
-        taken(spec, function, small_digits)
+    (log,) = taken(spec, function, small_digits)
+    assert isinstance(log, Log)
+    assert log.level == "warning"
+    assert re.search(said, log.text)
+
+
+def test_a_picture_that_the_exercise_does_not_declare_is_refused(small_digits: DataSet) -> None:
+    with pytest.raises(ProblemError, match="has 'one', which the exercise does not declare") as found:
+        taken(ImageGrid("other"), lambda: tf.zeros([3, 4, 4]), small_digits)
     assert found.value.problems[0].hint
+
+
+def test_a_fault_in_a_function_costs_its_picture_and_not_the_run(small_digits: DataSet) -> None:
+    def wrong() -> tf.Tensor:
+        return tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))
+
+    engine = make(only(Bars("one"), wrong), small_digits, steps=3)
+    engine.compile_pictures()
+    while engine.step < 3:
+        engine.run_block()
+    (log,) = engine.take_pictures(last=True)
+    assert isinstance(log, Log)
+    assert log.text.startswith(
+        "The picture “One” is left out of this run, because its function has a fault. ValueError"
+    )
+    assert list(engine.take_pictures(last=True)) == [], "it is said once"
 
 
 def test_a_picture_may_not_change_variables(small_digits: DataSet) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Event, Histogram, Image, Log, Matrix
 
@@ -139,6 +140,8 @@ class Pictures:
         ]
         self._budget = Budget(steps)
         self._warned: set[str] = set()
+        self._faults: list[Log] = []
+        """What is still to be said of pictures that were given up."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -149,9 +152,29 @@ class Pictures:
         self._all = [(Picture(one.spec, functions[one.spec.id]), rhythm) for one, rhythm in self._all]
 
     def compile(self) -> None:
-        """Trace each function, and call it once: a first call takes longer than any later one."""
-        for picture, _ in self._all:
-            picture.compile()
+        """Trace each function, and call it once: a first call takes longer than any later one. Raises ``ProblemError``
+        for one that changes variables; any other fault costs the picture."""
+        for picture, _ in tuple(self._all):
+            try:
+                picture.compile()
+            except ForbiddenWrite:
+                raise
+            except Exception as error:  # noqa: BLE001  # somebody's own function; the run goes on without it
+                self._give_up(picture, error)
+
+    def _give_up(self, picture: Picture, error: Exception) -> None:
+        """Go on without a picture whose function has a fault; its log says why, once."""
+        traceback.print_exc()
+        self._all = [(one, rhythm) for one, rhythm in self._all if one is not picture]
+        first = str(error).strip().splitlines()[:1]
+        why = f"{type(error).__name__}: {first[0][:300].rstrip('.')}" if first else type(error).__name__
+        said = " ".join(map(str, error.problems)) if isinstance(error, ProblemError) else f"{why}."
+        text = f"The picture “{picture.spec.title}” is left out of this run, because its function has a fault. {said}"
+        self._faults.append(Log(text=text, level="warning"))
+
+    def _said(self) -> Iterator[Log]:
+        said, self._faults = self._faults, []
+        return iter(said)
 
     def places(self, step: int) -> Iterator[int]:
         """The next step of each picture after ``step``: a block must end there."""
@@ -159,11 +182,13 @@ class Pictures:
 
     def due(self, step: int, *, last: bool = False) -> bool:
         """Whether one is to be taken at ``step``; ``last``: after which nothing is trained."""
-        return any((step > 0 and rhythm.taken_at != step) if last else rhythm.due(step) for _, rhythm in self._all)
+        due = ((step > 0 and rhythm.taken_at != step) if last else rhythm.due(step) for _, rhythm in self._all)
+        return bool(self._faults) or any(due)
 
     def take(self, step: int, clock: float, pace: float) -> Iterator[Event]:
         """What is due at ``step`` and training clock ``clock``; ``pace`` is the seconds that a step takes."""
-        for picture, rhythm in self._all:
+        yield from self._said()
+        for picture, rhythm in tuple(self._all):
             if not rhythm.due(step):
                 continue
             allowed = rhythm.allowed(step, clock, self._budget)
@@ -174,13 +199,21 @@ class Pictures:
 
     def take_last(self, step: int) -> Iterator[Event]:
         """All that were not taken at this last step, whatever they cost; none of a run that did no step."""
-        for picture, rhythm in self._all:
+        yield from self._said()
+        for picture, rhythm in tuple(self._all):
             if step > 0 and rhythm.taken_at != step:
                 yield from self._take(picture, rhythm, step)
 
     def _take(self, picture: Picture, rhythm: Rhythm, step: int) -> Iterator[Event]:
         start = time.perf_counter()
-        figure, left_out = picture.take(step)
+        try:
+            figure, left_out = picture.take(step)
+        except ForbiddenWrite:
+            raise
+        except Exception as error:  # noqa: BLE001  # somebody's own function; the run goes on without it
+            self._give_up(picture, error)
+            yield from self._said()
+            return
         rhythm.took(step, time.perf_counter() - start, size_of(figure), self._budget)
         yield figure
         if left_out:
@@ -202,6 +235,10 @@ _RARE: Final = (
 # --- What -------------------------------------------------------------------------------------------------------------
 
 
+class ForbiddenWrite(ProblemError):
+    """A picture's function changes a variable: the run would depend on when pictures are taken."""
+
+
 class Picture:
     """One picture: its function, and what that returns as an event."""
 
@@ -219,7 +256,7 @@ class Picture:
             writes = sorted({node.op for node in nodes if node.op.startswith(("Assign", "ResourceApply"))})
             if writes:
                 text = f"The picture {self.spec.id} changes a variable ({writes[0]}): training would depend on it."
-                raise problem("exercise.picture", text, "Only read variables there.")
+                raise ForbiddenWrite(Problem("exercise.picture", text, "Only read variables there."))
             self._compiled()
 
     def take(self, step: int) -> tuple[Figure, str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -380,7 +380,9 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     folder_has(own)
     softmax.controller.open_exercise("own")
     assert not window.next_run.run.isEnabled()
-    assert window.next_run.run.toolTip() == text
+    assert window.next_run.run.toolTip() == "This exercise cannot run yet."
+    said = [one.text() for one in window.findChildren(QLabel) if one.isVisible() and text in one.text()]
+    assert len(said) == 1, "one sentence on one screen"
     assert window.run_view.hello.title.text() == "This exercise cannot run yet."
     assert not window.run_view.hello.guide.isVisible()
     window.run_view.hello.code.click()
@@ -391,11 +393,15 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     assert 0 < code.cursorRect().top() < code.viewport().height()
     assert code.viewport().geometry().left() > code.fontMetrics().horizontalAdvance("119"), "room for the numbers"
     assert len(code.extraSelections()) == 1
-    window.messages.line.help.click()
+    window.run_view.hello.reload.click()
     assert session.asked == [("reload",)]
     reading = Problem("exercise.reading", "own.py is being read.", "This takes some seconds.", "own.py")
     folder_has(fakes.card(id="own", title="own.py", guide="", source=source, problem=reading))
     assert window.next_run.run.toolTip() == "own.py is being read."
+    assert window.next_run.cost2.property("tone") == "2", "nothing is wrong"
+    assert window.run_view.hello.title.text() == "This exercise is being read."
+    state = softmax.controller.scope.board.progress(softmax.controller.scope.cards["own"], ())
+    assert state.tick == "reading"
     assert window.messages.problems() == ()
     folder_has(fakes.card(id="own", title="My own", source="x = 1\n"))
     assert window.head.title.text() == "My own"

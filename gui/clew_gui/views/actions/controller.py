@@ -138,7 +138,7 @@ class WindowController(QObject):
         window.run_view.controls.set_scales(bool(card.datasets))
         window.order_tabs()
         window.setWindowTitle(f"{card.title} – Clew")
-        if card.problem is not None and card.problem.code != _READING:
+        if card.problem is not None and card.problem.code != _READING and scope.runs():  # else the first card says it
             window.messages.show_problems((card.problem,), exercise=card.id)
         self._show_all()
 

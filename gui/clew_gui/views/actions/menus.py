@@ -157,6 +157,7 @@ class WindowActions(QObject):
         window.next_run.code_asked.connect(self.show_code)
         window.next_run.replaced.connect(self._offer_back)
         window.run_view.hello.code_asked.connect(self.show_code)
+        window.run_view.hello.reload_asked.connect(self.reload_exercises)
         window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
         window.bottom.export_asked.connect(self.export_table)
         window.bottom.remove_asked.connect(self.removal.remove)

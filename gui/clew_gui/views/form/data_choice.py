@@ -9,8 +9,8 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
 from clew_gui.views.form.fields import choose_quietly, combo
-from clew_gui.views.presentation.words import data_name
-from clew_gui.views.theme.parts import Appearance, Button, Elided, label
+from clew_gui.views.presentation.words import WAITS, data_name
+from clew_gui.views.theme.parts import Appearance, Button, Elided, label, set_role
 from clew_shared.base.data_files import NAMES
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
@@ -199,6 +199,7 @@ class DataChoice(QObject):
         text = f"{found.text} {found.hint}".strip() if found is not None else ""
         if self.message.text() != text:
             self.message.setText(text)
+        set_role(self.message, "2" if found is not None and found.code in WAITS else "bad", "tone")
         self.choose.setVisible(bad)
         self.message.setVisible(found is not None)
 

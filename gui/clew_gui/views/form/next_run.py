@@ -16,7 +16,7 @@ from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
 from clew_gui.views.form.form import LABEL_WIDTH, ON_SLIDES, SEVERAL, ParamForm, Usual, keep_column
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
 from clew_gui.views.form.where_box import HERE, WhereBox
-from clew_gui.views.presentation.words import preset_values
+from clew_gui.views.presentation.words import WAITS, preset_values
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, label, line, panel, row, set_role
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
@@ -396,7 +396,7 @@ class NextRun(QWidget):
         self._recognise_preset()
         wrong = self.problems()
         broken = self._card.problem if self._card is not None else None
-        reason = self._refusal or (broken.text if broken is not None else _why_not(wrong))
+        reason = self._refusal or (_why_broken(broken) if broken is not None else _why_not(wrong))
         self.run.allow(not reason, reason)
         elsewhere = self.where.choice().key != HERE
         self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
@@ -409,7 +409,7 @@ class NextRun(QWidget):
         """Why no sweep can be put together now. Several values in a field are what it is for."""
         broken = self._card.problem if self._card is not None else None
         wrong = tuple(one for one in self.problems() if one.code != SEVERAL)
-        return self._refusal or (broken.text if broken is not None else _why_not(wrong))
+        return self._refusal or (_why_broken(broken) if broken is not None else _why_not(wrong))
 
     def _matching(self) -> str:
         """The preset whose values are in the form."""
@@ -466,7 +466,7 @@ class NextRun(QWidget):
     def _show_cost(self, reason: str) -> None:
         """Show below the time what the run uses, or why it cannot run now."""
         self.cost2.setText(reason or self._cost2)
-        wrong = any(one.code != SEVERAL for one in self.problems())
+        wrong = any(one.code not in (SEVERAL, *WAITS) for one in self.problems())
         set_role(self.cost2, "bad" if wrong else "2", "tone")
 
 
@@ -474,6 +474,11 @@ def _defaults_title(card: ExerciseCard) -> str:
     """What the defaults are called: as the preset that changes nothing, where there is one."""
     plain = (preset.title for preset in card.presets if not preset.values and preset.seed is None)
     return next(plain, _DEFAULTS)
+
+
+def _why_broken(found: Problem) -> str:
+    """In short: the first card of the *Run* tab says what is wrong with the file."""
+    return found.text if found.code in WAITS else "This exercise cannot run yet."
 
 
 def _why_not(problems: tuple[Problem, ...]) -> str:

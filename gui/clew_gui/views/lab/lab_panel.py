@@ -19,13 +19,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from clew_gui.views.presentation.words import WAITS
 from clew_gui.views.theme.icons import icon, pixmap
 from clew_gui.views.theme.parts import Appearance, IconButton, column, label, row
 from clew_gui.views.theme.progress_bar import ProgressBar
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import Catalogue, ExerciseCard
 
-Tick = Literal["todo", "part", "done", "broken"]
+Tick = Literal["todo", "part", "done", "broken", "reading"]
 Index = QModelIndex | QPersistentModelIndex
 
 _TICKS: Mapping[Tick, tuple[str, str, str]] = {
@@ -33,6 +34,7 @@ _TICKS: Mapping[Tick, tuple[str, str, str]] = {
     "part": ("s_part", "accent", "started"),
     "done": ("s_done", "ok", "goals reached"),
     "broken": ("s_failed", "bad", "cannot be loaded"),
+    "reading": ("clock", "text3", "being read"),
 }
 _PROGRESS = Qt.ItemDataRole.UserRole + 1
 _ID = Qt.ItemDataRole.UserRole + 2
@@ -44,6 +46,13 @@ class ExerciseProgress(msgspec.Struct, frozen=True):
 
     tick: Tick = "todo"
     best: str = ""
+
+
+def unusable(card: ExerciseCard) -> Tick | None:
+    """The tick of an exercise that cannot run, be it for now; None where it can."""
+    if card.problem is None:
+        return None
+    return "reading" if card.problem.code in WAITS else "broken"
 
 
 class ExerciseTree(QTreeWidget):
@@ -272,7 +281,7 @@ def _children(head: QTreeWidgetItem) -> list[QTreeWidgetItem]:
 def _exercise_item(card: ExerciseCard) -> QTreeWidgetItem:
     item = QTreeWidgetItem([card.title])
     item.setData(0, _ID, card.id)
-    item.setData(0, _PROGRESS, ExerciseProgress("broken") if card.problem is not None else ExerciseProgress())
+    item.setData(0, _PROGRESS, ExerciseProgress(unusable(card) or "todo"))
     item.setToolTip(0, card.problem.text if card.problem is not None else card.summary or card.subtitle)
     item.setData(0, Qt.ItemDataRole.AccessibleTextRole, card.title)
     return item

@@ -83,6 +83,10 @@ def delta(spec: MetricSpec | None, value: float | None, base: float | None) -> s
     return f"{'+' if value > base else '-'}{metric_value(spec, abs(value - base))}" if value != base else "0"
 
 
+WAITS = frozenset({"data.unknown", "data.checking", "place.loading", "exercise.reading"})
+"""The codes of problems that pass by themselves: nothing is wrong yet."""
+
+
 def data_name(name: str) -> str:
     """A data set as people know it; a path by its file name."""
     return DATA_NAMES.get(name, name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])

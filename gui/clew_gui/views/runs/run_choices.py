@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew_gui.views.lab.lab_panel import ExerciseProgress
+from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.runs.run_columns import cells, facts, keys
@@ -296,8 +296,8 @@ class RunChoices:
 
     def progress(self, card: ExerciseCard, runs: Sequence[RunLike]) -> ExerciseProgress:
         """Tick and best value of an exercise."""
-        if card.problem is not None:
-            return ExerciseProgress("broken")
+        if (tick := unusable(card)) is not None:
+            return ExerciseProgress(tick)
         if not runs:
             return ExerciseProgress()
         done = any(self._all_reached(goals, runs) for goals in goals_by_data(card))

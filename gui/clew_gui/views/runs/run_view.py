@@ -9,7 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QToolButton, QWidget
 
 from clew_gui.views.form.fields import keep_from_wheel
-from clew_gui.views.presentation.words import reading_minutes, unbroken
+from clew_gui.views.presentation.words import WAITS, reading_minutes, unbroken
 from clew_gui.views.race.race_bar import RaceBar
 from clew_gui.views.race.sweep_bar import SweepBar
 from clew_gui.views.runs.run_card import RunCard
@@ -48,6 +48,7 @@ class EmptyRunView(QWidget):
 
     guide_asked = Signal()
     code_asked = Signal()
+    reload_asked = Signal()
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -58,9 +59,12 @@ class EmptyRunView(QWidget):
         self.code = Button(appearance, "Show the file", "", "code", "Show the file at the line of the error (Ctrl+U)")
         self.code.clicked.connect(self.code_asked)
         self.code.hide()
+        self.reload = Button(appearance, "Reload", "", "reset", "Read the folder of your own exercises again")
+        self.reload.clicked.connect(self.reload_asked)
+        self.reload.hide()
         self._press = label('or press <span style="font-weight: 600">Run</span> at the right, Ctrl+Enter', "body", "2")
         self._press.setTextFormat(Qt.TextFormat.RichText)
-        buttons = row(self.guide, self.code, 8, self._press, None, gap=6)
+        buttons = row(self.guide, self.code, self.reload, 8, self._press, None, gap=6)
         card = frame("card", column(self.title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))
         self._high, self._broken = True, False
         self._steps = QWidget()
@@ -77,7 +81,8 @@ class EmptyRunView(QWidget):
         nothing = "Nothing has run yet. Start with this one." if first else "No run of this exercise yet."
         wrong = card.problem
         if wrong is not None:
-            self.title.setText("This exercise cannot run yet.")
+            waits = wrong.code in WAITS
+            self.title.setText("This exercise is being read." if waits else "This exercise cannot run yet.")
             again = "Clew reads it again as soon as it is saved." if card.source else ""
             self._text.setText(" ".join(filter(None, (wrong.text, wrong.hint, again))))
         else:
@@ -88,6 +93,7 @@ class EmptyRunView(QWidget):
         self._press.setVisible(wrong is None)
         self.guide.setVisible(bool(card.guide))
         self.code.setVisible(wrong is not None and bool(card.source))
+        self.reload.setVisible(wrong is not None and wrong.code not in WAITS)
         reading = reading_minutes(card.guide)
         self.guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
 
