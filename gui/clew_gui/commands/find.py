@@ -65,7 +65,7 @@ class KeptJobs:
         """The run's state and the reason, from its journal, folded in ``fold``, and its latest job together."""
         run = folder.name
         job = self._book.job_of(run) if is_copy(self._places, folder) else ""
-        if not job:
+        if not job or (fold.job and fold.job not in self._book.jobs()):  # another computer's job has it by now
             return fold.state, fold.reason
         news, follows_on = self._book.news(job), self._book.went_with(run, but=job)
         state, reason = state_with_job(fold, news, follows_on, settled=True) or (fold.state, fold.reason)

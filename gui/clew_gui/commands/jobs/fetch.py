@@ -12,8 +12,11 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
+from clew_gui.commands.find import KeptJobs
 from clew_gui.commands.jobs.job_ids import called_there
 from clew_gui.commands.output.result import ending
+from clew_gui.commands.output.words import state_word
+from clew_gui.jobs.adopted import adopt_job
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.journal_files import MOST_ATTEMPTS, read_spec_text
 from clew_gui.session.mirror import Mirror, stray_attempts
@@ -80,6 +83,7 @@ def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json
                     found.append(mirror)
         except ProblemError as error:
             problems += error.problems
+    _adopt_jobs(context, line, record, found)
     if not found and problems:
         raise ProblemError(*problems)
     for one in problems:
@@ -88,10 +92,27 @@ def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json
         context.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
     elif not found:
         context.say(f"All your runs on {line.title} are here already.")
+    kept = KeptJobs(context.places)
     for mirror in found if not as_json else ():
-        number = record.numbers[mirror.folder.name]
-        context.say(f"Run {number}: {ending(read_run(mirror.folder))} Kept in {mirror.folder}")
+        number, history = record.numbers[mirror.folder.name], read_run(mirror.folder)
+        state, reason = kept.state(mirror.folder, history.fold)
+        shown = ending(history) if state is history.fold.state else f"{state_word(state)}. {reason}"
+        context.say(f"Run {number}: {shown} Kept in {mirror.folder}")
     return OK if not problems else FAILED
+
+
+def _adopt_jobs(context: CommandContext, line: SiteConnection, record: RunRecord, found: Sequence[Mirror]) -> None:
+    """Note of runs of another computer's jobs how these ended: the runs go on from here then."""
+    book = job_book(context.places)
+    for mirror in found:
+        fold, spec = read_run(mirror.folder).fold, mirror.spec()
+        if not fold.job or spec is None:
+            continue
+        try:
+            if adopt_job(line, book, fold.job, spec) and record.settled.get(spec.run) != fold.job:
+                record.settle_run(spec.run, fold.job, time.time())
+        except OSError as error:
+            raise problem("book.write", f"The job of a run cannot be recorded: {error}.", "Make room.") from None
 
 
 # --- What is there ----------------------------------------------------------------------------------------------------

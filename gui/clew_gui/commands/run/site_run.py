@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shlex
 import time
@@ -16,6 +17,7 @@ import msgspec
 from clew_gui.base.state_words import queue_place
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
+from clew_gui.commands.jobs.fetch import fetch_runs
 from clew_gui.commands.jobs.hold import ASK_S
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import Display, choose_display, values_line
@@ -35,7 +37,9 @@ from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
-from clew_gui.ssh.prompts import headless_prompter
+from clew_gui.sites.site_connection import open_line
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.base.remedies import typed_sentence
 from clew_shared.cards import Catalogue, ExerciseCard
@@ -156,6 +160,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
     Raises ``ProblemError`` when it cannot go on; then nothing was sent.
     """
     run = folder.name
+    _fetch_from_elsewhere(terminal, folder, options.json)
     raise_all(_not_resumable(terminal, folder, options))
     order = terminal.managers.book.order(terminal.managers.book.job_of(run))
     changes, given = _spread_changes(folder, options, known), given_allocation(options)
@@ -187,6 +192,29 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
             terminal.managers.book.forget(following.job.id)
             raise ProblemError(*refused)
         return following.report_detached() if options.detach else following.conclude(card)
+
+
+def _fetch_from_elsewhere(terminal: SiteTerminal, folder: Path, as_json: bool) -> None:
+    """Bring what is new of a run that another computer sent, and learn how its job ended: this one takes it over then.
+    Raises ``ProblemError``."""
+    context, book = terminal.context, terminal.managers.book
+    record, job = run_record(context.places), book.job_of(folder.name)
+    where, known = record.where.get(folder.name, ""), site_store(context.places).known()
+    found = next(((name, one) for name, one in known.items() if one is not None and where in (name, one.title)), None)
+    if not where or found is None or not attempts(folder) or (job and record.settled.get(folder.name) != job):
+        return
+    line = open_line(*found, context.places, AskOnce(terminal.lock))
+    try:
+        quiet = CommandContext(context.places, io.StringIO(), context.err)
+        fetch_runs(quiet, line, folder.name, as_json)
+    finally:
+        line.close()
+    book.refresh()
+    fold = read_run(folder).fold
+    if fold.job and fold.job not in book.jobs() and fold.state is not RunState.FINISHED:
+        text = f"The job in which the run trained on {where} may still live, and another computer sent it."
+        hint = f"Cancel it there, or on the site, or wait for its end: {shlex.quote(folder.name[:8])} goes on then."
+        raise problem("run.elsewhere", text, hint, folder.name)
 
 
 def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue) -> dict[str, str | int]:

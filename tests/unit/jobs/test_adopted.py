@@ -1,0 +1,86 @@
+"""A job that another computer sent is taken into the book of this one when it is over, and not before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clew_gui.commands.find import KeptJobs
+from clew_gui.jobs.adopted import adopt_job
+from clew_gui.jobs.job import JobStage
+from clew_gui.jobs.job_book import JobBook, job_book
+from clew_gui.schedulers.state import Phase
+from clew_shared.base.places import Places
+from clew_shared.journal.events import Attempt, Event, State
+from clew_shared.journal.lifecycle import RunFold, RunState
+from clew_shared.spec import RunSpec
+from tests.unit.fake_site import CLEW, Job, Login, a_line
+
+JOB = "0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11"
+RUN = RunSpec(exercise="softmax", run="5f2b8c1e-0000-4000-8000-000000000001", nodes=2)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(home=tmp_path / "home", private=tmp_path / "private")
+
+
+@pytest.fixture
+def book(places: Places) -> JobBook:
+    return job_book(places)
+
+
+@pytest.fixture
+def login() -> Login:
+    """Its job runs."""
+    login = Login()
+    login.jobs["7"] = Job(name=f"clew-{JOB}", state="RUNNING", nodes="node1")
+    login.files[f"{CLEW}/jobs/{JOB}/record.0"] = a_record("running", "")
+    return login
+
+
+def a_record(state: str, why: str) -> bytes:
+    lines = {"format": 1, "job": JOB, "id": 7, "host": "node1", "began": 1000, "state": state, "why": why, "code": 0}
+    return "".join(f"{name}={value}\n" for name, value in lines.items()).encode()
+
+
+def test_one_that_lives_is_left_to_the_computer_that_sent_it(login: Login, book: JobBook) -> None:
+    assert not adopt_job(a_line(login), book, JOB, RUN)
+    assert book.jobs() == ()
+    login.silent = True
+    assert not adopt_job(a_line(login), book, JOB, RUN), "nobody knows"
+
+
+def test_one_that_has_ended_is_in_the_book_with_its_end_and_goes_on_from_here(login: Login, book: JobBook) -> None:
+    login.jobs["7"].state = "CANCELLED"
+    assert adopt_job(a_line(login), book, JOB, RUN)
+    news, order = book.news(JOB), book.order(JOB)
+    assert (news.stage, news.phase, news.id) == (JobStage.ENDED, Phase.CANCELLED, "7")
+    assert (order.site, order.runs, order.allocation.nodes, order.allocation.time) == ("lab", (RUN,), 2, "10")
+    assert book.job_of(RUN.run) == JOB
+    again = RunSpec(exercise="softmax", run="5f2b8c1e-0000-4000-8000-000000000002")
+    login.silent = True
+    assert adopt_job(a_line(login), book, JOB, again), "of a job that is known nobody is asked"
+    assert book.runs(JOB) == (RUN.run, again.run)
+
+
+def fold_of(job: str) -> RunFold:
+    fold = RunFold()
+    events: tuple[Event, ...] = (
+        Attempt(format=1, run=RUN.run, attempt=1, exercise="softmax", spec_sha256="", job=job),
+        State(state=RunState.RUNNING),
+    )
+    for event in events:
+        fold.feed(1, event)
+    return fold
+
+
+def test_a_run_whose_node_died_is_not_called_running_and_one_that_another_job_has_is(
+    login: Login, book: JobBook, places: Places
+) -> None:
+    del login.jobs["7"]
+    adopt_job(a_line(login), book, JOB, RUN)
+    kept = KeptJobs(places)
+    assert kept.state(places.mirrors / RUN.run, fold_of(JOB))[0] is RunState.LOST
+    assert kept.state(places.mirrors / RUN.run, fold_of("another computer's next job"))[0] is RunState.RUNNING
