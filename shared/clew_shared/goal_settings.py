@@ -67,7 +67,7 @@ def requires_words(goal: Goal, card: ExerciseCard | None) -> str:
 def goal_detail(goal: Goal, card: ExerciseCard | None) -> str:
     """What a guide says below a goal: its detail, and the settings that it asks for."""
     words = requires_words(goal, card)
-    return " ".join(filter(None, (goal.detail, f"Counts {words}." if words else "")))
+    return " ".join(filter(None, (goal.detail, f"Counts only {words}." if words else "")))
 
 
 def _allowed(one: Requirement, card: ExerciseCard | None) -> str:

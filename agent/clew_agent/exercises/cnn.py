@@ -142,8 +142,12 @@ class Cnn(Exercise[CnnSettings]):
             requires=(
                 Requirement("optimizer", ("adam",)),
                 Requirement("learning_rate", (1e-4,)),
+                Requirement("schedule", ("constant",)),
                 Requirement("batch_size", (50,)),
                 Requirement("order", ("file",)),
+                Requirement("dropout", (0.5,)),
+                Requirement("batch_norm", (False,)),
+                Requirement("augmentation", (False,)),
             ),
         ),
         Goal(

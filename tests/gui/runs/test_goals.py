@@ -102,7 +102,7 @@ def test_a_run_that_was_set_otherwise_than_the_goal_asks_is_named_in_the_guide_a
     program.window.show_tab(0)
     program.controller.panels.goals()
     shown = [row.accessibleName() for row in program.window.guide.findChildren(GoalRow)]
-    why = "Run 1 does not count: batch size is 32. The goal counts with batch size at least 100."
+    why = "Run 1 does not count: batch size is 32. The goal counts only with batch size at least 100."
     assert shown == [f"Goal: 90.79 %, not yet reached. {why}"]
     assert "90.79 %, with batch size at least 100" in program.window.head.goal.toolTip()
 
@@ -114,4 +114,4 @@ def test_before_any_run_the_guide_says_with_which_settings_a_goal_counts(open_wi
     program.window.show_tab(0)
     rows = program.window.guide.findChildren(GoalRow)
     texts = [box.text() for row in rows for box in row.findChildren(QLabel)]
-    assert "As on the slides. Counts with batch size at least 100." in texts
+    assert "As on the slides. Counts only with batch size at least 100." in texts

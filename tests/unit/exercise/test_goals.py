@@ -320,7 +320,7 @@ def test_the_settings_that_a_goal_asks_for_are_said_in_words() -> None:
         "strategy Servers, workers; cut not Hybrid"
     )
     assert requires_words(asked, CARD) == words
-    assert goal_detail(asked, CARD) == f"As in the course. Counts {words}."
+    assert goal_detail(asked, CARD) == f"As in the course. Counts only {words}."
     assert f"at least 90 %, {words}: " in check_goal(asked, history_of(0.95), CARD, RunSpec(exercise="e")).text
     assert (requires_words(goal(">=", 0.9), CARD), goal_detail(goal(">=", 0.9), CARD)) == ("", "")
 

@@ -262,7 +262,7 @@ class PanelUpdater:
         """What a guide says below a goal of which a run came near; its own words where none did."""
         found = self._scope.board.why_not(goal, runs)
         asked = requires_words(goal, self._scope.card)
-        return f"{found} The goal counts {asked}." if found and asked else found
+        return f"{found} The goal counts only {asked}." if found and asked else found
 
     def progress(self) -> None:
         """Ticks and best values of all exercises."""
