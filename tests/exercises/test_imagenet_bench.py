@@ -9,7 +9,9 @@ import pytest
 import tensorflow as tf
 
 from clew_agent.exercises.imagenet_bench import EXERCISE, ImagenetSettings
-from clew_agent.training.exercise import Setup
+from clew_agent.strategies.base import Rows
+from clew_agent.training.exercise import Batch, Setup
+from clew_agent.training.random import StepContext
 from clew_shared.base.problem import ProblemError
 from tests.exercises.spread import Case, outcome, spread
 
@@ -36,6 +38,14 @@ def test_two_devices_train_alexnet_as_one_does() -> None:
     assert two.reduced_bytes > 80_000_000, "AlexNet sends nearly all of its dense weights"
 
 
+def test_alexnet_without_padding_gives_scores_for_its_smallest_images() -> None:
+    built = EXERCISE.build(Setup(ImagenetSettings(model="alexnet-it4i", image_size=195, classes=4), 1))
+    assert built.train is not None
+    batch = Batch(tf.constant(built.train.x[:2]), tf.constant(built.train.y[:2]), tf.range(2))
+    context = StepContext(1, tf.constant(0, tf.int64), {}, Rows(2, 2))
+    assert np.isfinite(built.parts[0].loss(batch, context).value.numpy())
+
+
 def test_images_of_a_folder_are_read_in_the_step_and_can_be_told_apart(tmp_path: Path) -> None:
     folder = image_folder(tmp_path / "images")
     values = TINY | {"folder": str(folder), "batch_size": 8, "steps": 40, "optimizer": "adam", "learning_rate": 3e-4}
@@ -45,7 +55,11 @@ def test_images_of_a_folder_are_read_in_the_step_and_can_be_told_apart(tmp_path:
 
 @pytest.mark.parametrize(
     ("changes", "code"),
-    [({"model": "inception3", "image_size": 64}, "exercise.size"), ({"folder": "/nowhere"}, "exercise.folder")],
+    [
+        ({"model": "inception3", "image_size": 64}, "exercise.size"),
+        ({"model": "alexnet-it4i", "image_size": 194}, "exercise.size"),
+        ({"folder": "/nowhere"}, "exercise.folder"),
+    ],
 )
 def test_what_cannot_be_trained_is_refused(changes: dict[str, object], code: str) -> None:
     with pytest.raises(ProblemError) as refused:
