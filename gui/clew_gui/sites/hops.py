@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from clew_gui.sites.site import Site
 from clew_gui.ssh.config import SshHost
 from clew_gui.ssh.connection import Hop
@@ -26,19 +28,29 @@ def way_to(site: Site, resolve: Resolve) -> tuple[Hop, ...]:
     """
     entry = resolve(site.host)
     before = site.jump or entry.jump
-    last = Hop(
-        name=site.host,
-        host=entry.host or site.host,
-        port=site.port or entry.port or 22,
-        user=site.user or entry.user,
-        keys=(site.key,) if site.key else named_keys(entry.keys),
+    last = _hop(entry, site.host, site.user, site.port, bool(before))
+    keys = (site.key,) if site.key else last.keys
+    last = msgspec.structs.replace(last, keys=keys, fingerprints=site.fingerprints)
+    return (*_chain(before, resolve, site.host, 0), last)
+
+
+def _hop(entry: SshHost, name: str, user: str, port: int, behind: bool) -> Hop:
+    """One hop as the configuration has it; ``user`` and ``port`` count more. ``behind``: others lead to it."""
+    there = named_keys(entry.keys)
+    return Hop(
+        name=name,
+        host=entry.host or name,
+        port=port or entry.port or 22,
+        user=user or entry.user,
+        keys=there,
+        missing_keys=tuple(path for path in entry.keys if path not in there and not _is_default(path)),
+        certificates=tuple(path for path in entry.certificates if Path(path).expanduser().is_file()),
         identities_only=entry.identities_only,
         host_key_alias=entry.host_key_alias,
         known_hosts=tuple(str(Path(path).expanduser()) for path in entry.known_hosts),
-        fingerprints=site.fingerprints,
-        proxy_command="" if before else entry.proxy_command,
+        proxy_command="" if behind else entry.proxy_command,
+        needs_ssh=entry.needs_ssh,
     )
-    return (*_chain(before, resolve, site.host, 0), last)
 
 
 def _chain(specs: tuple[str, ...], resolve: Resolve, site: str, depth: int) -> tuple[Hop, ...]:
@@ -52,18 +64,7 @@ def _chain(specs: tuple[str, ...], resolve: Resolve, site: str, depth: int) -> t
                 text = f"The route to {site} goes in a circle: {name} is reached through {', '.join(entry.jump)}."
                 raise problem("ssh.circle", text, "Fix ProxyJump in ~/.ssh/config.", site)
             found += _chain(entry.jump, resolve, site, depth + 1)
-        hop = Hop(
-            name=name,
-            host=entry.host or name,
-            port=port or entry.port or 22,
-            user=user or entry.user,
-            keys=named_keys(entry.keys),
-            identities_only=entry.identities_only,
-            host_key_alias=entry.host_key_alias,
-            known_hosts=tuple(str(Path(path).expanduser()) for path in entry.known_hosts),
-            proxy_command="" if found else entry.proxy_command,
-        )
-        found.append(hop)
+        found.append(_hop(entry, name, user, port, bool(found)))
     return tuple(found)
 
 
@@ -81,6 +82,10 @@ def split_jump(spec: str) -> tuple[str, str, int]:
 def named_keys(paths: tuple[str, ...]) -> tuple[str, ...]:
     """The key files that were asked for by name. Without any, OpenSSH lists all that it would look for; a file that is
     not there is passed over, as there."""
-    if len(paths) > 1 and all(Path(path).name in _DEFAULT_KEYS for path in paths):
+    if len(paths) > 1 and all(map(_is_default, paths)):
         return ()
     return tuple(path for path in paths if Path(path).expanduser().is_file())
+
+
+def _is_default(path: str) -> bool:
+    return Path(path).name in _DEFAULT_KEYS

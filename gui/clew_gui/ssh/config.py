@@ -1,16 +1,22 @@
 """Hosts of the user's SSH configuration: which there are, and what it says of one.
 
-``ssh -G`` answers the second question where OpenSSH is installed; elsewhere a small reader does, which knows Host,
-Include and `Match all`, and passes over other Match blocks.
+``ssh -G`` answers the second question where OpenSSH is installed; elsewhere a small reader does. It knows Host, Include
+and Match by host, user and the like; what decides over this host and only ``ssh`` can judge (`Match exec`) it names.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import getpass
 import glob
+import hashlib
+import os
+import re
 import shlex
+import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -20,6 +26,20 @@ from clew_gui.base.checked_text import is_host
 MAX_DEPTH = 16
 """OpenSSH's own limit for files that include others."""
 _MAX_BYTES = 1 << 20
+_COMMANDS = ("proxycommand", "localcommand", "remotecommand", "knownhostscommand")
+"""Settings whose text goes on to the end of the line, with any ``#`` in it."""
+_BEYOND = {
+    "identityagent": ("", "ssh_auth_sock"),
+    "pkcs11provider": ("", "none"),
+    "securitykeyprovider": ("", "internal", "$ssh_sk_provider"),
+    "hostbasedauthentication": ("", "no"),
+    "knownhostscommand": ("", "none"),
+    "bindaddress": ("",),
+    "bindinterface": ("",),
+    "addressfamily": ("", "any"),
+    "canonicalizehostname": ("", "no", "false", "none"),
+}
+"""What Clew's own login does not do, with the values that ask for nothing."""
 _LIMIT_S = 10.0
 """For ``ssh -G``: a `Match exec` of the user's own may look something up in a network."""
 
@@ -27,7 +47,9 @@ _LIMIT_S = 10.0
 class SshHost(msgspec.Struct, frozen=True, kw_only=True):
     """What the configuration says of ``name``; empty or 0 where it says nothing special.
 
-    ``keys`` are paths of private keys, ``jump`` is the ProxyJump chain, the first hop first.
+    ``keys`` are paths of private keys and ``certificates`` of certificates for them, with all tokens replaced; ``jump``
+    is the ProxyJump chain, the first hop first. ``needs_ssh`` says why only the system's ``ssh`` can log in, as the end
+    of a sentence: it is set to what Clew's own login does not do, or depends on what only ``ssh`` can judge.
     """
 
     name: str
@@ -40,6 +62,8 @@ class SshHost(msgspec.Struct, frozen=True, kw_only=True):
     proxy_command: str = ""
     host_key_alias: str = ""
     known_hosts: tuple[str, ...] = ()
+    certificates: tuple[str, ...] = ()
+    needs_ssh: str = ""
 
 
 class ConfigLine(msgspec.Struct, frozen=True):
@@ -63,11 +87,23 @@ def parse_line(line: str) -> ConfigLine | None:
     if not bare or bare.startswith("#"):
         return None
     keyword, rest = _split_keyword(bare)
+    rest = rest if keyword.lower() in _COMMANDS else _without_comment(rest)
     try:
         arguments = tuple(shlex.split(rest, comments=False, posix=True)) if "\\" not in rest else tuple(rest.split())
     except ValueError:  # an open quote
         return None
     return ConfigLine(keyword.lower(), arguments, rest.strip()) if keyword else None
+
+
+def _without_comment(text: str) -> str:
+    """What comes before a word that begins with ``#``, unless that is quoted."""
+    quoted = False
+    for place, char in enumerate(text):
+        if char == '"':
+            quoted = not quoted
+        elif char == "#" and not quoted and text[place - 1 : place] in ("", " ", "\t"):
+            return text[:place].rstrip()
+    return text
 
 
 def _split_keyword(bare: str) -> tuple[str, str]:
@@ -123,21 +159,72 @@ def offered_hosts(path: Path) -> tuple[str, ...]:
 def look_up(name: str, path: Path) -> SshHost:
     """What the file says of ``name``, by the small reader: the first value counts, keys add up."""
     values: dict[str, list[ConfigLine]] = {}
-    applies, outside = True, [True]
+    applies: bool | None = True
+    outside: list[bool | None] = [True]
+    unjudged = match = ""
     for line in read_lines(path):
         if line is _BEGIN:
             outside.append(applies)
         elif line is _END:
             applies = outside.pop()
-        elif not outside[-1]:
+        elif outside[-1] is False:
             continue
         elif line.keyword == "host":
             applies = _matches(name, line.arguments)
         elif line.keyword == "match":
-            applies = [word.lower() for word in line.arguments] == ["all"]
+            applies, match = _judge(name, line, values), line.text
         elif applies:
-            values.setdefault(line.keyword, []).append(line)
-    return _host(name, values)
+            _take(line, values)
+        elif applies is None and line.keyword in _READ and (line.keyword in _ADD_UP or line.keyword not in values):
+            unjudged = unjudged or f"{path} has `Match {match}`, which only ssh itself can judge"
+    found = _host(name, values)
+    return msgspec.structs.replace(found, needs_ssh=unjudged) if unjudged else found
+
+
+_WAYS = ("proxycommand", "proxyjump")
+_ADD_UP = ("identityfile", "certificatefile")
+_READ = frozenset(
+    (*_WAYS, *_ADD_UP, *_BEYOND, "hostname", "user", "port", "identitiesonly", "hostkeyalias", "userknownhostsfile")
+)
+"""The settings that matter here."""
+
+
+def _take(line: ConfigLine, values: dict[str, list[ConfigLine]]) -> None:
+    """Keep a line. Of ProxyCommand and ProxyJump the one that comes first counts, and the other no more, unless the
+    first is `ProxyJump none`."""
+    before = [one for keyword in _WAYS if keyword != line.keyword for one in values.get(keyword, ())]
+    if line.keyword not in _WAYS or all(one.keyword == "proxyjump" and one.text == "none" for one in before):
+        values.setdefault(line.keyword, []).append(line)
+
+
+def _judge(name: str, line: ConfigLine, values: Mapping[str, Sequence[ConfigLine]]) -> bool | None:
+    """Whether a Match block is about ``name``; None where only ``ssh`` can say so."""
+    words = [word.lower() for word in line.arguments]
+    if words == ["all"]:
+        return True
+
+    def said(keyword: str, otherwise: str) -> str:
+        return values[keyword][0].text.strip('"') if keyword in values else otherwise
+
+    known = {
+        "host": said("hostname", name).replace("%h", name),
+        "originalhost": name,
+        "user": said("user", getpass.getuser()),
+        "localuser": getpass.getuser(),
+    }
+    verdict: bool | None = True
+    arguments = iter(line.arguments)
+    for word in arguments:
+        wanted, kind = not word.startswith("!"), word.lower().lstrip("!")
+        if kind in ("final", "canonical", "all"):
+            verdict = None
+            continue
+        pattern = next(arguments, "")
+        if kind not in known:
+            verdict = None
+        elif _matches(known[kind], pattern.split(",")) != wanted:
+            return False
+    return verdict
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
@@ -162,26 +249,62 @@ def parse_ssh_g(name: str, text: str) -> SshHost:
     return msgspec.structs.replace(found, port=0 if found.port == 22 else found.port)
 
 
-def _host(name: str, values: dict[str, list[ConfigLine]]) -> SshHost:
+def _host(name: str, values: Mapping[str, Sequence[ConfigLine]]) -> SshHost:
     def first(keyword: str) -> str:
         return values[keyword][0].text.strip('"') if keyword in values else ""
+
+    def paths(keyword: str) -> tuple[str, ...]:
+        texts = (line.text.strip('"') for line in values.get(keyword, ()))
+        return tuple(replaced(text) for text in texts if text.lower() != "none")
 
     jump = first("proxyjump")
     command = first("proxycommand")
     port = first("port")
-    aliases = first("hostname").replace("%h", name)
+    number = int(port) if port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536 else 0
+    host = first("hostname").replace("%h", name).replace("%%", "%") or name
+    tokens = _tokens(name, host, number or 22, first("user") or getpass.getuser(), first("hostkeyalias"), jump)
+    replaced = partial(_replaced, tokens=tokens)
+    known = (word for line in values.get("userknownhostsfile", ())[:1] for word in line.arguments)
     return SshHost(
         name=name,
-        host=aliases or name,
+        host=host,
         user=first("user"),
-        port=int(port) if port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536 else 0,
-        keys=tuple(line.text.strip('"') for line in values.get("identityfile", ()) if line.text.lower() != "none"),
+        port=number,
+        keys=paths("identityfile"),
         identities_only=first("identitiesonly").lower() == "yes",
         jump=tuple(jump.split(",")) if jump and jump.lower() != "none" else (),
         proxy_command=command if command.lower() != "none" else "",
         host_key_alias=first("hostkeyalias"),
-        known_hosts=tuple(word for line in values.get("userknownhostsfile", ())[:1] for word in line.arguments),
+        known_hosts=tuple(replaced(word) for word in known),
+        certificates=paths("certificatefile"),
+        needs_ssh=next((_beyond(one, first(one)) for one in _BEYOND if first(one).lower() not in _BEYOND[one]), ""),
     )
+
+
+def _beyond(keyword: str, value: str) -> str:
+    return f"the SSH configuration sets {keyword} {value}, which Clew's own login does not do"
+
+
+def _tokens(name: str, host: str, port: int, user: str, alias: str, jump: str) -> dict[str, str]:
+    """What ``%`` and a letter stand for in names of files (ssh_config(5), TOKENS)."""
+    local = socket.gethostname()
+    tokens = {"%": "%", "d": str(Path.home()), "h": host, "n": name, "p": str(port), "r": user, "j": jump}
+    tokens |= {"u": getpass.getuser(), "i": str(getattr(os, "getuid", int)()), "k": alias or name}
+    tokens |= {"l": local, "L": local.partition(".")[0]}
+    joined = f"{local}{host}{port}{user}{jump}"
+    return tokens | {"C": hashlib.sha1(joined.encode(), usedforsecurity=False).hexdigest()}
+
+
+_TOKEN = re.compile(r"%(.)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def _replaced(text: str, tokens: Mapping[str, str]) -> str:
+    """The text with tokens and ``${VARIABLE}`` replaced; what is unknown stays, so that it can be named."""
+
+    def value(found: re.Match[str]) -> str:
+        return tokens.get(found[1], found[0]) if found[1] else os.environ.get(found[2], found[0])
+
+    return _TOKEN.sub(value, text)
 
 
 Runner = Callable[[Sequence[str]], str | None]

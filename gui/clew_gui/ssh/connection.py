@@ -30,6 +30,8 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
     ``name`` is what the person calls it. ``keys`` are private key files that were asked for by name: they come first.
     ``fingerprints`` are those the site publishes: shown beside the question, never trusted. ``known_hosts`` are files
     to read beside the usual ones. ``proxy_command`` was consented to before; only the system's ``ssh`` can use it.
+    ``certificates`` are for keys, ``missing_keys`` were named and are not there. ``needs_ssh``: why only the system's
+    ``ssh`` can log in, as the end of a sentence.
     """
 
     host: str
@@ -42,6 +44,9 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
     known_hosts: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     proxy_command: str = ""
+    certificates: tuple[str, ...] = ()
+    missing_keys: tuple[str, ...] = ()
+    needs_ssh: str = ""
 
     @property
     def login(self) -> str:

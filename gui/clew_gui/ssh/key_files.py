@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -168,12 +169,41 @@ def load_key(path: Path, asker: AskOnce) -> paramiko.PKey:
 
 def _opened(file: Path, kind: KeyFile, passphrase: str | None) -> paramiko.PKey:
     try:
-        key = _CLASSES[kind.type].from_private_key_file(str(file), passphrase)
-        certificate = file.with_name(f"{file.name}-cert.pub")
-        if certificate.exists():
-            key.load_certificate(str(certificate))
+        return _CLASSES[kind.type].from_private_key_file(str(file), passphrase)
     except (paramiko.SSHException, ValueError, IndexError, UnicodeError) as error:
         text = f"The key {file} cannot be opened."
         hint = "It may be damaged or in a format that Clew does not know; ssh-keygen -y -f KEY shows why."
         raise problem("ssh.key", text, hint, str(file)) from error
+
+
+_CERTIFICATE = "-cert-v01@openssh.com"
+_PUBLIC_PARTS = {"ssh-ed25519": 1, "ssh-rsa": 2}
+"""How many strings a public key has behind its type; a curve's has its name and a point."""
+
+
+def certified_key(certificate: Path) -> bytes:
+    """The public key for which a certificate was made (PROTOCOL.certkeys of OpenSSH); empty for what is none."""
+    try:
+        blob = _public_line(certificate.read_bytes())
+        kind, rest = _string(blob)
+        base = kind.decode().removesuffix(_CERTIFICATE)
+        if not kind.decode().endswith(_CERTIFICATE) or base not in _CLASSES:
+            return b""
+        _, rest = _string(rest)  # a nonce
+        before = rest
+        for _ in range(_PUBLIC_PARTS.get(base, 2)):
+            _, rest = _string(rest)
+    except (OSError, ValueError, struct.error):
+        return b""
+    return struct.pack(">I", len(base)) + base.encode() + before[: len(before) - len(rest)]
+
+
+def with_certificate(load: Callable[[], paramiko.PKey], certificate: Path) -> paramiko.PKey:
+    """The key that ``load`` gives, shown to servers with its certificate. Raises ``ProblemError`` as ``load``."""
+    key = load()
+    try:
+        key.load_certificate(str(certificate))
+    except (paramiko.SSHException, ValueError, IndexError, UnicodeError, OSError) as error:
+        text = f"The certificate {certificate} cannot be read."
+        raise problem("ssh.key", text, "Ask for it again where it was signed.", str(certificate)) from error
     return key

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import paramiko
 from paramiko.agent import AgentSSH, get_agent_connection
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.key_files import is_encrypted, load_key, public_part, read_key_file
+from clew_gui.ssh.key_files import certified_key, is_encrypted, load_key, public_part, read_key_file, with_certificate
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce
 
 _log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ def credentials(
     for name in hop.keys:
         public = public_part(Path(name), read_key_file(Path(name)))
         key = held.pop(public, None)
+        found += _certified(hop, Path(name), public, key, asker)
         found.append(_from_agent(key, f"key {name}", True) if key else _from_file(Path(name), asker, True))
     if hop.identities_only:
         return found, []
@@ -87,6 +89,24 @@ def credentials(
     found += [unasked.pop(id(key)) for key in few]
     found += [_from_file(path, asker, False) for path in files_left]
     return found, list(unasked.values())
+
+
+def _certified(
+    hop: Hop, path: Path, public: bytes, held: paramiko.AgentKey | None, asker: AskOnce
+) -> Iterator[Credential]:
+    """The key with each certificate that is for it, of those that were named and the one beside it."""
+    beside = path.expanduser().with_name(f"{path.name}-cert.pub")
+    for certificate in dict.fromkeys([*(Path(one).expanduser() for one in hop.certificates), beside]):
+        if public and certified_key(certificate) == public:
+            load = partial(with_certificate, partial(_loaded, held, path, asker), certificate)
+            yield Credential(public + bytes(certificate), f"key {path} with certificate {certificate}", load, True)
+
+
+def _loaded(held: paramiko.AgentKey | None, path: Path, asker: AskOnce) -> paramiko.PKey:
+    """The key, as an object of its own: a certificate changes what it shows."""
+    if held is None:
+        return load_key(path, asker)
+    return paramiko.AgentKey(held.agent, held.blob, held.comment)
 
 
 def few_of(agent: Sequence[paramiko.AgentKey], files: SshFiles, others: int) -> list[paramiko.AgentKey]:

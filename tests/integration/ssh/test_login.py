@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from clew_gui.ssh.connection import Hop, SshFiles
@@ -16,7 +18,7 @@ from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, ProgramPrompter, PromptKind
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
-from tests.integration.ssh.people import Person, current_code, well_informed
+from tests.integration.ssh.people import Agent, Person, current_code, well_informed
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, USER, SshServer
 from tests.integration.ssh.test_contract import refused
 
@@ -39,6 +41,39 @@ def test_a_key_asks_nothing(dial: Dial, known: SshServer, key: str) -> None:
     connection = dial(hop_to(known, key), person)
     assert connection.run("id -un").stdout == b"student\n"
     assert connection.route.startswith("student@login (")
+    assert not person.asked
+
+
+@pytest.mark.parametrize(("kind", "held"), [("ed25519", False), ("rsa", False), ("ecdsa", False), ("ed25519", True)])
+def test_a_certificate_under_any_name_opens_the_door_for_its_key(
+    dial: Dial,
+    start: Callable[..., SshServer],
+    files: SshFiles,
+    agent: Callable[..., Agent],
+    tmp_path: Path,
+    kind: str,
+    held: bool,
+) -> None:
+    """The server knows the authority, and not the key; a certificate of another key is passed over."""
+    key, authority = tmp_path / "certonly", tmp_path / "ca"
+    for path, type_ in ((key, kind), (authority, "ed25519"), (tmp_path / "other", "ed25519")):
+        subprocess.run(["ssh-keygen", "-q", "-t", type_, "-N", "", "-f", str(path)], check=True)
+    for path in (tmp_path / "other", key):
+        sign = ["ssh-keygen", "-q", "-s", str(authority), "-I", "id", "-n", USER, f"{path}.pub"]
+        subprocess.run(sign, check=True)
+    certificates = tuple(str(tmp_path / f"{name}.pub") for name in ("yesterday", "today"))
+    for path, certificate in zip((tmp_path / "other", key), certificates, strict=True):
+        path.with_name(f"{path.name}-cert.pub").rename(certificate)
+    server = start("AuthenticationMethods publickey", f"TrustedUserCAKeys {authority}.pub")
+    trust(files, server)
+    if held:
+        agent(str(key))
+    hop = msgspec.structs.replace(hop_to(server), keys=(str(key),))
+    with refused("ssh.auth"):
+        dial(hop, NobodyToAsk())
+    person = Person({})
+    connection = dial(msgspec.structs.replace(hop, certificates=certificates), person)
+    assert connection.run("id -un").stdout == b"student\n"
     assert not person.asked
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew_gui.sites.hops import way_to
+from clew_gui.sites.site import Site
 from clew_gui.ssh.config import SshHost, look_up, offered_hosts, parse_line, parse_ssh_g, resolve
+from clew_gui.ssh.connection import SshFiles
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.prompts import AskOnce, TerminalPrompter
+from clew_shared.base.problem import ProblemError
 
 CONFIG = """\
 # the course
@@ -124,3 +132,92 @@ def test_odd_lines() -> None:
     assert parse_line("  Port=22 ").arguments == ("22",)  # type: ignore[union-attr]
     assert parse_line('IdentityFile "open') is None
     assert parse_line("#x") is None
+
+
+def read(tmp_path: Path, text: str, name: str = "login") -> SshHost:
+    config = tmp_path / "config"
+    config.write_text(text)
+    config.chmod(0o600)
+    return look_up(name, config)
+
+
+@pytest.mark.parametrize("by_ssh", [False, pytest.param(True, marks=pytest.mark.needs("ssh"))])
+def test_tokens_and_variables_in_names_of_files_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_ssh: bool
+) -> None:
+    monkeypatch.setenv("LAB", "course")
+    text = (
+        "Host tok\n HostName login.example.org\n User anna\n Port 2200\n IdentityFile %d/.ssh/keys/id_%r_%n_%p\n"
+        " IdentityFile ~/${LAB}/%h%%\n CertificateFile %d/%r.pub\n UserKnownHostsFile %d/known_%n\n"
+        " IdentityFile /nowhere/${UNSET_HERE}\n"
+    )
+    ours = read(tmp_path, text, "tok")
+    found = resolve("tok", tmp_path / "config") if by_ssh else ours
+    home = str(Path.home())
+    keys = [key.replace("~", home) for key in found.keys if "UNSET" not in key]
+    assert keys == [f"{home}/.ssh/keys/id_anna_tok_2200", f"{home}/course/login.example.org%"]
+    assert found.certificates == (f"{home}/anna.pub",)
+    assert [name.replace("~", home) for name in found.known_hosts] == [f"{home}/known_tok"]
+    assert "/nowhere/${UNSET_HERE}" in ours.keys
+
+
+@pytest.mark.needs("ssh")
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("Host login\n ProxyCommand ssh -W %h:%p gate\nHost *\n ProxyJump other\n", "proxy_command"),
+        ("Host login\n ProxyJump gate\nHost *\n ProxyCommand ssh -W %h:%p other\n", "jump"),
+        ("Host login\n ProxyJump none\nHost *\n ProxyCommand nc %h %p\n", "jump"),
+        ("Match host login\n User a\nMatch host other\n User b\n", "user"),
+        ("Host login\n HostName in.example.org\nMatch host *.example.org user %u\n Port 99\n", "port"),
+        ("Host login\n HostName in.example.org\nMatch originalhost log* host in.*\n Port 99\n", "port"),
+        ("Match !host login\n User a\nHost *\n User b\n", "user"),
+        ("Host login\n User anna\nMatch user anna\n Port 7\n", "port"),
+        ("Match originalhost other,login\n Port 7 # a comment\n", "port"),
+        ('Host login\n IdentityFile "/a b/#1" # mine\n', "keys"),
+    ],
+)
+def test_the_small_reader_says_what_ssh_says(text: str, field: str, tmp_path: Path) -> None:
+    text = text.replace("%u", getpass.getuser())
+    ours, theirs = read(tmp_path, text), resolve("login", tmp_path / "config")
+    for one in {field, "jump", "proxy_command"}:
+        assert getattr(ours, one) == getattr(theirs, one), one
+    assert ours.needs_ssh == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('Match exec "true"\n User anna\n', 'has `Match exec "true"`, which only ssh itself can judge'),
+        ("Match host log* localnetwork 10.0.0.0/8\n ProxyJump gate\n", "localnetwork"),
+        ("Match final\n IdentityFile ~/.ssh/other\n", "Match final"),
+        ("Host login\n IdentityAgent ~/agent.sock\n", "sets identityagent ~/agent.sock, which Clew's own login"),
+        ("Host login\n PKCS11Provider /usr/lib/opensc.so\n", "sets pkcs11provider"),
+        ("Host *\n BindAddress 10.0.0.1\n", "sets bindaddress 10.0.0.1"),
+        ('Match exec "true"\n ServerAliveInterval 3\n', ""),
+        ('Host login\n User anna\nMatch exec "true"\n User ben\n', ""),
+        ('Match host other exec "true"\n User anna\n', ""),
+        ("Host *\n AddressFamily any\n IdentityAgent SSH_AUTH_SOCK\n", ""),
+    ],
+)
+def test_what_only_ssh_can_do_or_judge_is_named(text: str, reason: str, tmp_path: Path) -> None:
+    found = read(tmp_path, text).needs_ssh
+    assert reason in found
+    assert bool(found) == bool(reason)
+
+
+@pytest.mark.needs("ssh")
+def test_the_defaults_of_ssh_ask_for_nothing_that_only_ssh_can_do(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("Host login\n User anna\n")
+    assert resolve("login", tmp_path / "config").needs_ssh == ""
+    (tmp_path / "config").write_text("Host login\n IdentityAgent /run/agent.sock\n")
+    assert "identityagent /run/agent.sock" in resolve("login", tmp_path / "config").needs_ssh
+
+
+def test_a_way_that_needs_ssh_is_refused_without_it_and_a_missing_key_is_named(tmp_path: Path) -> None:
+    entry = SshHost(name="login", keys=(str(tmp_path / "gone"), "~/.ssh/id_rsa"), needs_ssh="the file says so")
+    (hop,) = way_to(Site(host="login"), lambda _: entry)
+    assert (hop.keys, hop.missing_keys, hop.needs_ssh) == ((), (str(tmp_path / "gone"),), "the file says so")
+    files = SshFiles(known_hosts=tmp_path / "known", runtime=tmp_path, ssh="no-such-program")
+    with pytest.raises(ProblemError, match=r"anna@login cannot be reached: the file says so\. Install OpenSSH"):
+        dial([msgspec.structs.replace(hop, user="anna")], AskOnce(TerminalPrompter()), files)

@@ -168,6 +168,7 @@ class Master:
         options += ["IdentityAgent=none"] if agent == "none" else []
         keys = hop.keys or tuple(map(str, self._few_keys() if agent == "few" else ()))
         options += ["IdentitiesOnly=yes"] if hop.identities_only or keys else []
+        options += [f'CertificateFile="{path}"' for path in hop.certificates]
         options.append(f"ProxyCommand={way}")
         command = [files.ssh, *self._config(), "-f", "-M", "-N", "-S", str(self.socket), "-E", str(self.log)]
         command += ["-p", str(hop.port), "-l", hop.login]

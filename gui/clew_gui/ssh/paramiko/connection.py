@@ -66,6 +66,8 @@ def dial_paramiko(
     """
     if hop.proxy_command:
         raise Incompatible("the way there is a ProxyCommand")
+    if hop.needs_ssh:
+        raise Incompatible(hop.needs_ssh)
     if through is None:
         return _log_in(hop, files, asker, timeout, lambda: _dial(hop, timeout), None)
     return _log_in(hop, files, asker, timeout, lambda: through.tcp_channel(hop.host, hop.port, timeout), through)

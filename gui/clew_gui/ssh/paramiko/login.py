@@ -60,7 +60,7 @@ class Login:
         self._asked: list[Prompt] = []
         self._answers: list[str] = []
         self._wrong: list[list[str]] = []
-        self._failed: list[str] = []
+        self._failed: list[str] = [f"key {path} (not there)" for path in hop.missing_keys]
         self._kept_back: list[Credential] = []
         self._allowed: list[str] = []
         self._unasked: ProblemError | None = None
