@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 from pytestqt.qtbot import QtBot
 
 from clew_gui.base.student import student_name
@@ -26,7 +27,8 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
 ) -> None:
     run = made_run(places.runs / "5f2b8c1e-0000-4000-8000-000000000001")
     session = RecordedSession(read_heads([run]), run_record(places))
-    program = open_window(session, size=(1280, 800), catalogue=load_builtin())
+    cards = msgspec.structs.replace(load_builtin(), exercises=tuple(CARDS.values()))
+    program = open_window(session, size=(1280, 800), catalogue=cards)
     reports = program.actions.reports
     program.window.show_tab(REPORT_TAB)
     qtbot.waitUntil(lambda: reports.made is not None, timeout=20_000)

@@ -188,7 +188,7 @@ def test_vectorize_runs_on_the_devices_that_it_is_given(tmp_path: Path) -> None:
     done = agent("run", spec, "--out", tmp_path / "run", "--json")
     assert (done.returncode, json_line(done.stdout)["state"]) == (0, "FINISHED")
     measured = read_run(tmp_path / "run").series
-    assert list(measured) == ["Python loop", "NumPy", "TensorFlow", "XLA", "2 devices"]
+    assert list(measured) == ["Python loop", "Loop over NumPy", "NumPy", "TensorFlow", "XLA", "2 devices"]
     assert verify_run(tmp_path / "run").findings == ()
 
 
