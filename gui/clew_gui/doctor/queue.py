@@ -110,6 +110,10 @@ def gpus(diagnosis: Diagnosis) -> CheckResult:
     if not counts:
         return untried("The scheduler's commands here do not show how many GPUs a node has.")
     most = max(counts)
+    if asked > most and len(counts) < len(there):
+        return untried(
+            f"{asked} of each node asked for; what the scheduler says of the GPUs in {where} is not understood."
+        )
     if asked > most:
         have = f"a node in {where} has {most}" if most else f"no node in {where} has any"
         text = f"The site asks for {asked} GPU{'s' if asked > 1 else ''} of each node; {have}."

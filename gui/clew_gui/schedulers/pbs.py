@@ -267,7 +267,7 @@ def _state(job: str, fields: Mapping[str, str]) -> JobState:
     code = _exit_status(fields)
     used = read_clock(fields.get("resources_used.walltime", ""))
     asked = read_clock(fields.get("Resource_List.walltime", ""))
-    phase, signal = _PHASES.get(letter), None
+    phase, signal = _PHASES.get(letter, Phase.PENDING), None  # known to the server, and nobody says that it has begun
     if letter in _OVER:
         phase, signal = _end(code, used, asked, began="exec_host" in fields)
     nodes = fields.get("exec_host", "")
@@ -275,7 +275,7 @@ def _state(job: str, fields: Mapping[str, str]) -> JobState:
     over = letter in _OVER
     return JobState(
         id=job,
-        phase=phase or Phase.GONE,
+        phase=phase,
         name=fields.get("Job_Name", ""),
         reason=_reason(letter, fields),
         nodes="" if phase is Phase.PENDING else _hosts(nodes),
@@ -322,6 +322,8 @@ def _end(code: int | None, used: int | None, asked: int | None, began: bool) -> 
 def _reason(letter: str, fields: Mapping[str, str]) -> str:
     if letter == "H":
         return f"held:{fields.get('Hold_Types', '')[:8]}"
+    if letter not in _PHASES and letter not in _OVER:
+        return f"state {fields.get('job_state', '')[:20] or 'not given'}"
     return "waiting" if letter == "W" else fields.get("comment", "")[:300]
 
 
@@ -368,9 +370,10 @@ def first_node(pbsnodes: str) -> str:
     return match[1] if match is not None else ""
 
 
-def most_gpus(pbsnodes: str) -> int:
-    """The most GPUs that one node has in the answer of ``pbsnodes -a``: Torque's words and OpenPBS'."""
-    return max(_each(r"^\s*(?:gpus|resources_available\.ngpus) = ([0-9]{1,4})\s*$", pbsnodes), default=0)
+def most_gpus(pbsnodes: str) -> int | None:
+    """The most GPUs that one node has in the answer of ``pbsnodes -a``: Torque's words and OpenPBS'. None where no node
+    says: a site may have a resource of its own for them."""
+    return max(_each(r"^\s*(?:gpus|resources_available\.ngpus) = ([0-9]{1,4})\s*$", pbsnodes), default=None)
 
 
 def _each(pattern: str, text: str) -> Iterator[int]:

@@ -59,7 +59,14 @@ _PHASES = {
     "REQUEUED": Phase.REQUEUED,
     "REQUEUE_FED": Phase.REQUEUED,
     "REQUEUE_HOLD": Phase.REQUEUED,
+    "RESV_DEL_HOLD": Phase.PENDING,
+    "EXPEDITING": Phase.PENDING,
+    "LAUNCH_FAILED": Phase.FAILED,
+    "RECONFIG_FAIL": Phase.NODE_FAILED,
+    "POWER_UP_NODE": Phase.PENDING,
 }
+_REASONS_OF_WORDS = {"RESV_DEL_HOLD": "ReservationDeleted"}
+"""Words that say why a job waits better than the reason beside them."""
 _SHORT = {
     "PD": "PENDING",
     "CF": "CONFIGURING",
@@ -81,6 +88,11 @@ _SHORT = {
     "RS": "RESIZING",
     "SI": "SIGNALING",
     "SO": "STAGE_OUT",
+    "RD": "RESV_DEL_HOLD",
+    "RH": "REQUEUE_HOLD",
+    "RF": "REQUEUE_FED",
+    "LF": "LAUNCH_FAILED",
+    "PO": "POWER_UP_NODE",
     "SE": "SPECIAL_EXIT",
 }
 
@@ -88,7 +100,10 @@ _SHORT = {
 SINFO = ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
 SINFO_NODES = ("sinfo", "--noheader", "--Node", "--format=%N %t")
 SACCTMGR = ("sh", "-c", 'exec sacctmgr -nP show assoc user="$(id -un)" format=account', "sh")
-_GRES = re.compile(r"(gpus?)(?::([A-Za-z][A-Za-z0-9_.-]*))?(?::([0-9]{1,4}))?(?:\(.*\))?")
+_GRES = re.compile(
+    r"gpus?(?::(?!\d+(?:\(|$)|no_consume)([\w.+-]+))?(?::no_consume)?(?::(\d{1,6}))?(?:\(.*\))?", re.ASCII
+)
+"""A kind of GPU in a node's generic resources, as ``gpu:2080Ti:8(S:0-1)``: its type, if it has one, and how many."""
 _MEMORY = re.compile(r"exceeded (job )?memory limit|\boom[-_]kill", re.IGNORECASE)
 """Where no control groups keep the limit, Slurm ends the job, calls it FAILED, and says why in its output alone."""
 
@@ -270,8 +285,9 @@ def parse_squeue_line(line: str) -> JobState | None:
         return None
     job_id, word, reason, nodes, start, end, limit, _, name = parts
     phase = phase_of(word)
-    if phase is None:
-        return None
+    if phase is None:  # a newer Slurm's word: the job is known, and nobody says that it has begun or ended
+        phase, reason = Phase.PENDING, word.strip()
+    reason = _REASONS_OF_WORDS.get(word.strip(), reason)
     waits = phase in (Phase.PENDING, Phase.REQUEUED)
     return JobState(
         id=job_id,
@@ -291,9 +307,7 @@ def parse_sacct_line(line: str) -> JobState | None:
     if len(parts) != 8 or not re.fullmatch(r"[0-9]{1,12}(_\S{1,40}|\+[0-9]{1,6})?", parts[0]):
         return None
     job_id, word, code, start, end, nodes, minutes, name = parts
-    phase = phase_of(word)
-    if phase is None:
-        return None
+    phase = phase_of(word) or Phase.PENDING  # as in squeue's lines
     exit_code, signal = _exit(code)
     by = re.fullmatch(r"CANCELLED by (\S{1,60})", word.strip())
     return JobState(
@@ -354,13 +368,14 @@ def parse_sinfo(text: str) -> tuple[Partition, ...]:
         name = cells[0].rstrip("*")
         gpus, kinds = _gpus(cells[3])
         before = found.get(name, Partition(name=name, nodes=0, gpus=0))
+        count = int(cells[2]) if re.fullmatch(r"[0-9]{1,7}", cells[2]) else None
         features = [] if cells[4] == "(null)" else [one for one in cells[4].split(",") if one]
         found[name] = Partition(
             name=name,
             default=before.default or cells[0].endswith("*"),
             seconds=read_time(cells[1]),
-            nodes=(before.nodes or 0) + (int(cells[2]) if re.fullmatch(r"[0-9]{1,7}", cells[2]) else 0),
-            gpus=max(before.gpus or 0, gpus),
+            nodes=None if count is None or before.nodes is None else before.nodes + count,
+            gpus=None if gpus is None or before.gpus is None else max(before.gpus, gpus),
             kinds=tuple(dict.fromkeys([*before.kinds, *kinds])),
             features=tuple(dict.fromkeys([*before.features, *features])),
             up=cells[5].startswith("up"),
@@ -368,10 +383,14 @@ def parse_sinfo(text: str) -> tuple[Partition, ...]:
     return tuple(found.values())
 
 
-def _gpus(gres: str) -> tuple[int, list[str]]:
-    """Number and names of GPUs in a node's generic resources: ``gpu:tesla:4(S:0-1),nvme:1``."""
-    matches = [match for one in re.split(r",(?![^(]*\))", gres) if (match := _GRES.fullmatch(one.strip()))]
-    return sum(int(match[3] or 1) for match in matches), [match[2] for match in matches if match[2]]
+def _gpus(gres: str) -> tuple[int | None, list[str]]:
+    """Number and names of GPUs in a node's generic resources: ``gpu:tesla:4(S:0-1),nvme:1``. None for the number where
+    one that is about GPUs is not understood."""
+    entries = [one.strip() for one in re.split(r",(?![^(]*\))", gres)]
+    matches = [_GRES.fullmatch(one) for one in entries if re.match(r"gpus?\b", one)]
+    found = [match for match in matches if match is not None]
+    count = sum(int(match[2] or 1) for match in found) if len(found) == len(matches) else None
+    return count, [match[1] for match in found if match[1]]
 
 
 def first_node(sinfo: str) -> str:

@@ -257,6 +257,32 @@ def test_queues_of_pbs() -> None:
     assert (closed.seconds, closed.nodes, closed.up) == (None, None, False)
 
 
+@pytest.mark.parametrize(
+    ("gres", "gpus", "kinds"),
+    [
+        ("gpu:2080Ti:8(S:0-1)", 8, ("2080Ti",)),
+        ("gpu:ampere:6(S:0-1),gpu:1g.10gb:28(S:0-1)", 34, ("ampere", "1g.10gb")),
+        ("gpu:a100:no_consume:4", 4, ("a100",)),
+        ("gpu:4", 4, ()),
+        ("gpu:4(IDX:0-3)", 4, ()),
+        ("gpu", 1, ()),
+        ("gpu:no_consume:2", 2, ()),
+        ("gpu:rtx_a5000-24gb:2,nvme:1", 2, ("rtx_a5000-24gb",)),
+        ("gpu:gh200:4,gpu:new form!", None, ("gh200",)),
+        ("nvme:1,mps:100", 0, ()),
+        ("(null)", 0, ()),
+    ],
+)
+def test_the_gpus_of_a_node_are_counted_or_unknown_and_never_none_by_mistake(
+    gres: str, gpus: int | None, kinds: tuple[str, ...]
+) -> None:
+    (found,) = parse_sinfo(f"gpu*|1-00:00:00|3|{gres}|(null)|up\n")
+    assert (found.gpus, found.kinds, found.nodes) == (gpus, kinds, 3)
+    both = parse_sinfo(f"p|1:00:00|3|gpu:2|(null)|up\np|1:00:00|1|{gres}|(null)|up\n")
+    assert both[0].gpus == (None if gpus is None else max(2, gpus))
+    assert parse_sinfo("p|1:00:00|3K|gpu:2|(null)|up\n")[0].nodes is None
+
+
 def test_a_node_of_pbs() -> None:
     text = "n1\n     Mom = n1\n     state = down,offline\n     np = 16\n\nn2.example\n     state = free\n     np = 16\n"
     assert first_node(text) == "n2.example"
@@ -266,7 +292,8 @@ def test_a_node_of_pbs() -> None:
 
 def test_gpus_of_pbs_nodes() -> None:
     assert most_gpus("n1\n     state = free\n     gpus = 4\nn2\n    resources_available.ngpus = 8\n") == 8
-    assert most_gpus("n1\n     state = free\n") == 0
+    assert most_gpus("n1\n     state = free\n     gpus = 0\n") == 0
+    assert most_gpus("n1\n     state = free\n") is None, "a site may call them otherwise"
 
 
 @given(st.text(alphabet="|*:,()0123456789abgpu \n-"))

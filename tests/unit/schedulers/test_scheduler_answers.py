@@ -112,3 +112,28 @@ def test_mnq_with_other_columns() -> None:
         id="41", phase=Phase.RUNNING, name="c0f3d6c528f0e4c", nodes="nvb[12-13]", limit=3600
     )
     assert states["42"].reason == "Nodes required for job are DOWN"
+
+
+@pytest.mark.parametrize(
+    ("word", "reason", "phase", "said"),
+    [
+        ("RESV_DEL_HOLD", "Reservation wed was deleted", Phase.PENDING, "ReservationDeleted"),
+        ("EXPEDITING", "None", Phase.PENDING, "None"),
+        ("A_WORD_OF_TOMORROW", "None", Phase.PENDING, "A_WORD_OF_TOMORROW"),
+        ("ZZ", "", Phase.PENDING, "ZZ"),
+        ("RD", "x", Phase.PENDING, "x"),
+    ],
+)
+def test_a_job_that_the_scheduler_lists_is_known_whatever_it_says_of_it(
+    word: str, reason: str, phase: Phase, said: str
+) -> None:
+    line = f"5|{word}|{reason}||N/A|N/A|10:00|1|clew-11111111-1111-4111-8111-111111111111"
+    state = scheduler_of("slurm").states([ref("5")], Output(0, line + "\n"))["5"]
+    assert (state.phase, state.reason) == (phase, said)
+    assert scheduler_of("slurm").states([ref("6")], Output(0, line + "\n"))["6"].phase is Phase.GONE
+
+
+def test_a_job_of_pbs_in_a_state_of_tomorrow_is_known_and_waits() -> None:
+    text = "Job Id: 7.server\n    Job_Name = clew\n    job_state = Y\n"
+    state = scheduler_of("pbs").states([ref("7.server")], Output(0, text))["7.server"]
+    assert (state.phase, state.reason) == (Phase.PENDING, "state Y")
