@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from clew_agent.exercises.imagenet_bench import EXERCISE, ImagenetSettings
+from clew_agent.exercises.imagenet_bench import EXERCISE, ImagenetSettings, samples_of
 from clew_agent.strategies.base import Rows
 from clew_agent.training.exercise import Batch, Setup
 from clew_agent.training.random import StepContext
@@ -51,6 +53,17 @@ def test_images_of_a_folder_are_read_in_the_step_and_can_be_told_apart(tmp_path:
     values = TINY | {"folder": str(folder), "batch_size": 8, "steps": 40, "optimizer": "adam", "learning_rate": 3e-4}
     done = outcome(Case(exercise="imagenet-bench", values=values, strategy="single", data=""), 1)
     assert min(done.losses) < 0.25 < 0.5 < done.losses[0]
+
+
+def test_hidden_folders_are_no_classes_and_other_files_no_images(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "images")
+    first = next(path for path in sorted(folder.iterdir()) if path.is_dir())
+    shutil.copytree(first, folder / ".ipynb_checkpoints")
+    (folder / "notes").mkdir()
+    os.mkfifo(first / "a.png")
+    samples, classes, _ = samples_of(ImagenetSettings(folder=str(folder)), 32, 1)
+    assert classes == len([path for path in folder.iterdir() if path.is_dir()]) - 2
+    assert not [name for name in samples.x.tolist() if b"checkpoints" in name or name.endswith(b"a.png")]
 
 
 @pytest.mark.parametrize(

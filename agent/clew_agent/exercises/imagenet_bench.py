@@ -7,6 +7,7 @@ IT4Innovations' slides have it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from clew_agent.datasets.search import image_classes, images_in
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.layers import correct, cross_entropy, dropout
 from clew_agent.training.random import StepContext
@@ -292,18 +294,18 @@ def samples_of(options: ImageSettings, size: int, seed: int) -> tuple[Samples, i
 
 def _files(folder: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
     """Paths and labels of all images below ``folder``, class after class in turn. Raises ``ProblemError``."""
-    classes = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    found = [
-        (number, str(path))
-        for number, kind in enumerate(classes)
-        for path in sorted(kind.iterdir())
-        if path.suffix.lower() in _KINDS
-    ]
-    if len({number for number, _ in found}) < 2:
+    there = image_classes(folder) if folder.is_dir() else ()
+    classes = [files for one in there if (files := sorted(file for file in images_in(one) if _is_read(file)))]
+    found = [(number, file) for number, files in enumerate(classes) for file in files]
+    if len(classes) < 2:
         text = f"{folder} has no images of two classes or more."
         raise problem("exercise.folder", text, "It needs a folder of JPEG or PNG images for each class.", "folder")
-    paths = np.array([path.encode() for _, path in found])
+    paths = np.array([os.fsencode(file) for _, file in found])
     return paths, np.array([number for number, _ in found], np.int32), len(classes)
+
+
+def _is_read(file: Path) -> bool:
+    return file.suffix.lower() in _KINDS
 
 
 def _read(names: tf.Tensor, size: int) -> tf.Tensor:
