@@ -26,6 +26,8 @@ _Z95 = 1.959964
 """The same for the normal distribution."""
 _DISAGREES = 0.1
 """A forecast is not believed where a measured rate is farther from it than this share."""
+_WIDEST = 10.0
+"""An interval of a speed-up whose ends differ by more than this factor tells nobody anything."""
 
 
 class Interval(NamedTuple):
@@ -66,11 +68,16 @@ class Estimate(NamedTuple):
 
     @property
     def interval(self) -> Interval | None:
-        """Where the true mean is with 95 %; None without a spread to judge from."""
-        if self.freedom < 1:
+        """Where the true mean is with 95 %; None without a spread to judge from, and where ``noisy``."""
+        if self.freedom < 1 or self.noisy:
             return None
         reach = t95(self.freedom) * self.error
-        return Interval(max(self.value - reach, 0.0), self.value + reach)
+        return Interval(self.value - reach, self.value + reach)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the values differ so much that the true mean might be nothing: an interval would say nothing."""
+        return self.freedom >= 1 and t95(self.freedom) * self.error >= self.value
 
 
 class ScalingRow(NamedTuple):
@@ -93,6 +100,8 @@ class ScalingRow(NamedTuple):
     reduced_bytes: int = 0
     input_seconds: float = 0.0
     reduce_seconds: float = 0.0
+    noisy: bool = False
+    """Whether the measurements differ too much for an interval of the speed-up: there is none for that reason."""
 
     @property
     def step_seconds(self) -> float:
@@ -193,6 +202,8 @@ def _row(replicas: int, timings: Sequence[RunTiming], fewest: int, base: Estimat
     share = fewest / replicas
     speedup = rate.value / base.value
     between = Interval(1.0, 1.0) if replicas == fewest else ratio_interval(rate, base)
+    noisy = between is not None and between.high > _WIDEST * between.low
+    between = None if noisy else between
     return ScalingRow(
         replicas=replicas,
         batch_size=timings[0].batch_size,
@@ -207,6 +218,7 @@ def _row(replicas: int, timings: Sequence[RunTiming], fewest: int, base: Estimat
         reduced_bytes=timings[0].reduced_bytes,
         input_seconds=median(timing.input_seconds for timing in timings),
         reduce_seconds=median(timing.reduce_seconds for timing in timings),
+        noisy=noisy,
     )
 
 
@@ -442,7 +454,7 @@ def conclude(
     last = rows[-1]
     if len(rows) == 1:
         what = f"{_amount(last.replicas, gpus)} {'train' if last.replicas > 1 else 'trains'}"
-        text = f"{what} {figures(last.rate.value)} {unit}/s{_between(last.rate.interval)}."
+        text = f"{what} {figures(last.rate.value)} {unit}/s{_between(last.rate.interval, noisy=last.rate.noisy)}."
         return Conclusion(text, "Measure at least two numbers of devices to see a speed-up.")
     measured = _measured(rows[0], last, gpus)
     shared = shared_cores(last.replicas, cores) if not gpus else ""
@@ -457,6 +469,14 @@ def conclude(
         _compared(last, reference),
     )
     return Conclusion(measured, " ".join(filter(None, details)))
+
+
+def interval_words(rate: Estimate, none: str) -> str:
+    """``309 to 316``; ``none`` where one run gave a single number, ``too noisy`` where an interval says nothing."""
+    between = rate.interval
+    if between is None:
+        return "too noisy" if rate.noisy else none
+    return f"{figures(between.low)} to {figures(between.high)}"
 
 
 def unit_of(card: ExerciseCard) -> str:
@@ -491,10 +511,10 @@ def _amount_inside(count: int, gpus: bool) -> str:
     return _amount(count, gpus) if gpus else _amount(count, gpus).lower()
 
 
-def _between(interval: Interval | None, digits: int = 0) -> str:
-    """``, between 5.9 and 6.3``; ``digits`` 0: three figures."""
+def _between(interval: Interval | None, digits: int = 0, noisy: bool = False) -> str:
+    """``, between 5.9 and 6.3``; ``digits`` 0: three figures. ``noisy``: why there is no interval."""
     if interval is None:
-        return ""
+        return "; the measurements differ too much to say how sure that is" if noisy else ""
     low, high = (f"{one:.{digits}f}" if digits else figures(one) for one in interval)
     return f", between {low} and {high}" if low != high else ""
 
@@ -503,7 +523,7 @@ def _measured(first: ScalingRow, last: ScalingRow, gpus: bool) -> str:
     """How much faster the most devices are than the fewest."""
     than = "one" if first.replicas == 1 else _amount_inside(first.replicas, gpus)
     who, between = f"{_amount(last.replicas, gpus)} train", last.speedup_interval
-    factor = f"{last.speedup:.{_digits(last)}f} times as fast as {than}{_between(between, _digits(last))}"
+    factor = f"{last.speedup:.{_digits(last)}f} times as fast as {than}{_between(between, _digits(last), last.noisy)}"
     if _is_noise(last):
         return f"{who} no faster than {than}: the difference is smaller than the noise ({factor})."
     return f"{who} {factor}."

@@ -36,7 +36,8 @@ NEEDS = {"name", "port", "hostkey", "login", "quota", "python", "modules", "tens
 NEEDS |= {"partition", "ports", "clock"}
 ORDER = ["name", "port", "hostkey", "login", "ssh", "shell", "home", "quota", "clock", "consent", "modules", "python"]
 ORDER += ["tensorflow", "packages", "devices", "data", "scheduler", "partition", "time", "gpus", "account", "request"]
-ORDER += ["ports", "forwarding", "nodes", "node", "node.python", "node.tensorflow", "node.gpus", "node.clock"]
+ORDER += ["ports", "forwarding", "nodes", "node", "node.python", "node.tensorflow", "node.gpus"]
+ORDER += ["node.temporary", "node.clock"]
 ORDER += ["node.login", "node.port"]
 """Each hop from the laptop on, then what runs need: nothing is looked at before what it stands on."""
 CONNECTING = Path(__file__).parents[2] / "docs/connecting.md"

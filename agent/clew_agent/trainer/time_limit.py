@@ -15,8 +15,11 @@ _MARGIN_S, _MARGIN_PART = 10.0, 8
 """Kept for what was never measured: the files' records, the last state, a slower disk. Less where time is short."""
 _SAVING = 2.0
 """A checkpoint may take so many times what the longest one took."""
-_LEARN_S, _LEARN_PART = 5.0, 50
-"""So long the pace is measured before anything is predicted, or a fiftieth of the time that is left."""
+_WINDOW_S, _WINDOW_PART = 2.5, 100
+"""Nothing is predicted before two windows of so many seconds, or of a hundredth of the time that is left, had about the
+same pace: the first blocks hold tracing and compiling."""
+_STEADY = 1.5
+"""The paces of two windows may differ by this factor."""
 _SURE, _DOUBT = 1.03, 0.9
 """The run is said to be late when it needs so many times what is left, and to be in time after all below that."""
 
@@ -50,6 +53,8 @@ class Timekeeper:
         self._looked: float | None = None
         self._first = 0
         self._worked = 0.0
+        self._pace: float | None = None
+        self._steady = False
         self._late = False
 
     def saved(self, seconds: float) -> None:
@@ -83,7 +88,7 @@ class Timekeeper:
         self._looked = now
 
     def _predict(self, step: int, steps: int, left: float) -> None:
-        if step <= self._first or self._worked < min(_LEARN_S, left / _LEARN_PART):
+        if step <= self._first or not self._is_steady(step, left):
             return
         needed = (steps - step) * self._worked / (step - self._first)
         factor = _DOUBT if self._late else _SURE
@@ -98,6 +103,16 @@ class Timekeeper:
                 text = f"This run will be done in time after all. {text}"
             log = Log(text=text, level="warning" if late else "info", step=step, stage=FORECAST, seconds=needed)
             self._record(log)
+
+    def _is_steady(self, step: int, left: float) -> bool:
+        """Whether the pace is known; until then what was measured before the latest window does not count."""
+        if self._steady or self._worked < min(_WINDOW_S, left / _WINDOW_PART):
+            return self._steady
+        before, self._pace = self._pace, self._worked / (step - self._first)
+        self._steady = before is not None and 1 / _STEADY <= self._pace / before <= _STEADY
+        if not self._steady:
+            self._first, self._worked = step, 0.0
+        return self._steady
 
 
 def in_words(seconds: float) -> str:

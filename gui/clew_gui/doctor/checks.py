@@ -56,6 +56,7 @@ CHECKS: tuple[Check, ...] = (
         True,
     ),
     Check("node.gpus", "GPUs there", node_job.gpus_there, "", ("node", "node.python", "node.tensorflow"), True),
+    Check("node.temporary", "Temporary files there", node_job.temporary_there, "", ("node", "node.python"), True),
     Check("node.clock", "Clock there", node_job.clock_there, "", ("node", "node.python"), True),
     Check("node.login", "Login there", node_job.login_there, "", ("node", "node.python"), True),
     Check("node.port", "Port there", node_job.port_there, "", ("node", "node.python"), True),

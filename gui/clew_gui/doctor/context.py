@@ -171,6 +171,7 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     ``clock`` is seconds since 1970 when it was written, ``gpus`` what the scheduler gave (``CUDA_VISIBLE_DEVICES``)
     and ``cards`` what ``nvidia-smi`` lists. ``port`` is one that was free, 0 when none of the site's was.
+    ``temporary`` is why its folder for temporary files cannot be written; empty: it can.
     ``tensorflow`` is the version once it was imported there, ``devices`` how many GPUs it sees, ``trouble`` why it
     could not be.
 
@@ -185,6 +186,7 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gpus: str = ""
     cards: tuple[str, ...] = ()
     port: int = 0
+    temporary: str = ""
     tensorflow: str = ""
     devices: int = 0
     trouble: str = ""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import time
 
-from clew_gui.doctor.context import Diagnosis, last_line
+from clew_gui.doctor.context import Diagnosis
 from clew_gui.doctor.finding import CheckResult, fine, note, wrong
+from clew_gui.sites.unwritten import unwritten
 from clew_shared.base.number_words import in_bytes
 
 LEAST_BYTES = 300_000_000
 """Room for the agent, its small packages and some runs with checkpoints."""
+NEEDED_BYTES = 20_000_000
+"""With less not even the agent, its small packages and the journal of one run fit."""
 SLOW_S = 5.0
 CLOCK_S = 5.0
 _NEARLY = 0.9
@@ -54,31 +57,18 @@ def home(diagnosis: Diagnosis) -> CheckResult:
         text = f"The file system of {folder} does not answer."
         return wrong(text, "Report it to the site's support; try again later.", "site.folder")
     if done.code:
-        return _unwritten(folder, done.said, last_line(done))
+        found = unwritten(folder, done.said)
+        return wrong(found.text, found.hint, found.code)
     free, total = _room(done.out)
     if free is None:
         return fine(f"{folder} can be written.")
     text = f"{folder} can be written; {in_bytes(free)} of {in_bytes(total)} are free."
+    hint = f"Make room: the agent and some runs need {in_bytes(LEAST_BYTES)}, or name scratch in the site."
+    if free < NEEDED_BYTES:
+        return wrong(f"{text} No run can begin with so little.", hint, "site.full")
     if free < LEAST_BYTES:
-        return note(
-            text, f"Make room: the agent and some runs need {in_bytes(LEAST_BYTES)}, or name scratch in the site."
-        )
+        return note(text, hint)
     return fine(text)
-
-
-def _unwritten(folder: str, said: str, last: str) -> CheckResult:
-    if re.search("quota", said, re.IGNORECASE):
-        text = f"Your disk quota is used up: nothing more can be written to {folder}."
-        return wrong(text, "Delete something (quota -s shows how much), or name scratch in the site.", "site.quota")
-    if re.search("no space left", said, re.IGNORECASE):
-        text = f"The disk is full: not a byte can be written to {folder}."
-        return wrong(text, "Make room there (du -sh ~/* shows what is big), or name scratch in the site.", "site.full")
-    if re.search("read-only", said, re.IGNORECASE):
-        return wrong(
-            f"{folder} lies on a file system that is read-only here.", "Name scratch in the site.", "site.folder"
-        )
-    text = f"{folder} cannot be written: {last or 'the site does not say why'}."
-    return wrong(text, "Name one of your folders as scratch in the site.", "site.folder")
 
 
 def _room(text: str) -> tuple[int | None, int]:

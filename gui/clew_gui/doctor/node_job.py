@@ -262,6 +262,16 @@ def tensorflow_there(diagnosis: Diagnosis) -> CheckResult:
     return fine(f"TensorFlow {found.tensorflow} was imported on {found.host}.")
 
 
+def temporary_there(diagnosis: Diagnosis) -> CheckResult:
+    """Whether the node's folder for temporary files can be written: Clew takes another one, other programs may not."""
+    found = _known(diagnosis)
+    if not found.temporary:
+        return fine(f"The folder for temporary files on {found.host} can be written.")
+    text = f"The folder for temporary files on {found.host} cannot be written: {found.temporary}."
+    hint = "Clew uses /dev/shm or /var/tmp there. TensorFlow and other programs may fail: set TMPDIR in the prologue."
+    return note(text, hint)
+
+
 def gpus_there(diagnosis: Diagnosis) -> CheckResult:
     """Whether TensorFlow sees the GPUs that were asked for."""
     found, asked = _known(diagnosis), diagnosis.site.allocation.gpus or 0

@@ -5,6 +5,7 @@ again when TensorFlow was imported meanwhile. Written for Python 3.7 and later, 
 """
 # ruff: noqa: I002, PTH104, PTH123
 
+import contextlib
 import json
 import os
 import platform
@@ -38,6 +39,22 @@ def write(answer: "dict[str, object]") -> None:
     with open("answer.new", "w", encoding="utf-8") as file:
         json.dump(answer, file)
     os.rename("answer.new", "answer.json")
+
+
+def temporary() -> str:
+    """Why the folder for temporary files cannot be used, with its name; empty when it can."""
+    named = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
+    folder = next((name for name in named if os.path.isdir(name)), "/tmp")  # noqa: PTH112, S108
+    path = os.path.join(folder, ".clew-doctor-%d" % os.getpid())  # noqa: PTH118, UP031
+    try:
+        with open(path, "wb") as file:
+            file.write(bytes(65536))
+    except OSError as error:
+        return "%s: %s" % (folder, error.strerror)  # noqa: UP031
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(path)  # noqa: PTH107
+    return ""
 
 
 def cards() -> "list[str]":
@@ -87,6 +104,7 @@ def main() -> None:
         "cards": cards(),
         "port": sock.getsockname()[1] if sock is not None else 0,
         "clock": time.time(),
+        "temporary": temporary(),
     }
     write(answer)
     if sock is not None:

@@ -24,6 +24,7 @@ from clew_shared.scaling import (
     conclude,
     figures,
     forecast_of,
+    interval_words,
     measure,
     on_gpus,
     shared_by,
@@ -255,7 +256,7 @@ def _row_words(row: ScalingRow, efficiency: bool) -> str:
     interval = row.efficiency_interval if efficiency else row.speedup_interval
     text = f"{axis_words('devices', row.replicas)}, {_exact(row.efficiency if efficiency else row.speedup, efficiency)}"
     if interval is None or interval.low == interval.high:
-        return text
+        return f"{text}, too noisy for an interval" if row.noisy else text
     return f"{text}, between {_exact(interval.low, efficiency)} and {_exact(interval.high, efficiency)}"
 
 
@@ -311,14 +312,13 @@ def table(
 
 
 def _cells(row: ScalingRow, steps: int, reference: Reference | None) -> tuple[str, ...]:
-    between = row.rate.interval
     theirs = reference.rates.get(row.replicas) if reference is not None else None
     slides = (f"{theirs:,.0f}" if theirs is not None else NONE,) if reference is not None else ()
     return (
         f"{row.replicas:,}",
         f"{figures(row.step_seconds * steps)} s",
         figures(row.rate.value, 4),
-        f"{figures(between.low)} to {figures(between.high)}" if between is not None else NONE,
+        interval_words(row.rate, NONE),
         f"{row.speedup:.2f}×",
         f"{100 * row.efficiency:.0f} %",
         *slides,

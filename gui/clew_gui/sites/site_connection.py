@@ -17,6 +17,7 @@ from clew_gui.schedulers.watcher import CALL_LIMIT_S
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
 from clew_gui.sites.site import Site
+from clew_gui.sites.unwritten import unwritten
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Connection, Hop, ssh_files
 from clew_gui.ssh.dialler import dial
@@ -167,9 +168,7 @@ class SiteConnection:
         """Make a folder of one's own with all above it. Raises ``ProblemError`` with what the site says."""
         done = self.run(("sh", "-c", 'umask 077 && mkdir -p -- "$1"', "sh", path))
         if done.late or done.code:
-            said = done.err.strip().splitlines()[-1:] or ["it did not answer"]
-            text = f"The folder {path} cannot be made on {self.title}: {said[0]}."
-            raise problem("site.folder", text, "Is the home folder full? See the site's quota.", self.name)
+            raise ProblemError(unwritten(path, "it did not answer in time" if done.late else done.err, self.title))
 
     def remove_unbegun(self, job: str) -> None:
         """Leave nothing of a job that never began; of one that did, all stays. A site that cannot be reached is left as

@@ -88,12 +88,20 @@ def from_table(table: Mapping[str, object]) -> Site:
             found.append(unknown_field(name, kinds))
         else:
             try:
-                values[name] = msgspec.convert(value, kinds[name], strict=True)
+                values[name] = msgspec.convert(_as_ports(value) if name == "ports" else value, kinds[name], strict=True)
             except (msgspec.ValidationError, RecursionError):
                 found.append(_mistyped(name, value, kinds[name]))
     site = Site(**values)
     raise_all([*found, *check_site(site)])
     return site
+
+
+def _as_ports(value: object) -> object:
+    """``[41000, 41001]``, also where it is written as everywhere else: "41000-41001"."""
+    text = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if isinstance(text, str) and (match := re.fullmatch(r"\s*(\d{1,6})\s*[-–]\s*(\d{1,6})\s*", text, re.ASCII)):
+        return [int(match[1]), int(match[2])]
+    return value
 
 
 def _allocation(value: object) -> tuple[AllocationRequest, list[Problem]]:
@@ -119,7 +127,11 @@ def unknown_field(name: str, known: Iterable[str]) -> Problem:
 def _mistyped(name: str, value: object, kind: Any) -> Problem:
     words = {int: "a whole number", str: "a text in quotes", bool: "true or false", dict: "a table"}
     choices = [choice for choice in get_args(kind) if isinstance(choice, str)]
-    wanted = words.get(kind) or (f"one of {', '.join(repr(one) for one in choices)}" if choices else "a list in [ ]")
+    wanted = (
+        "two numbers in [ ], such as [40000, 40999]"
+        if name == "ports"
+        else words.get(kind) or (f"one of {', '.join(repr(one) for one in choices)}" if choices else "a list in [ ]")
+    )
     secret = check_secrets(name, value) if isinstance(value, str) else []
     shown = "something else" if secret else repr(value)[:60]
     return Problem("site.fields", f"{name} must be {wanted}, got {shown}.", where=name)

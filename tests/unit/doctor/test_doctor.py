@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from clew_gui.doctor.examine import examine
 from clew_gui.doctor.finding import CheckResult, Finding, Verdict, fine, note, wrong
 from clew_gui.doctor.home import compared, home, parse_quota, quota, shell
 from clew_gui.doctor.modules import Available, matching, near, parse_avail
+from clew_gui.doctor.node_there import temporary
 from clew_gui.doctor.runner import Check, follow
 from clew_gui.doctor.software import consent
 from clew_gui.schedulers.pbs import first_node, most_gpus, parse_queues
@@ -187,7 +189,9 @@ def test_why_nothing_can_be_written(diagnosis: Diagnosis, said: str, code: str) 
 def test_room_that_is_left(diagnosis: Diagnosis) -> None:
     table = "Filesystem 1024-blocks Used Available Capacity Mounted on\nnfs:/h  4194304  {}  {}  1% /home/me\n"
     assert told(diagnosis, home, Output(0, table.format(24, 4194280))).verdict is Verdict.OK
-    assert told(diagnosis, home, Output(0, table.format(4194300, 4))).verdict is Verdict.WARN
+    assert told(diagnosis, home, Output(0, table.format(4000000, 194304))).verdict is Verdict.WARN
+    tight = told(diagnosis, home, Output(0, table.format(4194288, 16)))
+    assert (tight.verdict, tight.code) == (Verdict.BAD, "site.full"), "no run can begin there"
     assert told(diagnosis, home, Output(0, "")).verdict is Verdict.OK
 
 
@@ -424,6 +428,15 @@ def test_a_lost_connection_is_told_once(diagnosis: Diagnosis) -> None:
         "skipped",
         "Not tried, because the connection was lost.",
     )
+
+
+def test_a_node_whose_temporary_folder_cannot_be_written_is_named_with_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert temporary() == ""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / f".clew-doctor-{os.getpid()}").mkdir()
+    assert temporary() == f"{tmp_path}: Is a directory"
 
 
 def test_the_doctors_job_answers_in_full_while_its_port_still_waits_for_a_call(tmp_path: Path) -> None:

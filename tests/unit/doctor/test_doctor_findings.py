@@ -498,7 +498,7 @@ def test_a_job_that_only_waits_makes_no_site_bad(clinic: Clinic, monkeypatch: py
     with clinic.diagnosis(Case("node", PLAIN, "", (), waiting), 0) as diagnosis:
         node, *others = follow(diagnosis, [check for check in checks if check.name.partition(".")[0] == "node"], True)
     assert (node.verdict, "still waits" in node.text) == (Verdict.WARN, True), node
-    assert len(others) == 6
+    assert len(others) == 7
     for other in others:
         assert (other.verdict, other.text) == (
             Verdict.SKIPPED,

@@ -114,6 +114,16 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     assert 930 <= hits <= 985
 
 
+def test_repeats_that_differ_too_much_have_no_interval_and_that_is_said() -> None:
+    table = measure([*runs(1, 10, 90), *runs(2, 100, 900)])
+    assert [row.rate.interval for row in table.rows] == [None, None]
+    assert (table.rows[1].speedup_interval, table.rows[1].efficiency_interval) == (None, None)
+    assert (table.rows[0].noisy, table.rows[1].noisy, table.rows[1].rate.noisy) == (False, True, True)
+    assert conclude(table).sentence == (
+        "Two devices train 10.0 times as fast as one; the measurements differ too much to say how sure that is."
+    )
+
+
 def test_speed_up_and_efficiency_are_against_the_fewest_devices() -> None:
     table = measure([*runs(2, 200, 200), *runs(8, 600, 600)])
     assert [row.speedup for row in table.rows] == pytest.approx([1.0, 3.0])

@@ -232,8 +232,8 @@ def test_a_run_that_will_not_be_done_in_time_says_so_once_and_early() -> None:
     )
     log = scene.told[0]
     assert isinstance(log, Log)
-    assert (log.level, log.step) == ("warning", 5)
-    assert log.seconds == pytest.approx(2695)
+    assert (log.level, log.step) == ("warning", 6)
+    assert log.seconds == pytest.approx(2694)
 
 
 def test_a_run_that_will_be_done_in_time_says_nothing() -> None:
@@ -250,6 +250,15 @@ def test_a_forecast_that_has_become_wrong_is_taken_back() -> None:
     late, in_time = scene.sentences()
     assert late.startswith("This run will need about ")
     assert in_time.startswith("This run will be done in time after all. This run will need about ")
+
+
+def test_a_slow_start_predicts_nothing() -> None:
+    """The first blocks trace and compile: by their pace the run would need weeks."""
+    scene = Scene(left=3600, pace=20.0)
+    scene.train(1, of=20_000)
+    scene.pace = 0.05
+    scene.train(15_000, of=20_000)
+    assert scene.told == []
 
 
 def test_pauses_do_not_count_as_work() -> None:

@@ -29,6 +29,7 @@ from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import LOCAL, Site, address, job_of, launcher
 from clew_gui.sites.site_file import from_table, from_toml, read_site, to_toml
 from clew_gui.sites.store import SiteStore, site_store
+from clew_gui.sites.unwritten import unwritten
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 
@@ -429,3 +430,28 @@ def test_sites_for_all_users_of_a_computer_are_read_and_never_written(
     store.remove("course")
     assert store.load("course").host == "login.example.org"
     assert (common / "course.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize("written", ["[41000, 41001]", '["41000-41001"]', '"41000 - 41001"'])
+def test_ports_are_read_as_a_range_also_where_they_are_a_text(written: str) -> None:
+    assert from_toml(f'format = 1\nhost = "h"\nports = {written}\n').ports == (41000, 41001)
+
+
+def test_ports_that_are_none_are_refused_with_how_to_write_them() -> None:
+    with pytest.raises(ProblemError, match=r"ports must be two numbers in \[ \], such as \[40000, 40999\], got 'many'"):
+        from_toml('format = 1\nhost = "h"\nports = "many"\n')
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("mkdir: cannot create directory: Read-only file system", "lies on a file system that is read-only here"),
+        ("mkdir: No space left on device", "not a byte can be written to /home/me/clew on Lab"),
+        ("mkdir: Disk quota exceeded", "nothing more can be written to /home/me/clew on Lab"),
+        ("mkdir: Permission denied\n", "/home/me/clew on Lab cannot be written: mkdir: Permission denied."),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_named_with_the_cause(said: str, text: str) -> None:
+    found = unwritten("/home/me/clew", said, "Lab")
+    assert text in found.text
+    assert "full" not in found.hint

@@ -20,13 +20,13 @@ from clew_shared.ranking import Better, Standing, rank, stand
 from clew_shared.scaling import (
     Conclusion,
     Forecast,
-    Interval,
     Scaling,
     as_table,
     conclude,
     figures,
     forecast_basis,
     forecast_of,
+    interval_words,
     measure,
     on_gpus,
     shared_by,
@@ -153,7 +153,7 @@ def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
             str(row.replicas),
             words_for_seconds(row.step_seconds * steps),
             figures(row.rate.value, 4),
-            interval_words(row.rate.interval),
+            interval_words(row.rate, NONE),
             f"{row.speedup:.2f}×",
             f"{100 * row.efficiency:.0f} %",
         )
@@ -165,11 +165,6 @@ def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
 def words_for_seconds(seconds: float) -> str:
     """``0.472 s``, ``41.0 s``: three figures."""
     return f"{figures(seconds)} s"
-
-
-def interval_words(interval: Interval | None) -> str:
-    """``309 to 316``; a dash where one run gave a single number."""
-    return f"{figures(interval.low)} to {figures(interval.high)}" if interval is not None else NONE
 
 
 def how_measured(name: str, scaling: Scaling) -> str:
