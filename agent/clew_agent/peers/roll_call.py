@@ -655,7 +655,8 @@ class Peers:
 
 def _lost(text: str, hint: str, peer: _Peer) -> Problem:
     host = peer.joined.host if peer.joined is not None else peer.host
-    return Problem("peers.lost", text, f"{hint} Continue the run: it begins again at its last checkpoint.", host)
+    continued = "Continue the run: it goes on from its last checkpoint, or begins again if it has none."
+    return Problem("peers.lost", text, f"{hint} {continued}", host)
 
 
 def _printed(folder: RunFolder, index: Index) -> str:

@@ -25,7 +25,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     ``have`` is the version of each package by name ("?": there, but the version is unknown; empty: not there),
     ``missing`` those that are not there or too old. ``packages`` names the folder that would hold the small ones of
     them. ``states`` says of the agent's folder and of that one: intact, damaged or absent. ``launcher`` is the text of
-    the program there that starts the agent (empty: none). ``free`` is room in bytes where software goes, -1 where
+    the program there that starts the agent (empty: none), ``too_old`` the Python that was found first and passed over
+    (empty: none). ``free`` is room in bytes where software goes, -1 where
     nobody can tell. The last six are known from a thorough probe only: room in the home folder, what ``quota`` says,
     whether a package index answers, the files of the data ``sets`` by name that a job's agent would find there, that of
     the ``digits`` (scikit-learn's; empty: none), and where it would have ``searched`` for the sets.
@@ -45,6 +46,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     pip: str
     free: int
     launcher: str = ""
+    too_old: str = ""
     home_free: int = -1
     quota: str = ""
     index: bool | None = None
@@ -102,6 +104,8 @@ def _unfit_package(line: SiteConnection, found: Probe, name: str, least: str) ->
     has = found.have.get(name)
     what = f"has {called} {has}; the exercises need {least} or newer" if has else f"has no {called}"
     text = f"{found.executable} on {line.title} {what}."
+    if found.too_old not in ("", found.executable):
+        text += f" {found.too_old}, which is found there first, was passed over: it is older than Python 3.11."
     if name == TENSORFLOW and not has:
         hint = (
             "Name the module that brings it in the site, or make a virtual environment there with "

@@ -169,6 +169,7 @@ def main() -> None:
     answer = {
         "python": platform.python_version(),
         "executable": sys.executable,
+        "too_old": os.environ.get("CLEW_TOO_OLD", ""),
         "implementation": sys.implementation.name,
         "system": platform.system(),
         "machine": platform.machine(),

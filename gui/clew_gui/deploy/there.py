@@ -45,6 +45,7 @@ clew_choose() {
         esac
     done
     clew_python=${clew_new:-$clew_old}
+    export CLEW_TOO_OLD="$clew_old"
     [ -n "$clew_python" ] || clew_finish python 3 none
 }
 """

@@ -13,12 +13,13 @@ from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output,
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 
+_CONTINUE = "Continue starts from the last checkpoint, if there is one."
 _CODES: Mapping[Phase, tuple[str, str]] = {
     Phase.FAILED: ("job.failed", ""),
     Phase.OUT_OF_MEMORY: ("job.memory", "Ask for more memory, or use a smaller batch or model."),
-    Phase.NODE_FAILED: ("job.node", "Continue starts from the last checkpoint, on another node."),
-    Phase.TIMED_OUT: ("job.time", "Continue starts from the last checkpoint."),
-    Phase.CANCELLED: ("job.cancelled", "Continue starts from the last checkpoint."),
+    Phase.NODE_FAILED: ("job.node", f"{_CONTINUE} It gets another node."),
+    Phase.TIMED_OUT: ("job.time", _CONTINUE),
+    Phase.CANCELLED: ("job.cancelled", _CONTINUE),
     Phase.GONE: ("job.lost", "What it wrote is still there."),
 }
 _DAY_S = 12 * 3600

@@ -281,6 +281,22 @@ def test_nothing_trains_in_a_mirror(laptop: Laptop) -> None:
         assert attempts(folder) == (1,)
 
 
+def test_fetch_of_all_runs_counts_those_that_have_not_begun_and_is_content(laptop: Laptop, tmp_path: Path) -> None:
+    line, _ = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    begun, waits = Path(line.layout().run(RUN)), Path(line.layout().run(str(uuid.uuid4())))
+    begin_run(begun)
+    write_journal(begun, 1, "", RunState.FINISHED)
+    begin_run(waits)
+    text = (waits / "spec.toml").read_text().replace(RUN, waits.name)
+    (waits / "spec.toml").write_text(text)
+    assert fetch_runs(laptop.context, line, "", as_json=False) == 0
+    assert "1 run there has not begun: nothing to fetch." in laptop.err.getvalue()
+    assert [path.name for path in laptop.places.mirrors.iterdir() if path.is_dir()] == [RUN]
+    assert list(run_record(laptop.places).numbers) == [RUN]
+    with pytest.raises(ProblemError, match="has not begun: it has no journal yet"):
+        fetch_runs(laptop.context, line, waits.name, as_json=False)
+
+
 def test_fetch_repairs_a_copy_in_which_an_earlier_version_trained(laptop: Laptop, tmp_path: Path) -> None:
     line, _ = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
     there = Path(line.layout().run(RUN))

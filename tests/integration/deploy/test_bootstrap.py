@@ -324,6 +324,13 @@ def test_an_old_python_is_named_with_its_version(open_line: Open, tmp_path: Path
         ensure_agent(line, ignore)
 
 
+def test_of_several_pythons_the_old_one_that_comes_first_is_known(open_line: Open, tmp_path: Path) -> None:
+    old = _program(tmp_path / "old/python3", "exit 11")
+    line, _ = open_line(python="", prologue=f"export PATH={Path(old).parent}:$PATH")
+    found = probe(line)
+    assert (found.too_old, found.minor >= (3, 11)) == (old, True)
+
+
 def test_a_venv_is_used_as_it_is(open_line: Open, tmp_path: Path, bare_python: str) -> None:
     (tmp_path / "home/my env/bin").mkdir(parents=True)
     (tmp_path / "home/my env/bin/python").symlink_to(bare_python)

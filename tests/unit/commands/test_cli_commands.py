@@ -381,7 +381,7 @@ def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[
     ("wish", "text"),
     [
         (JobWish.CANCEL, "You cancelled the job."),
-        (None, "The job was cancelled by root. Continue starts from the last checkpoint."),
+        (None, "The job was cancelled by root. Continue starts from the last checkpoint, if there is one."),
     ],
 )
 def test_who_cancelled_the_job_is_said(wish: JobWish | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:

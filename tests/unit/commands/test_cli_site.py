@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.jobs.fetch import find_folders, runs_of_job
 from clew_gui.commands.jobs.job_ids import find_job, named_job
-from clew_gui.commands.jobs.jobs import job_word, list_jobs
+from clew_gui.commands.jobs.jobs import ask_schedulers, job_word, list_jobs
 from clew_gui.commands.run.arguments import parse_run
 from clew_gui.commands.sites.flags import add_allocation_flags, read_place
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
@@ -249,6 +250,26 @@ def test_jobs_of_many_runs_keep_their_columns_and_name_runs_as_ranges(places: Pl
     shown = out.getvalue()
     assert [word for word in ("j1", "The Lab of the University", "48151623", "Running") if word not in shown] == []
     assert "4, 14–201 (188)" in " ".join(shown.split())
+
+
+def test_a_wait_for_schedulers_is_said(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew_gui.commands.jobs.jobs._SAID_S", 0.0)
+    book, err = job_book(places), io.StringIO()
+    book.note_order(JobOrder(job="4711aaaa-0000-4000-8000-000000000009", site="lab"), "The Lab")
+
+    class Silent:
+        """Asks until it was said."""
+
+        def __init__(self) -> None:
+            self.book = book
+
+        def ask_now(self, _jobs: object, _seconds: float) -> None:
+            while not err.getvalue():
+                threading.Event().wait(0.001)
+
+    managers: Any = Silent()
+    assert ask_schedulers(CommandContext(places, io.StringIO(), err), managers) is book
+    assert err.getvalue().startswith("Waiting for an answer from The Lab, for at most ")
 
 
 # --- What a job says of its runs --------------------------------------------------------------------------------------

@@ -269,6 +269,13 @@ def test_without_tensorflow_it_says_what_to_do_and_how_large_it_is() -> None:
     assert "venv" in problem.hint
 
 
+def test_a_modules_own_python_that_was_passed_over_is_named() -> None:
+    (problem,) = unfit(line(), other(have={}, missing=("tensorflow",), too_old="/mnt/sw/python-3.6.8/bin/python3"))
+    assert problem.text.endswith(
+        "/mnt/sw/python-3.6.8/bin/python3, which is found there first, was passed over: it is older than Python 3.11."
+    )
+
+
 GOOD = msgspec.to_builtins(SITE)
 HOSTILE = [
     {},

@@ -31,6 +31,7 @@ from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, from_toml
 from clew_shared.wire.messages import MAX_FETCH_BYTES
 
+_EMPTY = "fetch.empty"
 _LIST = 'cd -- "$1" 2>/dev/null && ls -1 || true'
 _ABSOLUTE = 'case "$1" in "~"|"~/"*) set -- "$HOME${1#\\~}";; esac; cd -- "$1" && pwd -P'
 
@@ -70,24 +71,16 @@ def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json
     Raises ``ProblemError`` when there are none.
     """
     record = run_record(context.places)
-    found: list[Mirror] = []
-    problems: list[Problem] = []
     word = _numbered(context.places, record, line, word)
-    for path in find_folders(line, word, runs_of_job(context.places, line.name, word)):
-        try:
-            there = _look(line, path)
-            if not _is_from_here(context, record, there.spec.run, asked_for=bool(word)):
-                before = _bytes_here(context, there)
-                mirror = _bring(context, line, record, there, check=bool(word))
-                if word or _bytes_here(context, there) != before:
-                    found.append(mirror)
-        except ProblemError as error:
-            problems += error.problems
+    found, problems, unbegun = _bring_all(context, line, record, word)
     _adopt_jobs(context, line, record, found)
     if not found and problems:
         raise ProblemError(*problems)
     for one in problems:
         context.note(one.command_text())
+    if unbegun:
+        many = "1 run there has" if unbegun == 1 else f"{unbegun} runs there have"
+        context.note(f"{many} not begun: nothing to fetch.")
     if as_json:
         context.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
     elif not found:
@@ -99,6 +92,30 @@ def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json
         shown = ending(history) if state is history.fold.state else f"{state_word(state)}. {reason}"
         context.say(f"Run {number}: {shown} Kept in {mirror.folder}")
     return OK if not problems else FAILED
+
+
+def _bring_all(
+    context: CommandContext, line: SiteConnection, record: RunRecord, word: str
+) -> tuple[list[Mirror], list[Problem], int]:
+    """The copies of the runs that ``word`` names, or of those that were not here or have grown; what was wrong with
+    others, and how many have not begun, where just those that have were wanted."""
+    found: list[Mirror] = []
+    problems: list[Problem] = []
+    unbegun = 0
+    for path in find_folders(line, word, runs_of_job(context.places, line.name, word)):
+        try:
+            there = _look(line, path)
+            if not _is_from_here(context, record, there.spec.run, asked_for=bool(word)):
+                before = _bytes_here(context, there)
+                mirror = _bring(context, line, record, there, check=bool(word))
+                if word or _bytes_here(context, there) != before:
+                    found.append(mirror)
+        except ProblemError as error:
+            if not word and error.problems[0].code == _EMPTY:
+                unbegun += 1
+            else:
+                problems += error.problems
+    return found, problems, unbegun
 
 
 def _adopt_jobs(context: CommandContext, line: SiteConnection, record: RunRecord, found: Sequence[Mirror]) -> None:
@@ -196,6 +213,8 @@ def _bytes_here(context: CommandContext, there: There) -> int:
 
 def _bring(context: CommandContext, line: SiteConnection, record: RunRecord, there: There, check: bool) -> Mirror:
     mirror = Mirror(context.places.mirrors / there.spec.run)
+    if not mirror.attempts() and line.connection.stat(f"{there.path}/{journal_path(mirror.folder, 1).name}") is None:
+        raise problem(_EMPTY, f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)
     try:
         if mirror.spec() is None:
             mirror.keep_spec(there.spec)
@@ -212,8 +231,6 @@ def _bring(context: CommandContext, line: SiteConnection, record: RunRecord, the
     except OSError as error:
         text = f"The run cannot be stored in {mirror.folder}: {error}."
         raise problem("mirror.write", text, "Make room on that disk.", str(mirror.folder)) from None
-    if not mirror.attempts():
-        raise problem("fetch.empty", f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)
     return mirror
 
 

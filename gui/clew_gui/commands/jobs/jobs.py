@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -35,6 +36,8 @@ from clew_shared.reading import read_run, summary
 
 _SHOWN = 20
 _LOOK_S = 0.05
+_SAID_S = 3.0
+"""A wait for schedulers that takes longer than this is said."""
 _ENDS = {
     Phase.COMPLETED: "Ended",
     Phase.FAILED: "Failed",
@@ -94,14 +97,24 @@ def jobs(context: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     if not options.last_heard and job_book(context.places).open_jobs():
         with closing(open_terminal(context).managers) as managers:
-            return list_jobs(context, ask_schedulers(managers), options.all, options.json)
+            return list_jobs(context, ask_schedulers(context, managers), options.all, options.json)
     return list_jobs(context, job_book(context.places), options.all, options.json)
 
 
-def ask_schedulers(managers: JobManagers) -> JobBook:
-    """The book after all schedulers were asked about the jobs that are not over."""
-    managers.ask_now(managers.book.open_jobs(), ASK_S)
-    return managers.book
+def ask_schedulers(context: CommandContext, managers: JobManagers) -> JobBook:
+    """The book after all schedulers were asked about the jobs that are not over; a wait for them is said."""
+    book = managers.book
+    titles = ", ".join(dict.fromkeys(book.title(job) for job in book.open_jobs()))
+    text = f"Waiting for an answer from {titles}, for at most {ASK_S:.0f} s; --last-heard does not ask."
+    said = threading.Timer(_SAID_S, context.note, (text,))
+    said.daemon = True
+    said.start()
+    try:
+        managers.ask_now(book.open_jobs(), ASK_S)
+    finally:
+        said.cancel()
+        said.join()
+    return book
 
 
 def list_jobs(context: CommandContext, book: JobBook, everything: bool, as_json: bool) -> int:
