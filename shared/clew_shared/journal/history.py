@@ -187,10 +187,14 @@ def fits(event: Image | Histogram | Matrix) -> bool:
             return named and min(event.rows, event.columns) >= 0 and len(event.data) == 8 * event.rows * event.columns
 
 
+def nonfinite_word(value: str | float) -> str:
+    """What such a value is called in the log, in plots and in tables: NaN or infinite."""
+    return "NaN" if value == "NaN" or value != value else "infinite"
+
+
 def divergence(label: str, value: str, step: int) -> str:
     """The sentence for a metric that became NaN or infinite."""
-    word = "NaN" if value == "NaN" else "infinite"
-    return f"{label} became {word} at step {step:,}. A smaller learning rate may help."
+    return f"{label} became {nonfinite_word(value)} at step {step:,}. A smaller learning rate may help."
 
 
 # --- History ----------------------------------------------------------------------------------------------------------
@@ -267,6 +271,7 @@ class History:
         self.peer_news: deque[Peer] = deque(maxlen=_NEWS)
         self.updates = UpdateTable(updates_kept)
         self.first_nonfinite: dict[str, int] = {}
+        self.nonfinite_words: dict[str, str] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
         self._by_metric: dict[str, list[Track]] = {}
         self._lost: list[tuple[Track, CurvePiece]] = []
@@ -405,6 +410,7 @@ class History:
     def _diverged(self, attempt: int, event: Diverged, offset: int) -> None:
         spec = self.metrics.get(event.metric)
         self.first_nonfinite[event.metric] = min(event.step, self.first_nonfinite.get(event.metric, event.step))
+        self.nonfinite_words[event.metric] = nonfinite_word(event.value)
         text = divergence(spec.label if spec else event.metric, event.value, event.step)
         about = event.step - self._evaluates(event.metric)
         self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="warning", step=event.step), about)
@@ -536,6 +542,7 @@ class History:
             if not finite.all():
                 step = first + int(np.argmin(finite))
                 self.first_nonfinite[name] = min(step, self.first_nonfinite.get(name, step))
+                self.nonfinite_words.setdefault(name, nonfinite_word(float(column[int(np.argmin(finite))])))
 
     def _offset(self, attempt: int, clock: float) -> float:
         """What to add to an attempt's clock so that it runs on from where the earlier attempt was cut."""

@@ -25,6 +25,7 @@ from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
+from clew_shared.journal.history import divergence
 
 PLOTS = (
     PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True, expected=((1, 2.0), (500, 0.3))),
@@ -439,7 +440,19 @@ def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:
     assert "NaN at step 400" in [one.text for one in captions(empty.canvas.label_painter, 0)]
 
 
+def test_plot_and_log_say_the_same_of_values_that_became_infinite(empty: ConvergencePlots) -> None:
+    give(empty, "1", 0, 400)
+    empty.append("1", "loss", 400, np.full(20, np.inf))
+    empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+    assert "Infinite at step 400" in [one.text for one in captions(empty.canvas.label_painter, 0)]
+    assert divergence("Loss", "inf", 400).startswith("Loss became infinite at step 400")
+    empty.set_runs((RunStyle("2", "2  SGD 0.9", 1),))
+    empty.mark_nonfinite("2", 212, "infinite")
+    assert [event.text for event, _ in empty.canvas.scene.events] == ["Infinite at step 212"]
+
+
 def test_an_empty_plot_says_whether_to_wait() -> None:
+    assert empty_sentence([RunStyle("1", "1", 0, coming=True)]) == "The values are being read."
     waiting = RunStyle("a", "1  SGD", 0, live=True)
     ended = RunStyle("b", "2  SGD", 1, live=False)
     assert "appear here" in empty_sentence(())

@@ -16,7 +16,8 @@ Better = Literal["lower", "higher", "none"]
 class RunStyle:
     """A run that is shown. ``index`` fixes its colour and dash; ``steps`` is how many it is planned to do (0: unknown).
 
-    A ``pinned`` run (the baseline) keeps its place in the gutter and the read-out however many runs are shown.
+    A ``pinned`` run (the baseline) keeps its place in the gutter and the read-out however many runs are shown. Of one
+    that is ``coming`` there are values that are not in the store yet.
     """
 
     run_id: str
@@ -27,6 +28,7 @@ class RunStyle:
     pinned: bool = False
     stale: bool = False
     steps: int = 0
+    coming: bool = False
 
 
 @dataclass(frozen=True)

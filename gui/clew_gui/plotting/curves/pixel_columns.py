@@ -62,6 +62,7 @@ class Curve:
     skipped: bool
     """Values of 0 or less could not be drawn on the logarithmic axis."""
     bad_x: float | None
+    bad_word: str
     """Where the values first stopped being finite."""
     last: float | None
     """The last recorded value itself, not in axis coordinates; the same at every zoom and smoothing."""
@@ -167,7 +168,7 @@ class CurveMaker:
             run=request.run, metric=request.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y,
             gaps=self._gaps(request.run, series, grid), exact=exact,
             sparse=series.sparse, noisy=series.noisy, ends=series.pyramid.x.at(len(series) - 1) <= float(edges[-1]),
-            skipped=skipped, bad_x=self._bad_x(request.run, series, grid),
+            skipped=skipped, bad_x=self._bad_x(request.run, series, grid), bad_word=series.bad_word,
             last=None if series.last is None else series.last.value,
             best=self._best(request, series, grid) if exact else None,
         )  # fmt: skip

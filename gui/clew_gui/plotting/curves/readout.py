@@ -118,7 +118,7 @@ def _spoken(setup: PlotSetup, run: RunStyle, store: SeriesStore) -> str:
         if best is not None:
             text += f", best {_place(best, setup)}"
         if series.first_bad is not None:
-            text += f", not a number from step {count_text(series.first_bad)}"
+            text += f", {series.bad_word} from step {count_text(series.first_bad)}"
         return text
     return ""
 

@@ -13,6 +13,7 @@ from clew_gui.plotting.arrays import FloatArray, GrowingArray
 from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.pyramid import Columns, Pyramid
 from clew_gui.plotting.curves.smoothing import ema, is_noisy
+from clew_shared.journal.history import nonfinite_word
 
 
 class CachedView:
@@ -124,6 +125,8 @@ class PlottedSeries:
         """Grows with every change."""
         self.first_bad: float | None = None
         """Step of the first value that is not finite."""
+        self.bad_word = "NaN"
+        """What that value is: NaN or infinite."""
         self.lowest: Sample | None = None
         self.highest: Sample | None = None
         self.last: Sample | None = None
@@ -165,7 +168,8 @@ class PlottedSeries:
         y = self.pyramid.y.array[start:].astype(np.float64)
         good = np.flatnonzero(np.isfinite(y))
         if good.size < y.size and self.first_bad is None:
-            self.first_bad = self.pyramid.x.at(start + int(np.argmin(np.isfinite(y))))
+            place = int(np.argmin(np.isfinite(y)))
+            self.first_bad, self.bad_word = self.pyramid.x.at(start + place), nonfinite_word(float(y[place]))
         if not good.size:
             return
         finite = y[good]

@@ -76,6 +76,7 @@ class WindowController(QObject):
         window.bottom.column_toggled.connect(self._toggle_column)
         window.next_run.refuse(_NOTHING_YET)
         self.panels.link()
+        self.panels.loading()
 
     # --- The session --------------------------------------------------------------------------------------------------
 

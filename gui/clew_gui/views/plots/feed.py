@@ -82,6 +82,7 @@ class PlotFeed:
                 pinned=run.id == pinned,
                 stale=run.link_stale and run.state not in TERMINAL,
                 steps=run.history.fold.steps,
+                coming=run.reading is not None or run.catching_up is not None or run.history.fold.step > 0,
             )
             for run in runs
         ]
@@ -182,7 +183,9 @@ class PlotFeed:
             cursor.checkpoints.add(step)
         if history.first_nonfinite and not cursor.bad:
             cursor.bad = True
-            self._plots.mark_nonfinite(run, min(history.first_nonfinite.values()))
+            metric = min(history.first_nonfinite, key=lambda name: history.first_nonfinite[name])
+            word = history.nonfinite_words.get(metric, "NaN")
+            self._plots.mark_nonfinite(run, history.first_nonfinite[metric], word)
 
 
 def _was_cut(cursor: FeedCursor, history: History) -> bool:

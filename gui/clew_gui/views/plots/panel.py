@@ -245,11 +245,13 @@ class ConvergencePlots(QWidget):
         """Mark a step with one short sentence, such as "Learning rate halved"."""
         self._add(RunEvent(run_id, step, text))
 
-    def mark_nonfinite(self, run_id: str, step: float) -> None:
-        """Mark the step where a run stopped giving numbers, when its own values do not show it."""
+    def mark_nonfinite(self, run_id: str, step: float, word: str = "NaN") -> None:
+        """Mark the step where a run stopped giving numbers, when its own values do not show it; ``word``: what came
+        instead."""
         known = [self.store.get(run_id, metric) for metric in self.store.metrics(run_id)]
         if not any(series is not None and series.first_bad is not None for series in known):
-            self._add(RunEvent(run_id, step, f"NaN at step {count_text(step)}", bad=True))
+            text = f"{word[:1].upper()}{word[1:]} at step {count_text(step)}"
+            self._add(RunEvent(run_id, step, text, bad=True))
 
     def _add(self, event: RunEvent) -> None:
         if event not in self._events:

@@ -106,6 +106,7 @@ class RaceBar(QFrame):
 
     def _add_chip(self) -> None:
         chip = Button(self._appearance, "", "chip")
+        chip.setParent(self)  # shown without a parent it would be a window of its own
         chip.setIconSize(_SWATCH)
         chip.setMinimumWidth(60)
         number = len(self.chips)

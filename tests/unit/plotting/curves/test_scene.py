@@ -191,7 +191,7 @@ def test_where_a_run_stopped_giving_numbers(setups: tuple[PlotSetup, ...]) -> No
     curve = scene.plots[0].headline("1")
     assert curve is not None
     assert curve.bad_x == 3
-    assert "not a number from step 3" in summary(scene, store)
+    assert "infinite from step 3" in summary(scene, store)
 
 
 def test_only_events_of_the_selected_run_are_marked(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:

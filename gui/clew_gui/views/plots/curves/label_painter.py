@@ -198,7 +198,7 @@ class LabelPainter:
                     run=item.run,
                     at=min(max(frame.row(y), frame.rect.top()), frame.rect.bottom()),
                     seen=plot.span.low <= y <= plot.span.high,
-                    value="NaN" if broken else value_text(value, plot.setup.format),
+                    value=item.curve.bad_word if broken else value_text(value, plot.setup.format),
                     colour=QColor(self.colour(item.run)),
                     strong=stands_out(item, self.lifted),
                     bad=broken,
@@ -209,8 +209,10 @@ class LabelPainter:
 
 def empty_sentence(runs: Sequence[RunStyle]) -> str:
     """The text of a plot in which no shown run has a value."""
-    if runs and not any(run.live for run in runs):
+    if runs and not any(run.live or run.coming for run in runs):
         return "There are no values: it ended before the first step."
+    if any(run.coming for run in runs):
+        return "The values are being read."
     return "The curves appear here with the run's first values."
 
 
@@ -293,7 +295,8 @@ def _breaks(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest
         at = label_painter.broken(item, frame)
         if at is not None:
             where = x_text(label_painter.scene.x_value(at[0]), label_painter.scene.grid.unit)
-            text = f"NaN at {where[0].lower()}{where[1:]}"
+            word = item.curve.bad_word
+            text = f"{word[:1].upper()}{word[1:]} at {where[0].lower()}{where[1:]}"
             tops = [at[1] - 9 + by for by in (0.0, -20.0, 20.0, -40.0, 40.0)]
             corners = _beside(frame.column(at[0]), 9, label_painter.width_of(text) + _AIR, tops)
             yield _CaptionRequest(text, label_painter.theme.bad, corners)
