@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -198,7 +199,9 @@ def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseC
     numbers = ", ".join(str(run.number) for run in runs[:3]) + (", …" if len(runs) > 3 else "")
     settings = runs[0].settings
     shown = {name: value_words(name, settings[name], card) for name in differ if settings.get(name) is not None}
-    words = next((run.name for run in runs if run.name), "") or short_words(shown, _main(differ))
+    names = {re.sub(r"(^|, )seed \d+$", "", run.name) if len(runs) > 1 else run.name for run in runs}
+    name = names.pop() if len(names) == 1 else next((run.name for run in runs if run.name and len(runs) == 1), "")
+    words = name or short_words(shown, _main(differ))
     return f"{numbers}  {words}".rstrip()
 
 

@@ -9,13 +9,18 @@ import time
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.kept_studies import kept_study, study_lock
+from clew_gui.sites.site import Site
+from clew_gui.sites.store import site_store
 from clew_gui.views.form.next_run import AGAIN_S
 from clew_gui.views.race.predict_dialog import PredictDialog
-from clew_gui.views.race.sweep_dialog import RangeDialog, SweepDialog
+from clew_gui.views.race.sweep_dialog import ManyChoices, RangeButton, RangeDialog, SweepDialog
+from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Predicted, State
 from clew_shared.journal.lifecycle import RunState
@@ -42,7 +47,8 @@ def opened(program: Program) -> SweepDialog:
 def test_several_values_become_runs_that_are_steered_together(program: Program, session: FakeSession) -> None:
     dialog = opened(program)
     assert not dialog.go.isEnabled()
-    assert dialog.error.text() == "No setting has several values."
+    assert dialog.error.text() == "", "nothing is red before anything is typed"
+    assert dialog.cost.text().startswith("No setting has several values yet.")
     dialog.fields["learning_rate"].setText("0.01 to 10000 log 2")
     assert "at most" in dialog.error.text(), "the exercise's own limits hold for each value"
     dialog.fields["learning_rate"].setText("0.001 to 0.1 log 3")
@@ -77,6 +83,58 @@ def test_several_values_become_runs_that_are_steered_together(program: Program, 
     assert [run.queue for run in runs[2:]] == [1, 2, 3, 4], "in their own order, before the other run"
     bar.last_asked.emit()
     assert (other.queue, [run.queue for run in runs[2:]]) == (1, [2, 3, 4, 5])
+
+
+def test_choices_are_ticked_and_numbers_need_no_blanks(open_window: Opener, session: FakeSession) -> None:
+    program = open_window(session)
+    dialog = opened(program)
+    optimizer = dialog.fields["optimizer"]
+    assert isinstance(optimizer, ManyChoices)
+    assert [entry.text() for entry in optimizer.entries.values()][:2] == ["SGD", "Momentum"]
+    optimizer.entries["adam"].trigger()
+    assert optimizer.text() == "sgd, adam"
+    assert QPushButton.text(optimizer).strip() == "SGD, Adam", "in words"
+    dialog.fields["learning_rate"].setText("0.01,0.1")
+    dialog.fields["steps"].setText("1,000")
+    assert dialog.go.text().strip() == "Start 4 runs"
+    dialog.go.click()
+    assert {run.spec.params["optimizer"] for run in session.runs.values()} == {"sgd", "adam"}
+    assert {run.spec.params["learning_rate"] for run in session.runs.values()} == {0.01, 0.1}
+    assert {run.spec.params["steps"] for run in session.runs.values()} == {1000}
+
+
+def test_a_range_is_put_together_from_its_ends(program: Program) -> None:
+    dialog = opened(program)
+    rate = next(one for one in dialog.findChildren(RangeButton) if one.accessibleName() == "Range of Learning rate")
+    rate.low.setText("0.001")
+    rate.high.setText("0.1")
+    rate.many.setText("3")
+    assert rate.log.isChecked(), "a rate is best looked at by its logarithm"
+    rate.use.click()
+    assert dialog.fields["learning_rate"].text() == "0.001 to 0.1 log 3"
+    assert dialog.go.text().strip() == "Start 3 runs"
+
+
+def test_the_seeds_come_first_and_the_button_stays_where_it_is(program: Program) -> None:
+    dialog = opened(program)
+    QApplication.processEvents()
+    before = dialog.go.mapTo(dialog, QPoint())
+    dialog.seeds.setText("1,2,3")
+    QApplication.processEvents()
+    assert dialog.go.mapTo(dialog, QPoint()) == before
+    fields = [one.accessibleName() for one in dialog.findChildren(QLineEdit)]
+    assert fields[0] == "Values of Seeds"
+
+
+def test_a_sweep_on_a_site_says_where_and_at_what_cost(open_window: Opener, places: Places, qtbot: QtBot) -> None:
+    asked = AllocationRequest(time="01:00:00", nodes=2)
+    site_store(places).save("cave", Site(title="The Cave", host="login.invalid", scheduler="slurm", allocation=asked))
+    program = open_window(FakeSession())
+    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
+    program.window.next_run.where.choose("site:cave")
+    dialog = opened(program)
+    dialog.seeds.setText("1, 2")
+    assert dialog.cost.text() == "2 runs in one job on The Cave: 2 nodes, at most 2 node-hours."
 
 
 def test_what_is_left_of_a_sweep_is_continued_or_cancelled(program: Program, session: FakeSession) -> None:

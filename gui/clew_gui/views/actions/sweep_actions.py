@@ -84,7 +84,9 @@ class SweepActions(QObject):
         dialog.open()
 
     def forecast(self, specs: tuple[RunSpec, ...]) -> str:
-        """What runs will take, judged by the run of the exercise that trained last."""
+        """Where runs will go and what they will take, judged by the run of the exercise that trained last."""
+        if there := self._cost_there(specs):
+            return there
         from clew_gui.session.forecast import seconds_each  # it imports NumPy, which the first frame waits for
 
         card = self._controller.scope.card
@@ -93,6 +95,21 @@ class SweepActions(QObject):
         if not each:
             return f"{len(specs)} runs. How long they take is known after the first run."
         return f"{len(specs)} runs: about {words.about(sum(each))} one after the other, judged by an earlier run."
+
+    def _cost_there(self, specs: tuple[RunSpec, ...]) -> str:
+        """The job that these runs would be on the chosen site; empty on this computer."""
+        form = self._window.next_run
+        chosen, place = form.where.choice(), form.place(specs)
+        if place is None:
+            return ""
+        if place.job:
+            return f"{len(specs)} runs on {chosen.short}, whose time counts whether it is used or not."
+        from clew_gui.schedulers.allocation import node_hours, seconds_asked
+
+        nodes, seconds = place.allocation.nodes, seconds_asked(place.allocation)
+        size = f"{nodes} node{'s' if nodes > 1 else ''}"
+        most = f", at most {node_hours(nodes, seconds)}" if seconds else "; the site sets its time limit"
+        return f"{len(specs)} runs in one job on {chosen.short}: {size}{most}."
 
     def start(self, study: StudySpec) -> None:
         """Keep the study, then ask for its runs where the form says: on a site in one job."""

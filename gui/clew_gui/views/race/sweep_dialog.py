@@ -3,29 +3,40 @@ a learning-rate range test."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QGridLayout, QLineEdit, QScrollArea, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QAction, QMouseEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QGridLayout,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+    QWidgetAction,
+)
 
 from clew_gui.views.form.fields import NumberEdit, combo
 from clew_gui.views.presentation.words import shown
 from clew_gui.views.theme.dialog import Dialog
-from clew_gui.views.theme.parts import Appearance, Button, frame, label, row
+from clew_gui.views.theme.parts import Appearance, Button, column, frame, label, panel, row
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import ParamSpec, Value, convert, format_value
+from clew_shared.params import Choice, ParamSpec, Value, convert, format_value
 from clew_shared.spec import RateRange, RunSpec, check_spec
 from clew_shared.study import StudySpec, check_study, study_runs, sweep_study, usual_metric
 from clew_shared.sweep import Sweep, Values, is_many, read_range, read_values, settled
 
 _METHODS = [("grid", "All combinations"), ("random", "Random points")]
 _PRUNERS = [("", "Never"), ("median", "Worse than the median"), ("halving", "Not in the best third")]
-_HELP = (
-    "Write several values with a comma and a space between them (0.01, 0.1), or a range: 0.001 to 1 log 4."
-    " Each combination is a run of its own."
-)
+_HELP = "Tick or write several values of one or more settings. Each combination is a run of its own."
+_SINGLE = "sweep.single"
 _SEEDS = ParamSpec(name="seeds", kind="int", label="Seeds", default=1, ge=0, lt=2**31)
 _COUNT = ParamSpec(name="count", kind="int", label="Points", default=20, ge=1, le=1000)
 
@@ -47,16 +58,19 @@ class SweepDialog(Dialog):
     ) -> None:
         super().__init__(parent, "Sweep", _HELP)
         self._card, self._base, self._forecast, self._typed = card, base, forecast, typed or {}
-        self.fields: dict[str, QLineEdit] = {}
+        self._appearance = appearance
+        self.fields: dict[str, QLineEdit | ManyChoices] = {}
         self._add_fields()
         self._add_choices()
         self.cost = label("", "body", "2", wrap=True)
         self.add(self.cost)
         self.go = Button(appearance, "Start", "primarySmall", "play", "Start these runs where the form says")
+        self.go.setMinimumWidth(140)  # it stays where it is when its number grows
         self.go.clicked.connect(self._start)
         self.error = self.finish_checked(appearance, self.go)
         self.setMinimumWidth(560)
         self._edited()
+        self.resize(560, min(680, self.sizeHint().height() + 24))
 
     def _add_fields(self) -> None:
         grid = QGridLayout()
@@ -64,35 +78,45 @@ class SweepDialog(Dialog):
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(6)
         values = {spec.name: self._base.params.get(spec.name, spec.default) for spec in self._card.params}
-        line = 0
+        self.seeds = self._field("Seeds", str(self._base.seed), "1, 2, 3")
+        self._put(grid, 0, "Seeds", self.seeds)
+        line = 1
         for spec in self._card.params:
             if not shown(spec, values):
                 continue
             text = self._typed.get(spec.name) or format_value(values[spec.name])
-            field = self._field(spec.label, text, _known(spec))
+            field: QLineEdit | ManyChoices
+            if spec.kind in ("choice", "bool"):
+                field = ticks = ManyChoices(spec, text)
+                ticks.edited.connect(self._edited)
+            else:
+                field = self._field(spec.label, text, "0.01, 0.1" if spec.kind == "float" else "10, 20")
             self.fields[spec.name] = field
-            name = label(spec.label)
-            name.setBuddy(field)
-            grid.addWidget(name, line, 0)
-            grid.addWidget(field, line, 1)
+            self._put(grid, line, spec.label, field)
+            if isinstance(field, QLineEdit) and spec.kind in ("int", "float"):
+                grid.addWidget(RangeButton(self._appearance, spec, field), line, 2)
             line += 1
-        self.seeds = self._field("Seeds", str(self._base.seed), "1, 2, 3")
-        grid.addWidget(label("Seeds"), line, 0)
-        grid.addWidget(self.seeds, line, 1)
         grid.setColumnStretch(1, 1)
         box = frame("sunken")
         box.setLayout(grid)
         area = QScrollArea()
         area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(box)
-        area.setMinimumHeight(min(320, box.sizeHint().height() + 4))
-        self.add(area)
+        area.setMinimumHeight(min(400, box.sizeHint().height() + 4))
+        self.add(area, 1)
+
+    def _put(self, grid: QGridLayout, line: int, text: str, field: QWidget) -> None:
+        name = label(text)
+        name.setBuddy(field)
+        grid.addWidget(name, line, 0)
+        grid.addWidget(field, line, 1)
 
     def _field(self, name: str, text: str, known: str) -> QLineEdit:
         field = QLineEdit(text)
         field.setAccessibleName(f"Values of {name}")
-        field.setPlaceholderText(known or "not set")
-        field.setToolTip(known)
+        field.setPlaceholderText("not set")
+        field.setToolTip(f"One value, or several with commas: {known}")
         field.textChanged.connect(self._edited)
         return field
 
@@ -119,7 +143,7 @@ class SweepDialog(Dialog):
         for spec in self._card.params:
             if spec.name not in self.fields:
                 continue
-            text = self.fields[spec.name].text().strip()
+            text = spaced(spec, self.fields[spec.name].text().strip())
             if not is_many(text):
                 values, found = read_values(spec, text) if text else ((None,), [])
                 fixed |= {spec.name: values[0]} if values else {}
@@ -137,7 +161,7 @@ class SweepDialog(Dialog):
         sweep = self._sweep(method, over, [int(s or 0) for s in seeds], count)
         study = sweep_study(base, sweep, metric=usual_metric(self._card), title=f"{self._card.title}, sweep")
         if not over and len(seeds) < 2 and not wrong:
-            wrong.append(Problem("sweep.single", "No setting has several values.", "Write 0.01, 0.1, for example."))
+            wrong.append(Problem(_SINGLE, "No setting has several values yet.", "Write 0.01, 0.1, for example."))
         return self._settled(study, wrong)
 
     def _sweep(self, method: str, over: dict[str, Values], seeds: list[int], count: tuple[Value, ...]) -> Sweep:
@@ -168,8 +192,9 @@ class SweepDialog(Dialog):
         self.go.allow(not problems, problems[0].text if problems else "")
         specs = () if problems else tuple(run.spec for run in study_runs(study))
         self.go.set_words(f"Start {len(specs)} runs" if specs else "Start")
-        self.cost.setText(self._forecast(specs) if specs else "")
-        self.say_wrong(self.error, [problem.text for problem in problems])
+        nothing_yet = any(problem.code == _SINGLE for problem in problems)
+        self.cost.setText(self._forecast(specs) if specs else str(problems[0]) if nothing_yet else " ")
+        self.say_wrong(self.error, [problem.text for problem in problems if problem.code != _SINGLE])
 
     def _start(self) -> None:
         study, problems = self._read()
@@ -178,9 +203,102 @@ class SweepDialog(Dialog):
             self.accept()
 
 
-def _known(spec: ParamSpec) -> str:
-    """What can be written, for a choice."""
-    return ", ".join(choice.value for choice in spec.choices)
+def spaced(spec: ParamSpec, text: str) -> str:
+    """``text`` with a blank after each comma that separates values: 0.01,0.1 are two, 25,000 is one."""
+    thousands = re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text) is not None
+    return text if spec.kind not in ("int", "float") or thousands else re.sub(r",\s*", ", ", text)
+
+
+class ManyChoices(QPushButton):
+    """Several of the values of a choice, ticked in a menu and shown by their labels."""
+
+    edited = Signal()
+
+    def __init__(self, spec: ParamSpec, text: str) -> None:
+        super().__init__()
+        self.setProperty("role", "field")
+        self.setAccessibleName(f"Values of {spec.label}")
+        self.setAutoDefault(False)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        menu = StayingMenu(self)
+        choices = spec.choices or (Choice("true", spec.unit or "On"), Choice("false", "Off"))
+        self.entries: dict[str, QAction] = {}
+        for choice in choices:
+            entry = menu.addAction(choice.label)
+            entry.setCheckable(True)
+            entry.toggled.connect(lambda _on: self._ticked())
+            self.entries[choice.value] = entry
+        self.setMenu(menu)
+        self.setText(text)
+
+    def text(self) -> str:
+        """The ticked values, as a sweep's file has them."""
+        return ", ".join(value for value, entry in self.entries.items() if entry.isChecked())
+
+    def setText(self, text: str) -> None:
+        """Tick these values."""
+        wanted = {word.strip() for word in text.split(",")}
+        for value, entry in self.entries.items():
+            with QSignalBlocker(entry):
+                entry.setChecked(value in wanted)
+        self._ticked()
+
+    def _ticked(self) -> None:
+        labels = [entry.text() for entry in self.entries.values() if entry.isChecked()]
+        super().setText(f"  {', '.join(labels) or 'not set'}")  # Qt has no padding beside a text at the left
+        self.setToolTip("Tick several to train once with each")
+        self.edited.emit()
+
+
+class StayingMenu(QMenu):
+    """A menu of ticks that stays open while they are set."""
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click sets a tick and closes nothing."""
+        entry: object = self.actionAt(event.position().toPoint())  # None beside the entries, whatever its type says
+        if isinstance(entry, QAction) and entry.isCheckable():
+            entry.toggle()
+        else:
+            super().mouseReleaseEvent(event)
+
+
+class RangeButton(QToolButton):
+    """Writes a range into a number's field: from, to, how many, evenly or by equal factors."""
+
+    def __init__(self, appearance: Appearance, spec: ParamSpec, field: QLineEdit) -> None:
+        super().__init__()
+        self.setText("Range…")
+        self.setProperty("role", "link")
+        self.setAccessibleName(f"Range of {spec.label}")
+        self.setToolTip("From, to, and how many values")
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._field = field
+        number = msgspec.structs.replace(spec, optional=False, unit="", default=spec.default or 1)
+        self.low, self.high = NumberEdit(number), NumberEdit(number)
+        self.many = NumberEdit(ParamSpec(name="many", kind="int", label="How many", default=4, ge=2, le=100))
+        self.many.set_value(4)
+        self.log = QCheckBox("Equal factors")
+        self.log.setChecked(spec.log)
+        self.use = Button(appearance, "Use", "primarySmall")
+        self.use.clicked.connect(self._use)
+        words = ((self.low, "From"), (self.high, "To"), (self.many, "How many"))
+        for edit, name in words:
+            edit.setAccessibleName(name)
+            edit.setFixedWidth(80)
+        lines = [row(label(name), None, edit, gap=8) for edit, name in words]
+        inside = panel()
+        column(*lines, self.log, self.use, gap=6, margins=(12, 10, 12, 10), parent=inside)
+        action = QWidgetAction(self)
+        action.setDefaultWidget(inside)
+        menu = QMenu(self)
+        menu.addAction(action)
+        self.setMenu(menu)
+
+    def _use(self) -> None:
+        low, high, many = (str(edit.raw()).strip() for edit in (self.low, self.high, self.many))
+        if low and high:
+            self._field.setText(f"{low} to {high}{' log' if self.log.isChecked() else ''} {many or 4}")
+            self.menu().close()
 
 
 # --- Range test -------------------------------------------------------------------------------------------------------

@@ -116,6 +116,15 @@ QLineEdit[state="bad"]:focus {{ border: 2px solid {t.bad}; }}
 QLineEdit[role="code"] {{ border: 2px solid {t.accent}; border-radius: 8px; min-height: 44px; padding: 0 12px; }}
 QLineEdit[role="search"] {{ background: {t.sunken}; border: 1px solid transparent; }}
 QLineEdit[role="search"]:focus {{ border: 2px solid {t.accent}; }}
+QPushButton[role="field"] {{ background: {t.surface}; color: {t.text}; border: 1px solid {t.border};
+    border-radius: 6px; padding: 0; padding-left: 10px; padding-right: 24px; min-height: 28px; text-align: left; }}
+QPushButton[role="field"]:focus {{ border: 2px solid {t.accent}; padding-left: 9px; min-height: 26px; }}
+QPushButton[role="field"]::menu-indicator {{ image: url(clew:down-{t.name}.svg); width: 12px; height: 12px;
+    subcontrol-origin: padding; subcontrol-position: center right; right: 6px; }}
+QToolButton[role="link"] {{ background: transparent; color: {t.accent}; border: 1px solid transparent;
+    border-radius: 6px; padding: 3px 6px; }}
+QToolButton[role="link"]:focus {{ border-color: {t.accent}; }}
+QToolButton[role="link"]::menu-indicator {{ image: none; width: 0; }}
 QComboBox {{ padding-right: 0; }}
 QComboBox::drop-down {{ width: 20px; border: 0; }}
 QComboBox::down-arrow {{ image: url(clew:down-{t.name}.svg); width: 12px; height: 12px; }}
