@@ -127,3 +127,8 @@ def for_html(text: str) -> str:
     import html  # the first frame does without
 
     return html.escape(for_terminal(text))
+
+
+def for_tooltip(text: str) -> str:
+    """The text for a tooltip of Qt's, which takes anything with a tag for markup."""
+    return f"<qt>{for_html(text).replace(chr(10), '<br>')}</qt>" if "<" in text or "&" in text else text

@@ -24,6 +24,7 @@ from clew_gui.views.theme.icons import icon, pixmap
 from clew_gui.views.theme.parts import Appearance, IconButton, column, label, row
 from clew_gui.views.theme.progress_bar import ProgressBar
 from clew_gui.views.theme.theme import font
+from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import Catalogue, ExerciseCard
 
 Tick = Literal["todo", "part", "done", "broken", "reading"]
@@ -282,7 +283,7 @@ def _exercise_item(card: ExerciseCard) -> QTreeWidgetItem:
     item = QTreeWidgetItem([card.title])
     item.setData(0, _ID, card.id)
     item.setData(0, _PROGRESS, ExerciseProgress(unusable(card) or "todo"))
-    item.setToolTip(0, card.problem.text if card.problem is not None else card.summary or card.subtitle)
+    item.setToolTip(0, for_tooltip(card.problem.text if card.problem is not None else card.summary or card.subtitle))
     item.setData(0, Qt.ItemDataRole.AccessibleTextRole, card.title)
     return item
 

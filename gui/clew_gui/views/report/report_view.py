@@ -13,6 +13,7 @@ from clew_gui.reports.page import LabReport, render
 from clew_gui.reports.svg import WIDTH as FIGURE
 from clew_gui.views.report.pdf import figure_image
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, frame, label, panel, row
+from clew_shared.base.harmless import for_tooltip
 from clew_shared.spec import MAX_NAME
 
 _HAND_IN_TIP = "Write one file for your teacher: the report and the journals that prove it"
@@ -112,7 +113,7 @@ class ReportView(QWidget):
             item.setData(_RUN, run.id)
             item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsUserCheckable)
             item.setCheckState(Qt.CheckState.Checked if run.ticked else Qt.CheckState.Unchecked)
-            item.setToolTip(run.title)
+            item.setToolTip(for_tooltip(run.title))
             self.runs.addItem(item)
         if not self.name.hasFocus():
             self.name.setText(name)

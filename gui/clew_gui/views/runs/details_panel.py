@@ -15,6 +15,7 @@ from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
 from clew_gui.views.theme.theme import font
+from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import Value, format_value, value_words
 from clew_shared.run_settings import label_of, settings_of
@@ -161,7 +162,7 @@ class DetailsPanel(QWidget):
         for number, line in enumerate(self._lines):
             for place, text in enumerate((line.label, line.text, line.other)):
                 item = QTableWidgetItem(text)
-                item.setToolTip(text)
+                item.setToolTip(for_tooltip(text))
                 if line.differs:
                     item.setFont(strong)
                 self.table.setItem(number, place, item)

@@ -29,6 +29,7 @@ from clew_gui.views.theme.parts import (
     set_role,
 )
 from clew_gui.views.theme.progress_bar import ProgressBar
+from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 
@@ -230,7 +231,7 @@ class RunCard(QFrame):
         _text(self._data_name, words.data_short(data))
         self.data.setVisible(bool(data))
         if self.data.toolTip() != data:
-            self.data.setToolTip(data)
+            self.data.setToolTip(for_tooltip(data))
             self.data.setAccessibleName(f"Data set: {words.data_name(data)}")
 
     def _unfold(self, on: bool) -> None:

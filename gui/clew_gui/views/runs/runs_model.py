@@ -10,6 +10,7 @@ import msgspec
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from clew_gui.views.theme.theme import font
+from clew_shared.base.harmless import for_tooltip
 
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
@@ -224,7 +225,8 @@ class RunsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             if column.key == "run":
                 return "Show or hide this run in the plots (Space)"
-            return f"{column.text(row)}\nData: {row.data}" if column.key == "state" else column.text(row)
+            text = column.text(row)
+            return for_tooltip(f"{text}\nData: {row.data}" if column.key == "state" else text)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         if role == Qt.ItemDataRole.CheckStateRole and column.key == "run":

@@ -13,6 +13,7 @@ from clew_gui.views.presentation.interfaces import JobLike
 from clew_gui.views.presentation.job_words import held_words, is_idle, locked_words
 from clew_gui.views.sites.services import TITLES, ServiceStatus
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row
+from clew_shared.base.harmless import for_tooltip
 
 _NOT_YET = "The node is not available yet"
 _INDENT = 20
@@ -68,7 +69,7 @@ class ServiceRow(QWidget):
         state = "open" if status.url else "bad" if status.trouble is not None else "over" if status.over else "wait"
         self._glyph.set_glyph(*_GLYPHS[state])
         self.text.setText(status.text)
-        self.text.setToolTip(str(status.trouble) if status.trouble is not None else "")
+        self.text.setToolTip(for_tooltip(str(status.trouble)) if status.trouble is not None else "")
         self.show_again.setVisible(bool(status.url))
         self.copy.setVisible(bool(status.url))
 

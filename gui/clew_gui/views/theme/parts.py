@@ -28,6 +28,7 @@ from clew_gui.views.theme.icons import icon, pixmap, state_style
 from clew_gui.views.theme.theme import FontKind, font
 from clew_gui.views.theme.tokens import LIGHT, CurveStyle, Theme
 from clew_gui.views.theme.wrapped import Wrapped
+from clew_shared.base.harmless import for_tooltip
 
 Item = QWidget | QLayout | int | None
 
@@ -236,7 +237,7 @@ class Elided(QLabel):
     def _fit(self) -> None:
         text = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, max(self.width(), 24))
         self.setText(text)
-        self.setToolTip(self._whole if text != self._whole else "")
+        self.setToolTip(for_tooltip(self._whole) if text != self._whole else "")
         self.setAccessibleName(self._whole)
 
 
