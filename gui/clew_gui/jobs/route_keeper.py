@@ -21,6 +21,7 @@ from clew_shared.wire.messages import AgentAddress
 
 ROUTE_PAUSES_S = (1.0, 2.0, 5.0, 15.0, 30.0)
 """Between two searches: finding a way may start a program on the node, through the scheduler."""
+_IN_VAIN, _HURRIED_S = 3, 15.0
 _SOON_S = 20.0
 """A way that breaks sooner was none."""
 _CALL_S = 10.0
@@ -72,8 +73,10 @@ class KeptRoute:
         return max(0.0, self._not_before - self._clock())
 
     def hurry(self) -> None:
-        """Something is new: the next search may begin now."""
-        self._not_before = 0.0
+        """Something is new: the next search may begin now, and after several that led nowhere some seconds after the
+        last. A node without power is news again and again, and each search starts a program through the scheduler."""
+        soonest = self._since + _HURRIED_S if self._failures >= _IN_VAIN else 0.0
+        self._not_before = min(self._not_before, soonest)
 
     def search(
         self, finder: RouteFinder, job: JobRef, address: AgentAddress, ended: Callable[[], bool]

@@ -57,6 +57,18 @@ def test_ways_that_break_soon_are_looked_for_ever_more_seldom_until_one_holds(sc
     assert scene.kept.wait_s() == 0
 
 
+def test_news_of_a_node_that_is_gone_do_not_undo_the_pauses(scene: Scene) -> None:
+    scene.login.streams = {}
+    searches = 0
+    for _ in range(135):
+        scene.kept.hurry()
+        if scene.kept.wait_s() == 0:
+            scene.search()
+            searches += 1
+        scene.now += 1.0
+    assert searches <= 12
+
+
 def test_without_any_way_it_waits_as_well(scene: Scene) -> None:
     scene.login.streams = {}
     scene.search()
