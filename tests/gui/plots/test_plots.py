@@ -18,8 +18,9 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.views.plots.curves.gutter import joined
+from clew_gui.views.plots.curves.gutter import joined, key
 from clew_gui.views.plots.curves.label_painter import captions, empty_sentence
+from clew_gui.views.plots.curves.plot import evaluations
 from clew_gui.views.plots.curves.readbox import ReadBox
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT
@@ -504,3 +505,27 @@ def test_the_read_out_leaves_out_runs_without_a_value_and_ends_with_the_focus(pa
     assert "3" not in [row.run.run_id for row in found.rows]
     QApplication.sendEvent(panel.canvas, QFocusEvent(QEvent.Type.FocusOut))
     assert panel.canvas.readout is None
+
+
+SCORES = (PlotSpec(id="scores", title="Scores", metrics=("f_score", "precision", "recall"), format="percent"),)
+SCORE_METRICS = tuple(
+    MetricSpec(name=name, label=f"Test {name}", per_step=False, better="higher", format="percent")
+    for name in ("f_score", "precision", "recall")
+)
+
+
+def test_metrics_of_one_plot_have_marks_and_names_of_their_own(empty: ConvergencePlots) -> None:
+    empty.set_plots(SCORES, (), SCORE_METRICS)
+    for place, metric in enumerate(("f_score", "precision", "recall")):
+        empty.append("1", metric, np.arange(0, 1000, 100), np.linspace(0.2, 0.4 + 0.25 * place, 10))
+    empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+    painter = empty.canvas.label_painter
+    plot = painter.scene.plots[0]
+    shapes = [plot.mark_of(metric) for metric in ("f_score", "precision", "recall")]
+    assert shapes == ["dot", "square", "triangle"]
+    assert key(plot) == "dots: Test f_score\nsquares: Test precision\ntriangles: Test recall"
+    said = {one.text for one in captions(painter, 0)}
+    assert {"Test f_score", "Test precision", "Test recall"} <= said
+    frame = painter.frames[0]
+    drawn = [points for item in plot.curves if (points := evaluations(item, plot, painter, frame)) is not None]
+    assert {points.style.shape for points in drawn} == {"dot", "square", "triangle"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -41,6 +41,10 @@ class Room:
     heights: tuple[int, ...]
 
 
+Mark = Literal["dot", "square", "triangle", "ring"]
+MARKS: Final[tuple[Mark, ...]] = ("dot", "square", "triangle", "ring")
+
+
 @dataclass(frozen=True, eq=False)
 class Drawn:
     """A curve with the run it belongs to. ``headline`` curves carry the label, the marks and the heavy line."""
@@ -60,6 +64,12 @@ class PlotScene:
     ticks: tuple[Tick, ...]
     curves: tuple[Drawn, ...]
     ghost: tuple[FloatArray, FloatArray] | None
+
+    def mark_of(self, metric: str) -> Mark:
+        """The shape of a metric's points: each metric that is drawn as points in this plot has its own."""
+        sparse = {item.curve.metric for item in self.curves if item.curve.sparse}
+        order = [name for name in (self.setup.headline, *self.setup.others) if name in sparse]
+        return MARKS[order.index(metric) % len(MARKS)] if metric in order else MARKS[0]
 
     def headline(self, run: str) -> Curve | None:
         """The labelled curve of a run."""

@@ -48,10 +48,12 @@ def key(plot: PlotScene) -> str:
     """Which of a plot's several metrics is which, a line for each; empty where it has one."""
     styles: dict[str, str] = {}
     for item in sorted(plot.curves, key=lambda d: not d.headline):
-        style = "points" if item.curve.sparse else "line" if item.headline else "thin"
+        style = f"{plot.mark_of(item.curve.metric)}s" if item.curve.sparse else "line" if item.headline else "thin"
         styles.setdefault(item.curve.metric, style)
     if len(styles) < 2:
         return ""
+    if sum(item.curve.sparse for item in {item.curve.metric: item for item in plot.curves}.values()) == 1:
+        styles = {metric: "points" if style.startswith("dot") else style for metric, style in styles.items()}
     return "\n".join(f"{style}: {plot.setup.label(metric)}" for metric, style in styles.items())
 
 

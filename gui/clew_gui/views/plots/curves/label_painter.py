@@ -251,6 +251,7 @@ def captions(label_painter: LabelPainter, index: int) -> list[Caption]:
         *_goals(label_painter, index),
         *_events(label_painter, index),
         *_expected(label_painter, index),
+        *_metrics(label_painter, index),
     )
     if not placements:
         return []
@@ -282,6 +283,27 @@ def _marks(label_painter: LabelPainter, index: int) -> Iterator[FloatArray]:
         x, y = frame.px(plot.ghost[0]), frame.py(plot.ghost[1])
         dense = np.linspace(x.min(), x.max(), 400)
         yield np.column_stack((dense, np.interp(dense, x, y)))
+
+
+def _metrics(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
+    """Where a plot has several metrics: the name of each at its curve's end, of one run."""
+    plot, frame = label_painter.scene.plots[index], label_painter.frames[index]
+    alone = len({item.run.run_id for item in plot.curves}) == 1
+    mine = [item for item in plot.curves if alone or item.run.selected]
+    if len({item.curve.metric for item in mine}) < 2:
+        return
+    for item in mine:
+        end = item.curve.end
+        if end is None or not frame.holds(*end):
+            continue
+        text = plot.setup.label(item.curve.metric)
+        column, row = frame.column(end[0]), frame.row(end[1])
+        left = column - label_painter.width_of(text) - _AIR - 10
+        corners = (
+            *((column + 8, row + by) for by in (-9.0, -18.0, 0.0)),
+            *((left + back, row + by) for back in (0.0, -40.0) for by in (-22.0, 4.0, -34.0, 16.0)),
+        )
+        yield _CaptionRequest(text, label_painter.colour(item.run), corners)
 
 
 def _beside(column: float, away: float, wide: float, tops: Sequence[float]) -> tuple[tuple[float, float], ...]:

@@ -208,7 +208,7 @@ class ShownPoints:
         return self.style == other.style and np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y)
 
 
-def evaluations(item: Drawn, label_painter: LabelPainter, frame: Frame) -> ShownPoints | None:
+def evaluations(item: Drawn, plot: PlotScene, label_painter: LabelPainter, frame: Frame) -> ShownPoints | None:
     """Each point in sight of a sparse curve, None of one with so many that they would touch."""
     x, y = item.curve.x, item.curve.y
     if not item.curve.sparse or not x.size:
@@ -216,8 +216,11 @@ def evaluations(item: Drawn, label_painter: LabelPainter, frame: Frame) -> Shown
     inside = (x >= frame.x.low) & (x <= frame.x.high) & (y >= frame.y.low) & (y <= frame.y.high)
     if np.count_nonzero(inside) > min(_MARKED, frame.rect.width() / 9):
         return None
-    size = 5.6 if item.headline and not label_painter.scene.many else 4.0
-    return ShownPoints(x[inside], y[inside], MarkStyle("dot", label_painter.colour(item.run), "", size))
+    size = 5.6 if not label_painter.scene.many and (item.headline or plot.mark_of(item.curve.metric) != "dot") else 4.0
+    shape, colour = plot.mark_of(item.curve.metric), label_painter.colour(item.run)
+    ring = shape == "ring"
+    style = MarkStyle("dot" if ring else shape, label_painter.theme.surface if ring else colour, colour * ring, size)
+    return ShownPoints(x[inside], y[inside], style)
 
 
 class Plot:
@@ -311,7 +314,7 @@ class Plot:
     def _show_points(self, label_painter: LabelPainter, plot: PlotScene, frame: Frame, ratio: float) -> None:
         wanted = {}
         for order, item in enumerate(plot.curves):
-            points = evaluations(item, label_painter, frame)
+            points = evaluations(item, plot, label_painter, frame)
             if points is not None:
                 wanted[item.run.run_id, item.curve.metric] = points, order
         for gone in self._points.keys() - wanted.keys():

@@ -73,10 +73,14 @@ def broken_spot(at: tuple[float, float], theme: Theme) -> Spot:
     return Spot(*at, MarkStyle("cross", theme.bad, theme.surface, 14.0))
 
 
+_KNOWN: Final = {"dot": "o", "square": "s", "triangle": "t1"}
+"""The shapes that pyqtgraph knows, as it calls them."""
+
+
 def shape_path(shape: str) -> str | QPainterPath:
-    """A shape in a square of side 1 around 0; pyqtgraph knows the dot."""
-    if shape == "dot":
-        return "o"
+    """A shape in a square of side 1 around 0, or pyqtgraph's name for it."""
+    if shape in _KNOWN:
+        return _KNOWN[shape]
     path = QPainterPath()
     if shape == "cross":
         path.moveTo(-0.33, -0.33)
