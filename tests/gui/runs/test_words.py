@@ -241,12 +241,21 @@ def test_a_preset_is_recognised_by_its_values() -> None:
     assert not is_preset(fakes.card(), "slides", session.add("softmax", optimizer="adam"))
 
 
-def test_the_newest_run_of_the_baseline_preset_is_pinned() -> None:
+def test_the_first_run_of_the_baseline_preset_with_a_curve_is_pinned_and_stays() -> None:
     session = fakes.FakeSession()
     first, second, other = session.add(), session.add(), session.add(optimizer="adam")
     board, card = RunChoices(), fakes.card()
     runs = [first, second, other]
+    assert board.pinned(card, runs) == "", "one that waits is no baseline"
+    for run in (second, other):
+        run.begin(500)
+        run.train(10)
     assert board.pinned(card, runs) == second.id
+    again = session.add()
+    assert board.pinned(card, [*runs, again]) == second.id
+    again.begin(500)
+    again.train(10)
+    assert board.pinned(card, [*runs, again]) == second.id, "the pin does not jump to each new run"
     board.pin("softmax", first.id)
     assert board.pinned(card, runs) == first.id
     board.pin("softmax", "")

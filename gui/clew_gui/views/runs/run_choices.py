@@ -97,15 +97,16 @@ class RunChoices:
     # --- Which curves -------------------------------------------------------------------------------------------------
 
     def pinned(self, card: ExerciseCard, runs: Sequence[RunLike]) -> str:
-        """The run that is always drawn: chosen by hand, else the newest of the card's baseline preset. Never a range
-        test."""
+        """The run that is always drawn: chosen by hand, else the first with a curve that has the values of the card's
+        baseline preset, so that it stays when another one starts. Never a range test."""
         chosen, runs = self.choices(card.id), [run for run in runs if run.spec.rate_range is None]
         if chosen.pinned == "none":
             return ""
         if any(run.id == chosen.pinned for run in runs):
             return chosen.pinned
-        newest_first = reversed(runs) if card.baseline else ()
-        return next((run.id for run in newest_first if _draws(run) and self._is_baseline(card, run)), "")
+        if not card.baseline:
+            return ""
+        return next((run.id for run in runs if run.history.fold.step and self._is_baseline(card, run)), "")
 
     def _is_baseline(self, card: ExerciseCard, run: RunLike) -> bool:
         """Whether a run has the values of the baseline's preset; what it was started with never changes."""
