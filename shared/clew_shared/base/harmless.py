@@ -87,7 +87,7 @@ def for_csv(cell: object) -> object:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        float(text.removesuffix("%").strip())
     except ValueError:
         return False
     return text == text.strip()
