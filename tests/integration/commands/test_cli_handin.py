@@ -82,7 +82,7 @@ def test_a_hand_in_is_checked_by_training_its_first_steps_again(
 
     forged = forge(run, tmp_path / "forged" / run.name, better_loss)
     said(capsys, "hand-in", str(forged), "--student", "Ben Example", "--out", "class/ben.clew.zip")
-    assert "all as it was recorded" in said(capsys, "verify-handin", "class/ben.clew.zip")
+    assert "Ben Example: 1 run, as it was recorded." in said(capsys, "verify-handin", "class/ben.clew.zip")
     out = said(capsys, "verify-handin", "class/ben.clew.zip", "--rerun", "8", status=1)
     assert f"Altered: Run {run.name[:8]} trained again gives other values: Training loss differs at step 3" in out
 
