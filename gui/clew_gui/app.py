@@ -131,10 +131,11 @@ class Program(QObject):
 
     def _begin_session(self) -> None:
         if self._make_session is not None:
+            from clew_gui.sites.logins import stays_s
             from clew_gui.ssh.prompts import AskOnce
             from clew_gui.views.sites.prompts import WindowPrompter
 
-            self.asker = WindowPrompter(self.window.appearance, self.window)
+            self.asker = WindowPrompter(self.window.appearance, self.window, stays_s=lambda: stays_s(self.places))
             self.asker.announced.connect(self.window.messages.show_note)
             self._answers = AskOnce(self.asker)
             self.session, self._managers = self._make_session(self._answers)

@@ -96,6 +96,9 @@ class FakeTarget:
     def files(self, over: bool) -> FakeFiles | None:
         return FakeFiles(self._site, self._job) if over or self._site.no_way else None
 
+    def log_out(self) -> None:
+        self.refusal = Problem("ssh.logged_out", "You logged out of The Cave.", "Log in.")
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -157,6 +160,9 @@ class FakeSite:
     def log_in(self) -> None:
         self.logins += 1
         self.refusal = None
+
+    def log_out(self) -> None:
+        self.refusal = Problem("ssh.logged_out", "You logged out of The Cave.", "Log in.")
 
     def close(self) -> None:
         """Nothing is open."""

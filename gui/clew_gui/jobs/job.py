@@ -42,6 +42,14 @@ STAGE_WORDS = {
     JobStage.LOST: "Lost",
 }
 """A stage for people. How a job ended is said by its phase."""
+_ENDS = {
+    Phase.COMPLETED: "Ended",
+    Phase.FAILED: "Failed",
+    Phase.CANCELLED: "Cancelled",
+    Phase.TIMED_OUT: "Time was up",
+    Phase.OUT_OF_MEMORY: "Out of memory",
+    Phase.NODE_FAILED: "Node failed",
+}
 
 
 class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +108,13 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
     def refused(self) -> bool:
         """Whether it never came into a queue: refused before it was sent, or by the scheduler."""
         return self.over and not self.id and self.problem is not None
+
+
+def job_word(news: JobNews) -> str:
+    """How far a job is, or how it ended, for people."""
+    if news.stage is not JobStage.ENDED:
+        return STAGE_WORDS[news.stage]
+    return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent"
 
 
 ReportNews = Callable[[JobNews], None]

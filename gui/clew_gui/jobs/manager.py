@@ -167,6 +167,14 @@ class SiteJobManager:
         self._shared.allow_prompts()
         self.wake()
 
+    def log_out(self) -> None:
+        """A person wants to be logged in here no more until they say so. Jobs go on. Waits a moment."""
+        self._shared.log_out(self.title)
+        with self._lock:
+            self._finder = None
+        for target in self._all_targets():
+            target.kick()
+
     def close(self) -> None:
         """End threads and connection; jobs go on. Waits a few seconds at most."""
         self._tasks.close()
@@ -190,6 +198,8 @@ class SiteJobManager:
     def finder(self) -> RouteFinder:
         """Looks for ways to the site's nodes. Raises ``ProblemError`` when there is no line to it."""
         line = self._shared.opened()
+        if (refusal := self.refusal) is not None:
+            raise ProblemError(refusal)
         with self._lock:
             if self._finder is None:
                 self._finder = RouteFinder(line, self.installed)

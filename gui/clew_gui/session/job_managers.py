@@ -53,23 +53,31 @@ class JobManager(Protocol):
     def log_in(self) -> None:
         """Log in, and ask what has to be asked."""
 
+    def log_out(self) -> None:
+        """Hang up until a person wants something of the site."""
+
     def close(self) -> None:
         """Hang up."""
 
 
 class JobManagers:
-    """``make`` makes the manager of a site, given its name, the book and where to report news. Used from one thread,
-    but ``preview``; the news come from threads of the managers."""
+    """``make`` makes the manager of a site, given its name, the book and where to report news; ``forget`` forgets what
+    a person typed to log in. Used from one thread, but ``preview`` and ``log_out``; the news come from threads of the
+    managers."""
 
     def __init__(
-        self, book: JobBook, make: Callable[[str, JobBook, ReportNews], JobManager], title: Callable[[str], str]
+        self,
+        book: JobBook,
+        make: Callable[[str, JobBook, ReportNews], JobManager],
+        title: Callable[[str], str],
+        forget: Callable[[], object] = lambda: None,
     ) -> None:
         self.book = book
         self.title = title
         """A site's name in words. Raises ``ProblemError`` when there is no such site, or its file is wrong."""
         self.listen: ReportNews = lambda _news: None
         """Called, from any thread, with everything new of any job."""
-        self._make = make
+        self._make, self._forget = make, forget
         self._managers: dict[str, JobManager] = {}
         self._making = threading.Lock()
 
@@ -110,6 +118,13 @@ class JobManagers:
     def log_in(self, site: str) -> None:
         """A person wants to be logged in on a site, and answers what is asked."""
         self.manager_of(site).log_in()
+
+    def log_out(self) -> None:
+        """Hangs up everywhere until a person wants something of a site, and forgets what was typed. Jobs go on. Waits a
+        moment."""
+        self._forget()
+        for manager in tuple(self._managers.values()):
+            manager.log_out()
 
     def cancel(self, job: str) -> None:
         """End the job, or take it out of the queue."""
@@ -164,6 +179,7 @@ def open_managers(places: Places, prompter: Prompter, quiet: bool = False) -> Jo
     from clew_gui.ssh.prompts import AskOnce
 
     store, asker = site_store(places), AskOnce(prompter)
+    askers = [asker]
 
     def make(name: str, book: JobBook, report: ReportNews) -> JobManager:
         from clew_gui.jobs.manager import SiteJobManager
@@ -174,6 +190,7 @@ def open_managers(places: Places, prompter: Prompter, quiet: bool = False) -> Jo
             return SiteJobManager(name, lambda: open_line(name, store.load(name), places, asker), book, report)
         policy = LoginPromptPolicy(asker)
         behind = AskOnce(policy)
+        askers.append(behind)
 
         def open_site() -> SiteConnection:
             return open_line(name, store.load(name), places, behind, policy.dialling)
@@ -183,4 +200,8 @@ def open_managers(places: Places, prompter: Prompter, quiet: bool = False) -> Jo
     def title(name: str) -> str:
         return store.load(name).title or name
 
-    return JobManagers(job_book(places), make, title)
+    def forget() -> None:
+        for one in tuple(askers):
+            one.forget()
+
+    return JobManagers(job_book(places), make, title, forget)

@@ -86,6 +86,18 @@ class SharedConnection:
         if self._line is not None:
             self._line.connection.wake()
 
+    def log_out(self, title: str) -> None:
+        """Hangs up until the person does something that the site ``title`` is needed for."""
+        hint = "Log in: the button is above Run, and under Cluster."
+        with self._opening:
+            line, self._line = self._line, None
+            self._allowed += 1  # a login that is under way does not count any more
+            self._refusal = problem("ssh.logged_out", f"You logged out of {title}.", hint, title)
+            if self._policy is not None:
+                self._policy.shut()
+        if line is not None:
+            line.close()
+
     def close(self) -> None:
         """Hang up, for good."""
         self._closed.set()

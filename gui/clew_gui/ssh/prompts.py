@@ -124,6 +124,12 @@ class AskOnce:
         if isinstance(self._prompter, Remembers):
             self._prompter.refused(prompt)
 
+    def forget(self) -> None:
+        """Forgets all answers, also those of one that it asks in turn."""
+        self._known.clear()
+        if isinstance(self._prompter, AskOnce):
+            self._prompter.forget()
+
     def show_message(self, text: str) -> None:
         """See ``MessagePrompter``."""
         if isinstance(self._prompter, MessagePrompter):

@@ -277,3 +277,13 @@ def test_a_changed_key_is_told_with_both_fingerprints_and_there_is_no_way_on(win
     assert buttons == ["Copy", "Close"]
     dialog.copy()
     assert QGuiApplication.clipboard().text() == f"{text}\nAsk the site."
+
+
+def test_a_login_that_stays_says_for_how_long_and_how_to_end_it(qtbot: QtBot, window: QWidget) -> None:
+    asker = WindowPrompter(Appearance(), window, stays_s=lambda: 1800)
+    asked = Asked(asker, PASSWORD)
+    text = texts(shown(asker, qtbot))
+    assert "You stay logged in until 30 min after the last use, also when Clew is closed." in text
+    assert "Cluster > Log out" in text
+    asker.close()
+    assert asked.wait(qtbot) is None

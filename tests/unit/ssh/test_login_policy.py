@@ -139,3 +139,27 @@ def test_without_a_gate_everybody_may_ask(site: Site) -> None:
     site.policy.open()
     assert isinstance(door.line(), SiteConnection)
     assert cast(ReconnectingConnection, site.login).alive
+
+
+def test_after_a_logout_nobody_is_asked_and_nothing_dialled_until_a_person_wants_something(site: Site) -> None:
+    site.shared.allow_prompts()
+    line = site.shared.line()
+    site.shared.log_out("The Cave")
+    assert not line.connection.alive
+    for _look in range(2):
+        with pytest.raises(ProblemError) as error:
+            site.shared.line()
+        assert code(error) == "ssh.logged_out"
+    assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
+    site.shared.allow_prompts()
+    site.shared.line()
+    assert not refused(site)
+
+
+def test_what_was_typed_is_forgotten_at_a_logout_also_by_those_who_were_asked_in_turn(site: Site) -> None:
+    shared = AskOnce(site.person)
+    behind = AskOnce(shared)
+    question = Prompt(kind=PromptKind.PASSWORD, title="login", text="Password:")
+    behind.ask(question)
+    behind.forget()
+    assert behind.remembered(question) is None

@@ -21,9 +21,8 @@ from clew_gui.commands.jobs.job_ids import JOB_HELP, last_run, named_job
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.output.words import state_word
 from clew_gui.commands.run.site_run import FollowedSiteRun, SiteTerminal, open_session, open_terminal
-from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import JobNews, JobOrder, job_word
 from clew_gui.jobs.job_book import JobBook, job_book
-from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.mirror import attempts_before
 from clew_gui.session.run_record import run_record
@@ -38,14 +37,6 @@ _SHOWN = 20
 _LOOK_S = 0.05
 _SAID_S = 3.0
 """A wait for schedulers that takes longer than this is said."""
-_ENDS = {
-    Phase.COMPLETED: "Ended",
-    Phase.FAILED: "Failed",
-    Phase.CANCELLED: "Cancelled",
-    Phase.TIMED_OUT: "Time was up",
-    Phase.OUT_OF_MEMORY: "Out of memory",
-    Phase.NODE_FAILED: "Node failed",
-}
 
 
 class JobRow(NamedTuple):
@@ -71,13 +62,6 @@ def job_lines(places: Places, book: JobBook) -> list[JobRow]:
         )
         for job in book.jobs()
     ]
-
-
-def job_word(news: JobNews) -> str:
-    """How far it is, or how it ended."""
-    if news.stage is not JobStage.ENDED:
-        return STAGE_WORDS[news.stage]
-    return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent"
 
 
 # --- clew jobs --------------------------------------------------------------------------------------------------------

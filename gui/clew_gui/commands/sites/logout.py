@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 
 from rich.table import Table
 
 from clew_gui.commands.context import OK, CommandContext, Parser
-from clew_gui.sites.hops import way_to
-from clew_gui.sites.site import Site, is_local
-from clew_gui.sites.store import site_store
-from clew_gui.ssh.config import resolve
-from clew_gui.ssh.connection import Hop, ssh_files
-from clew_gui.ssh.openssh.kept_logins import KeptLogin, KeptLogins, login_id
-from clew_shared.base.problem import ProblemError
+from clew_gui.sites.logins import clock, log_out, logins, sites_by_login
+from clew_gui.ssh.connection import ssh_files
+from clew_gui.ssh.openssh.kept_logins import KeptLogin
 
 _ABOUT = """End the login to a site that stays after a command has asked you for a password or code, and all hops on the
 way; without SITE all such logins. Jobs go on."""
@@ -28,16 +22,9 @@ def logout(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--list", action="store_true", help="show where you are logged in and until when; end nothing")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     options = parser.parse_args(list(argv))
-    files = ssh_files(context.places)
-    logins = KeptLogins(files)
-    wanted = _logins_of(site_store(context.places).load(options.site)) if options.site else ()
-    living = [one for one in logins.all() if not options.site or one.id in wanted]
     if options.list:
-        return _list(context, living, files.keep_login_s, options.json)
-    ended = logins.end([one.id for one in living])
-    if not options.site:
-        logins.clear()
-    stay = [one for one in living if one not in ended]
+        return _list(context, logins(context.places, options.site or ""), options.json)
+    ended, stay = log_out(context.places, options.site or "")
     if options.json:
         context.say_json({"ended": [_as_json(one) for one in ended], "stay": [_as_json(one) for one in stay]})
         return OK
@@ -49,17 +36,12 @@ def logout(context: CommandContext, argv: Sequence[str]) -> int:
     return OK
 
 
-def _logins_of(site: Site) -> tuple[str, ...]:
-    """The names of the logins on the way to a site, that to the site itself last."""
-    hops: tuple[Hop, ...] = () if is_local(site) else way_to(site, resolve)
-    return tuple(login_id(hops[:number]) for number in range(1, len(hops) + 1))
-
-
-def _list(context: CommandContext, living: Sequence[KeptLogin], keep_login_s: int, in_json: bool) -> int:
-    sites = _sites(context) if living else {}
+def _list(context: CommandContext, living: Sequence[KeptLogin], in_json: bool) -> int:
+    keep_login_s = ssh_files(context.places).keep_login_s
+    sites = sites_by_login(context.places) if living else {}
     if in_json:
-        logins = [_as_json(one) | {"sites": sites.get(one.id, [])} for one in living]
-        context.say_json({"keep_login": keep_login_s // 60, "logins": logins})
+        found = [_as_json(one) | {"sites": sites.get(one.id, [])} for one in living]
+        context.say_json({"keep_login": keep_login_s // 60, "logins": found})
         return OK
     if not living:
         kept = f"A login stays for {keep_login_s // 60} minutes" if keep_login_s else "No login stays"
@@ -71,25 +53,10 @@ def _list(context: CommandContext, living: Sequence[KeptLogin], keep_login_s: in
     ways = {one.through for one in living}
     for one in living:
         names = ", ".join(sites.get(one.id, [])) or ("on the way to another" if one.id in ways else "none any more")
-        table.add_row(one.title, names, _clock(one.since), _clock(one.until))
+        table.add_row(one.title, names, clock(one.since), clock(one.until))
     context.console().print(table)
     return OK
 
 
-def _sites(context: CommandContext) -> Mapping[str, list[str]]:
-    """The names of the sites that each login leads to."""
-    found: dict[str, list[str]] = {}
-    for one in site_store(context.places).all():
-        with suppress(ProblemError):  # its way goes round in a circle
-            names = _logins_of(one.site) if one.site is not None else ()
-            for name in names[-1:]:
-                found.setdefault(name, []).append(one.name)
-    return found
-
-
 def _as_json(login: KeptLogin) -> dict[str, object]:
     return {"login": login.title, "route": login.route, "since": login.since, "until": login.until}
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%H:%M", time.localtime(seconds))

@@ -150,7 +150,7 @@ class WindowActions(QObject):
 
     def _join_buttons(self) -> None:
         window = self._window
-        window.top.site_asked.connect(self.show_computer)
+        window.top.site_asked.connect(self.show_place)
         window.top.theme_asked.connect(self.toggle_theme)
         window.top.settings_asked.connect(self.show_settings)
         window.guide.code_asked.connect(self.show_code)
@@ -447,6 +447,13 @@ class WindowActions(QObject):
         from clew_gui.views.actions.dialogs import TextDialog
 
         TextDialog(self._window, self._window.appearance, title, sentence, pairs).open()
+
+    def show_place(self) -> None:
+        """What the badge stands for: the jobs on sites, or this computer."""
+        if self._controller.panels.shows_site:
+            self._window.actions_["jobs"].trigger()
+        else:
+            self.show_computer()
 
     def show_computer(self) -> None:
         """Where runs go, how the link is, where things lie."""

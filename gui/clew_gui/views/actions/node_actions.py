@@ -14,10 +14,12 @@ from PySide6.QtGui import QGuiApplication
 from clew_gui.base.terminal_program import open_terminal
 from clew_gui.jobs.job import JobStage
 from clew_gui.session.job_managers import JobManagers
+from clew_gui.sites.logins import LoggedOut, clock, log_out, logins, stays_s
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.interfaces import JobLike
-from clew_gui.views.presentation.job_words import is_idle
+from clew_gui.views.presentation.job_words import is_idle, login_words
 from clew_gui.views.sites.background import call_elsewhere
+from clew_gui.views.sites.jobs_dialog import JobsDialog
 from clew_gui.views.sites.services import NodeServices
 from clew_gui.views.sites.site_bar import SiteBar
 from clew_gui.views.window.window import MainWindow
@@ -48,6 +50,8 @@ class NodeActions(QObject):
         self.services.changed.connect(lambda _job: self.show())
         self.services.failed.connect(window.messages.show_problems)
         self.terminal: Callable[[Sequence[str]], subprocess.Popen[bytes] | None] = open_terminal
+        self._places = places
+        self._list: JobsDialog | None = None
         self._terminals: list[subprocess.Popen[bytes]] = []
         bar.opened.connect(self.open)
         bar.shown.connect(self.open)
@@ -60,6 +64,8 @@ class NodeActions(QObject):
             "tensorboard": lambda: self.open_here("tensorboard"),
             "terminal": lambda: self.open_here("terminal"),
             "log_in": self.log_in_everywhere,
+            "log_out": self.log_out,
+            "jobs": self.show_jobs,
         }
         for name, handler in handlers.items():
             window.actions_[name].triggered.connect(lambda _checked=False, handler=handler: handler())
@@ -91,6 +97,7 @@ class NodeActions(QObject):
             job for job in self.jobs() if job.id in opened or is_idle(job) or (job.order.hold and not job.news.over)
         ]
         self._bar.show_jobs(jobs, {job: self.services.status(job) for job in opened}, time.time())
+        self._show_list()
         locked = self.locked()
         self._bar.show_logins(locked)
         self._window.actions_["log_in"].setEnabled(bool(locked))
@@ -98,7 +105,7 @@ class NodeActions(QObject):
     def tick(self) -> None:
         """What counts down, once a second."""
         self._terminals = [one for one in self._terminals if one.poll() is None]
-        if not self._bar.isHidden() or any(map(is_idle, self.jobs())):
+        if self._list is not None or not self._bar.isHidden() or any(map(is_idle, self.jobs())):
             self.show()
 
     def close(self) -> None:
@@ -184,3 +191,64 @@ class NodeActions(QObject):
         """Log in on all sites that ask for it."""
         for site in self.locked():
             self.log_in(site)
+
+    def log_out(self) -> None:
+        """End all logins, those of this window and those that stay; jobs go on."""
+        managers, places = self._managers, self._places
+
+        def end() -> LoggedOut:
+            if managers is not None:
+                managers.log_out()
+            return log_out(places)
+
+        def ended(_found: LoggedOut) -> None:
+            self._window.messages.show_note("Logged out of all sites.", "Jobs go on.")
+            self._look_for_logins()
+
+        call_elsewhere(self, "log out", end, ended, self._window.messages.show_problems)
+
+    # --- The list of jobs ---------------------------------------------------------------------------------------------
+
+    def show_jobs(self) -> JobsDialog:
+        """All jobs of this person's sites, and the logins that stay."""
+        dialog = self._list = JobsDialog(self._window, self._window.appearance)
+        dialog.end_asked.connect(self.end)
+        dialog.log_out_asked.connect(self.log_out)
+        dialog.finished.connect(lambda _code: self._forget_list(dialog))
+        self._show_list()
+        self._look_for_logins()
+        dialog.open()
+        return dialog
+
+    def end(self, job: str) -> None:
+        """Cancel a job, or let go of an allocation."""
+        session = self._controller.scope.session
+        if session is None:
+            return
+        try:
+            session.cancel(job)
+        except ProblemError as error:
+            self._controller.refused(error)
+
+    def _show_list(self) -> None:
+        session = self._controller.scope.session
+        if self._list is None or session is None:
+            return
+        numbers = {job.id: [session.runs[run].number for run in job.runs if run in session.runs] for job in self.jobs()}
+        self._list.show_jobs(self.jobs(), numbers, time.time())
+
+    def _look_for_logins(self) -> None:
+        places = self._places
+
+        def look() -> str:
+            return login_words([(one.title, clock(one.until)) for one in logins(places)], stays_s(places))
+
+        def found(sentence: str) -> None:
+            if self._list is not None:
+                self._list.show_login(sentence)
+
+        call_elsewhere(self, "logins", look, found, self._window.messages.show_problems)
+
+    def _forget_list(self, dialog: JobsDialog) -> None:
+        if self._list is dialog:
+            self._list = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.card_words import NOTHING, CardWords
-from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.presentation.interfaces import JobLike, RunLike
 from clew_gui.views.runs.run_choices import estimate, goals_for
 from clew_gui.views.runs.run_columns import is_number, more_columns
 from clew_gui.views.runs.runs_model import RunRow, added
@@ -311,6 +311,13 @@ class PanelUpdater:
         idle = (f"{chosen.short}, no job", "server", "text2")
         self._window.top.show_site(*(job_words.pill_words(jobs[-1]) if jobs else idle))
 
+    @property
+    def shows_site(self) -> bool:
+        """Whether the pill is about a site."""
+        return self._scope.session is not None and (
+            self._job_of_run() is not None or bool(self._window.next_run.where.choice().name)
+        )
+
     def _here(self) -> tuple[str, str, str]:
         """This computer's agent: words, icon, tone."""
         session = self._scope.session
@@ -322,15 +329,20 @@ class PanelUpdater:
 
     def _job_link(self) -> bool:
         """The link that the selected run comes through, if that is one to a site."""
-        run, session = self._scope.run(), self._scope.session
-        job = session.jobs.get(run.job.job) if session is not None and run is not None and run.job is not None else None
-        if job is None or job.news.over:
+        job = self._job_of_run()
+        if job is None:
             return False
         from clew_gui.views.presentation import job_words
 
         self._window.status.show_fact("link", *job_words.link_words(job, time.time()))
         self._window.top.show_site(*job_words.pill_words(job))
         return True
+
+    def _job_of_run(self) -> JobLike | None:
+        """The selected run's job on a site that is not over."""
+        run, session = self._scope.run(), self._scope.session
+        job = session.jobs.get(run.job.job) if session is not None and run is not None and run.job is not None else None
+        return job if job is not None and not job.news.over else None
 
     def queue(self) -> None:
         """How many runs work and wait, over all exercises."""

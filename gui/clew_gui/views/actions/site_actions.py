@@ -112,8 +112,8 @@ class SiteActions(QObject):
         self._examine, self._search, self._modules = examine, search, modules
         self._refused_keys: set[str] = set()
         self.bar = SiteBar(window.appearance)
-        self.bar.let_go_asked.connect(self.let_go)
         self.nodes = NodeActions(window, controller, places, self.bar, managers)
+        self.bar.let_go_asked.connect(self.nodes.end)
         window.next_run.put_site_bar(self.bar)
         where = window.next_run.where
         where.sites_asked.connect(lambda: self.show_sites())
@@ -393,16 +393,6 @@ class SiteActions(QObject):
             return
         self.refresh()
         self._window.next_run.where.choose(f"job:{job}")
-
-    def let_go(self, job: str) -> None:
-        """Give an allocation back."""
-        session = self._controller.scope.session
-        if session is None:
-            return
-        try:
-            session.cancel(job)
-        except ProblemError as error:
-            self._controller.refused(error)
 
     def _place(self, specs: Sequence[RunSpec] = ()) -> Place | None:
         """What is in the form, for these runs or for its own, with the folder of own exercises that the settings

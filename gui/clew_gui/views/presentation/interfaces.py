@@ -221,6 +221,14 @@ class JobLike(Protocol):
     """One job as the session knows it."""
 
     @property
+    def number(self) -> int:
+        """The job book's."""
+
+    @property
+    def runs(self) -> Sequence[str]:
+        """Those that it was given, in order."""
+
+    @property
     def id(self) -> str:
         """Its UUID."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage
+from clew_gui.base.number_words import number_ranges
+from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage, job_word
 from clew_gui.schedulers.allocation import node_hours
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import words
@@ -146,6 +147,35 @@ def held_words(job: JobLike, now: float) -> str:
     parts = [f"{news.nodes or 'A node'} of {job.title}", words.clause(countdown(news, now))]
     parts += [f"{node_hours(asked.nodes, max(0.0, now - start))} so far"] if job.order.allocation.nodes else []
     return words.join(parts)
+
+
+def job_lines(job: JobLike, runs: Sequence[int], now: float) -> tuple[str, str, str]:
+    """One job of a list: which and how far it is, what is known of it, and the tone. ``runs`` by number."""
+    news = job.news
+    word = "Will not start" if news.blocked else job_word(news)
+    title = words.join([f"Job {job.number} on {job.title}", word.lower()], ": ")
+    many = "Run" if len(runs) == 1 else "Runs"
+    what = f"{many} {number_ranges(runs)}" if runs else _held(news) if job.order.hold else ""
+    number = f"id {news.id}" if news.id else ""
+    facts = words.join([one for one in (what, news.nodes, words.clause(countdown(news, now)), number) if one])
+    said = news.problem.text if news.problem is not None else news.text
+    bad = news.blocked or (news.over and news.problem is not None)
+    tone = "bad" if bad else "text3" if news.over else "ok" if news.stage is JobStage.RUNNING else "warn"
+    return title, f"{facts}. {said}".strip(" .") + "." if facts or said else "", tone
+
+
+def _held(news: JobNews) -> str:
+    return "Held a node" if news.over else "Holds a node"
+
+
+def login_words(logins: Sequence[tuple[str, str]], stays_s: int) -> str:
+    """Where a person is logged in beyond this program, each with the time until when; and for how long logins stay."""
+    if logins:
+        where = words.join([f"{title} until {until}" for title, until in logins])
+        return f"Logged in to {where}, unless it is used, also when Clew is closed."
+    if stays_s:
+        return f"A login that asks you something stays for {words.about(stays_s)} after its last use."
+    return "No login stays when Clew is closed."
 
 
 def is_idle(job: JobLike) -> bool:

@@ -80,7 +80,9 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             None,
             Action("recordings", "Show a &recording…", "Ctrl+Shift+Y", tip="A cluster run as if it trained now"),
             None,
+            Action("jobs", "J&obs…", "Ctrl+Shift+J", tip="The jobs on all sites, and the way to cancel them"),
             Action("log_in", "Log &in again", "Ctrl+I", tip="If the site asks you to log in again"),
+            Action("log_out", "Log o&ut", tip="End the logins to all sites; jobs go on"),
         ),
     ),
     (

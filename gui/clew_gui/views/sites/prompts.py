@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Qt, QThread, Signal
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
 
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompt, PromptKind, plain
+from clew_gui.views.presentation.words import about
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, frame, label, row, set_role
 from clew_gui.views.theme.theme import font
@@ -18,10 +20,11 @@ from clew_shared.base.problem import Problem
 
 
 class _Question:
-    """One question on its way. ``over`` is set when it was answered, or nobody waits for the answer any more."""
+    """One question on its way. ``over`` is set when it was answered, or nobody waits for the answer any more. A login
+    stays for ``stays_s`` seconds after its last use; 0: as long as the program runs."""
 
-    def __init__(self, prompt: Prompt) -> None:
-        self.prompt = prompt
+    def __init__(self, prompt: Prompt, stays_s: int = 0) -> None:
+        self.prompt, self.stays_s = prompt, stays_s
         self.answer: str | None = None
         self.over = threading.Event()
 
@@ -29,6 +32,7 @@ class _Question:
 class WindowPrompter(QObject):
     """A ``Prompter`` whose dialogs belong to ``window``. Nothing that was typed is kept.
 
+    ``stays_s`` says, from any thread, for how many seconds after its last use a login stays.
     ``close`` lets every thread go that waits for an answer, and answers all later questions with None.
     """
 
@@ -36,8 +40,15 @@ class WindowPrompter(QObject):
     """Something that needs no answer."""
     _news = Signal()
 
-    def __init__(self, appearance: Appearance, window: QWidget, patience_s: float = ANSWER_WITHIN_S) -> None:
+    def __init__(
+        self,
+        appearance: Appearance,
+        window: QWidget,
+        patience_s: float = ANSWER_WITHIN_S,
+        stays_s: Callable[[], int] = lambda: 0,
+    ) -> None:
         super().__init__(window)
+        self._stays_s = stays_s
         self._appearance, self._window, self._patience = appearance, window, patience_s
         self._lock = threading.Lock()
         self._waiting: deque[_Question] = deque()
@@ -53,7 +64,7 @@ class WindowPrompter(QObject):
         """The answer; None when the person cancelled, did not answer for minutes, or the window closed."""
         if QThread.currentThread() is self.thread():
             raise RuntimeError("asked from the window's own thread, which would wait for itself")
-        question = _Question(prompt)
+        question = _Question(prompt, self._stays_s())
         with self._lock:
             if self._closed:
                 return None
@@ -101,7 +112,7 @@ class WindowPrompter(QObject):
 
     def _show(self, question: _Question) -> None:
         parent = QApplication.activeModalWidget() or self._window
-        dialog = prompt_dialog(parent, self._appearance, question.prompt)
+        dialog = prompt_dialog(parent, self._appearance, question.prompt, question.stays_s)
         self._current, self.dialog = question, dialog
         dialog.answered.connect(lambda answer: self._answered(question, answer))
         dialog.finished.connect(lambda _code: self._finished(question))
@@ -153,10 +164,11 @@ class PromptDialog(FittedDialog):
     answered = Signal(str)
 
 
-def prompt_dialog(parent: QWidget, appearance: Appearance, prompt: Prompt) -> PromptDialog:
-    """The dialog for this question."""
-    kind = HostKeyDialog if prompt.kind is PromptKind.CONFIRM else SecretDialog
-    return kind(parent, appearance, prompt)
+def prompt_dialog(parent: QWidget, appearance: Appearance, prompt: Prompt, stays_s: int = 0) -> PromptDialog:
+    """The dialog for this question; ``stays_s`` as in ``WindowPrompter``."""
+    if prompt.kind is PromptKind.CONFIRM:
+        return HostKeyDialog(parent, appearance, prompt)
+    return SecretDialog(parent, appearance, prompt, stays_s)
 
 
 # --- What is typed ----------------------------------------------------------------------------------------------------
@@ -182,7 +194,7 @@ _AGAIN = {
 class SecretDialog(PromptDialog):
     """A password, a passphrase or a code. The server's own text is shown as it came."""
 
-    def __init__(self, parent: QWidget, appearance: Appearance, prompt: Prompt) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, prompt: Prompt, stays_s: int = 0) -> None:
         super().__init__(parent, _HEADS[prompt.kind].format(prompt.title))
         self._prompt = prompt
         self._appearance = appearance
@@ -197,7 +209,7 @@ class SecretDialog(PromptDialog):
         name.setBuddy(self.field)
         self.add(name)
         self.add(self._with_eye() if self.field.echoMode() is QLineEdit.EchoMode.Password else self.field)
-        self.add(label(_KEPT[prompt.kind], "caption", "3", wrap=True))
+        self.add(label(_kept(prompt.kind, stays_s), "caption", "3", wrap=True))
         cancel = Button(appearance, "Cancel")
         cancel.setAutoDefault(False)
         cancel.clicked.connect(self.reject)
@@ -231,6 +243,14 @@ class SecretDialog(PromptDialog):
             text = text.replace(" ", "")  # apps show codes in groups of three
         self.answered.emit(text)
         self.accept()
+
+
+def _kept(kind: PromptKind, stays_s: int) -> str:
+    """How long what is typed is remembered, and the login stays."""
+    if not stays_s:
+        return _KEPT[kind]
+    stays = f"You stay logged in until {about(stays_s)} after the last use, also when Clew is closed."
+    return f"{_KEPT[kind]} {stays} Cluster > Log out ends it."
 
 
 def _typed(prompt: Prompt) -> QLineEdit:

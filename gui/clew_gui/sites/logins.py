@@ -1,0 +1,69 @@
+"""The logins that stay for a while, by the sites that they lead to: seen and ended from a terminal and the window."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from clew_gui.sites.hops import way_to
+from clew_gui.sites.site import Site, is_local
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.config import resolve
+from clew_gui.ssh.connection import Hop, ssh_files
+from clew_gui.ssh.openssh.connection import has_system_ssh
+from clew_gui.ssh.openssh.kept_logins import KeptLogin, KeptLogins, login_id
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
+
+
+class LoggedOut(NamedTuple):
+    """The logins that were ended, and those that stay as a login to another site goes through them."""
+
+    ended: list[KeptLogin]
+    stay: list[KeptLogin]
+
+
+def stays_s(places: Places) -> int:
+    """For how many seconds after its last use a login stays on this computer; 0: none does. May start ``ssh``."""
+    files = ssh_files(places)
+    return files.keep_login_s if files.keep_login_s and has_system_ssh(files) else 0
+
+
+def logins(places: Places, site: str = "") -> list[KeptLogin]:
+    """The living logins on the way to ``site``; without a name all. Raises ``ProblemError``."""
+    wanted = _ids_of(site_store(places).load(site)) if site else ()
+    return [one for one in KeptLogins(ssh_files(places)).all() if not site or one.id in wanted]
+
+
+def log_out(places: Places, site: str = "") -> LoggedOut:
+    """Ends the logins on the way to ``site``; without a name all, also those that may not be used. Jobs go on.
+    Raises ``ProblemError``."""
+    kept, living = KeptLogins(ssh_files(places)), logins(places, site)
+    ended = kept.end([one.id for one in living])
+    if not site:
+        kept.clear()
+    return LoggedOut(ended, [one for one in living if one not in ended])
+
+
+def sites_by_login(places: Places) -> Mapping[str, list[str]]:
+    """The names of the sites that each login leads to."""
+    found: dict[str, list[str]] = {}
+    for one in site_store(places).all():
+        with suppress(ProblemError):  # its way goes round in a circle
+            names = _ids_of(one.site) if one.site is not None else ()
+            for name in names[-1:]:
+                found.setdefault(name, []).append(one.name)
+    return found
+
+
+def clock(seconds: float) -> str:
+    """A time of day, for when a login ends."""
+    return time.strftime("%H:%M", time.localtime(seconds))
+
+
+def _ids_of(site: Site) -> tuple[str, ...]:
+    """The names of the logins on the way to a site, that to the site itself last."""
+    hops: tuple[Hop, ...] = () if is_local(site) else way_to(site, resolve)
+    return tuple(login_id(hops[:number]) for number in range(1, len(hops) + 1))
