@@ -7,7 +7,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.schedulers.allocation import AllocationRequest, for_run, refit
+from clew_gui.sites.site import Site
 from clew_gui.views.form.next_run import NextRun
+from clew_gui.views.form.where_box import PlaceChoice
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
@@ -86,3 +88,22 @@ def test_a_run_that_goes_on_with_fewer_asks_for_fewer() -> None:
     spec = RunSpec(exercise="softmax", strategy="mirrored", devices=2)
     assert refit(AllocationRequest(gpus=4, nodes=3, time="10"), spec) == AllocationRequest(gpus=2, nodes=1, time="10")
     assert refit(AllocationRequest(nodes=3), spec) == AllocationRequest()
+
+
+def test_each_exercise_has_its_own_number_of_nodes_at_a_site_and_one_time_limit_holds_for_all(
+    panel: NextRun, softmax: ExerciseCard
+) -> None:
+    panel.where.offer([PlaceChoice("site:cave", "The Cave", "cave", Site(host="login", scheduler="slurm"))])
+    panel.where.choose("site:cave")
+    panel.where.set_field("nodes", "2")
+    panel.where.set_field("time", "2h")
+    panel.set_card(msgspec.structs.replace(softmax, id="gradient"))
+    place = panel.place()
+    assert place is not None
+    assert (place.allocation.nodes, place.allocation.time) == (1, "2h")
+    panel.set_card(softmax)
+    place = panel.place()
+    assert place is not None
+    assert place.allocation.nodes == 2
+    left = panel.where.left()[1]
+    assert left == {"cave": {"time": "2h"}, f"cave/{softmax.id}": {"nodes": 2}}

@@ -197,6 +197,7 @@ class NextRun(QWidget):
         self.predicted(None)
         self._replace_form(card)
         self._fill_choices(card)
+        self.where.open_exercise(card.id)
         self.race.setVisible(bool(card.races))
         self.range.setVisible(card.kind == "training" and any(one.name == RATE and one.live for one in card.params))
         draft = self._drafts.get(card.id)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from clew_gui.views.form.where_form import WhereForm
 
 HERE = ""
+_SIZES = frozenset({"nodes", "gpus", "cpus"})
+"""What a run takes because of how it spreads: that is a matter of its exercise, all else of the site."""
 _SITES = "sites…"
 
 
@@ -60,6 +62,7 @@ class WhereBox(QWidget):
         self._wanted = HERE
         self._offered = False
         self._changes: dict[str, Mapping[str, Value]] = {}
+        self._exercise = ""
         self.form: WhereForm | None = None
         self.combo = combo([(HERE, THIS.title)], "Where to run")
         self.combo.setToolTip("This computer, a site, or a node that is held for you")
@@ -88,7 +91,8 @@ class WhereBox(QWidget):
         self._changes = dict(changes)
 
     def left(self) -> tuple[str, dict[str, dict[str, Value]]]:
-        """The choice, and by site what its jobs ask for instead of the usual values."""
+        """The choice, and by site what its jobs ask for instead of the usual values; what an exercise takes because of
+        how it spreads by ``site/exercise``."""
         self._keep_changes()
         return self._wanted, {name: dict(changes) for name, changes in self._changes.items() if changes}
 
@@ -136,8 +140,23 @@ class WhereBox(QWidget):
     # --- What is asked for --------------------------------------------------------------------------------------------
 
     def _keep_changes(self) -> None:
-        if self.form is not None:
-            self._changes[self.form.name] = self.form.changes()
+        if self.form is None:
+            return
+        name, changes = self.form.name, self.form.changes()
+        self._changes[name] = {key: value for key, value in changes.items() if key not in _SIZES}
+        self._changes[f"{name}/{self._exercise}"] = {key: value for key, value in changes.items() if key in _SIZES}
+
+    def _changes_of(self, site: str) -> dict[str, Value]:
+        common = {key: value for key, value in self._changes.get(site, {}).items() if key not in _SIZES}
+        return common | dict(self._changes.get(f"{site}/{self._exercise}", {}))
+
+    def open_exercise(self, exercise: str) -> None:
+        """Another exercise has its own number of nodes, GPUs and cores."""
+        if exercise != self._exercise:
+            self._keep_changes()
+            self._exercise = exercise
+            if self.form is not None:
+                self.form.take(self._changes_of(self.form.name))
 
     def _show(self) -> None:
         """The form of the chosen site, made when one is chosen for the first time."""
@@ -151,7 +170,7 @@ class WhereBox(QWidget):
         if chosen.site is not None and not chosen.job:
             from clew_gui.views.form.where_form import WhereForm
 
-            self.form = WhereForm(self._appearance, chosen.name, chosen.site, self._changes.get(chosen.name, {}))
+            self.form = WhereForm(self._appearance, chosen.name, chosen.site, self._changes_of(chosen.name))
             self.form.changed.connect(self.changed)
             self.form.script_asked.connect(self.script_asked)
             self._box.addWidget(self.form)

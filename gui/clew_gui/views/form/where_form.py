@@ -37,10 +37,10 @@ class WhereForm(QWidget):
     def __init__(self, appearance: Appearance, name: str, site: Site, changes: Mapping[str, Value]) -> None:
         super().__init__()
         self.name, self.site = name, site
-        usual = msgspec.structs.asdict(site.allocation)
-        specs = [msgspec.structs.replace(spec, default=usual[spec.name]) for spec in FIELDS]
+        self._usual = msgspec.structs.asdict(site.allocation)
+        specs = [msgspec.structs.replace(spec, default=self._usual[spec.name]) for spec in FIELDS]
         self.form = ParamForm(appearance, specs, _USUAL, heads=False)
-        self.form.set_values(usual | {key: value for key, value in changes.items() if key in usual})
+        self.form.set_values(self._with(changes))
         self.form.changed.connect(self._edited)
         script = Button(appearance, "Show script…", "quiet", "script", "The job script exactly as it would be sent")
         script.clicked.connect(self.script_asked)
@@ -49,6 +49,13 @@ class WhereForm(QWidget):
         column(self.fold, gap=0, parent=self)
         self.fold.setVisible(scheduler_of(site.scheduler).has_queue)
         self._edited()
+
+    def _with(self, changes: Mapping[str, Value]) -> dict[str, Value]:
+        return self._usual | {key: value for key, value in changes.items() if key in self._usual}
+
+    def take(self, changes: Mapping[str, Value]) -> None:
+        """Show the site's own values with these changes."""
+        self.form.set_values(self._with(changes))
 
     def allocation(self) -> AllocationRequest:
         """What is asked for; a wrong field counts as the site's value."""

@@ -42,11 +42,11 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
     window folds panels by itself unless someone said otherwise for small windows. ``pinned`` holds the run that was
     pinned by hand as baseline, or "none", by exercise. ``place`` is where the last run went (empty: this computer), and
-    ``asked`` what was asked of a site's scheduler instead of the usual values, by site. ``data`` is the lab's data set
-    or file (empty: what each exercise takes first, as far as it is there), ``data_folder`` where a file was chosen
-    last; ``runs`` are the runs that were selected and drawn and ``forms`` what the form said (tables of run specs), by
-    exercise; ``sort`` is the column of the runs table and whether it is sorted downwards. ``columns`` are the columns
-    of the runs table that were shown or hidden by hand.
+    ``asked`` what was asked of a site's scheduler instead of the usual values, by site or ``site/exercise``. ``data``
+    is the lab's data set or file (empty: what each exercise takes first, as far as it is there), ``data_folder`` where
+    a file was chosen last; ``runs`` are the runs that were selected and drawn and ``forms`` what the form said (tables
+    of run specs), by exercise; ``sort`` is the column of the runs table and whether it is sorted downwards. ``columns``
+    are the columns of the runs table that were shown or hidden by hand.
     """
 
     width: Size = 0
