@@ -419,7 +419,7 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     try:
         run = choose_run(heads, "" if given is not None else options.run, "" if given else options.exercise)
     except ProblemError as error:
-        say(f"clew start: {error}", sys.stderr)
+        say(f"clew start: {error.command_text()}", sys.stderr)
         return 2
     exercise = heads[run].spec.exercise if run else options.exercise
     session = RecordedSession(heads, run_record(places), exercise)

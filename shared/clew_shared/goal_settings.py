@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from clew_shared.base.number_words import either
 from clew_shared.cards import ExerciseCard, Goal, Requirement
 from clew_shared.params import ParamSpec, Value, format_value, value_words
 from clew_shared.run_settings import label_of, settings_of
@@ -77,9 +78,8 @@ def _allowed(one: Requirement, card: ExerciseCard | None) -> str:
         parts.append(f"from {least} to {most}")
     elif one.least is not None or one.most is not None:
         parts.append(f"at least {least}" if one.least is not None else f"at most {most}")
-    words = " or ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
-    others = " or ".join(_value(one.name, value, card) for value in one.other_than)
-    return ", ".join(filter(None, (words, f"not {others}" if others else "")))
+    others = either([_value(one.name, value, card) for value in one.other_than])
+    return ", ".join(filter(None, (either(parts), f"not {others}" if others else "")))
 
 
 def _plain(bound: float | None) -> Value:

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
+from clew_shared.base.number_words import either
 from clew_shared.base.problem import Problem, did_you_mean, raise_all
 
 Value = bool | int | float | str | None
@@ -156,14 +157,10 @@ def without_effect(specs: Sequence[ParamSpec], given: Iterable[str], values: Map
         if condition is None or other is None or str(values.get(other.name, other.default)) in condition.values:
             continue
         text = (
-            f"{known[name].label} ({name}) has no effect here: it counts with {other.name} {_or(condition.values)}, and"
-            f" {other.name} is {format_value(values.get(other.name, other.default))}."
+            f"{known[name].label} ({name}) has no effect here: it counts with {other.name} {either(condition.values)},"
+            f" and {other.name} is {format_value(values.get(other.name, other.default))}."
         )
         yield Problem("params.idle", text, f"Leave it out, or change {other.name}.", name)
-
-
-def _or(words: Sequence[str]) -> str:
-    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def convert(spec: ParamSpec, raw: object) -> tuple[Value, Problem | None]:

@@ -54,7 +54,7 @@ def _one(wanted: RunWanted, exercises: Path | None, start: WarmStart) -> RunEnde
         prepared, made = make_run(Path(wanted.spec), Path(wanted.folder), exercises)
         fold = watch_headless(prepared.folder, prepared.attempt, exercises, start=start)
     except ProblemError as error:
-        return RunEnded(BAD_INPUT, str(error))
+        return RunEnded(BAD_INPUT, error.command_text())
     code = exit_code_for(fold)
     if code == BAD_INPUT:
         remove_refused(prepared, made)

@@ -582,7 +582,7 @@ class Peers:
         return _lost(text, hint, peer)
 
     def _complained(self, peer: _Peer, found: Problem) -> Problem:
-        return Problem(found.code, f"{peer.name}: {found.text}", found.hint, found.where)
+        return msgspec.structs.replace(found, text=f"{peer.name}: {found.text}")
 
     def _drop(self, peer: _Peer, why: Problem) -> None:
         """One that was added never came: the others go on as they were."""

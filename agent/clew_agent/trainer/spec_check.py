@@ -98,11 +98,14 @@ def planned_steps(values: dict[str, Value]) -> int:
 
 
 def combine(problems: Sequence[Problem]) -> Problem:
-    """Several problems as one, for places that have room for one; a single one stays as it is."""
+    """Several problems as one, with the ways out of all, for places that have room for one; a single one stays as it
+    is."""
     if len(problems) == 1:
         return problems[0]
     lines = "\n".join(f"  - {one}" for one in problems)
-    return Problem("spec.refused", f"{len(problems)} things are wrong:\n{lines}\n", where=problems[0].where)
+    remedies = tuple(dict.fromkeys(way for one in problems for way in one.remedies))
+    text = f"{len(problems)} things are wrong:\n{lines}\n"
+    return Problem("spec.refused", text, where=problems[0].where, remedies=remedies)
 
 
 def _file(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:

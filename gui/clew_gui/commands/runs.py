@@ -22,7 +22,6 @@ from clew_gui.commands.output.result import (
     asked_lines,
     ending,
     goal_lines,
-    kept_spec,
     measured_lines,
     update_lines,
     why,
@@ -131,7 +130,7 @@ def look_at(run: KeptRun, known: Catalogue, jobs: KeptJobs) -> SeenRun:
     try:
         history = read_run(run.folder)
     except ProblemError as error:
-        return SeenRun(run, None, None, None, None, str(error))
+        return SeenRun(run, None, None, None, None, error.command_text())
     try:
         spec = read_spec(RunFolder(run.folder).latest_spec)
     except ProblemError:
@@ -290,7 +289,7 @@ def _spec_lines(folder: Path) -> list[str]:
     try:
         spec = read_spec(RunFolder(folder).latest_spec)
     except ProblemError as error:
-        return [str(error)]
+        return [error.command_text()]
     return [f"{name:<18}{value}" for name, value in _settings(spec).items()]
 
 
@@ -324,17 +323,18 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote) -> d
     state, reason = jobs.state(folder, history.fold)
     found = summary(history, folder) | {"state": state.value} | ({"reason": reason} if reason else {})
     card = _card(known, history)
-    spec = kept_spec(folder)
+    try:
+        spec = read_spec(RunFolder(folder).latest_spec)
+    except ProblemError as error:
+        spec = None
+        found["problems"] = error.problems
     data = data_asked(spec, card)
     judged = [goal for goal in card.goals if not data or is_for(goal, data)] if card else []
     found["goals"] = {goal.id: check_goal(goal, history, card, spec).reached for goal in judged}
-    try:
-        spec = read_spec(RunFolder(folder).latest_spec)
+    if spec is not None:
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}
         found |= {"strategy": spec.strategy, "devices": spec.devices, "nodes": spec.nodes, "precision": spec.precision}
         found |= {"options": spec.options}
         if spec.strategy == STRATEGY:
             found["cluster"] = setup_of(spec, card)._asdict()
-    except ProblemError as error:
-        found["problems"] = error.problems
     return found | {"name": note.name or found.get("name", ""), "note": note.note, "tags": note.tags}

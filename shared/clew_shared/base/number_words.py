@@ -1,6 +1,8 @@
-"""Numbers in the words that the window and the commands have in common."""
+"""Numbers and choices in the words that the window and the commands have in common."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 _SIZES = ("kB", "MB", "GB", "TB")
 
@@ -23,3 +25,8 @@ def in_bytes(size: int) -> str:
 def counted(number: int, thing: str) -> str:
     """``1 worker``, ``1,200 workers``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def either(words: Sequence[str]) -> str:
+    """``a``, ``a or b``, ``a, b or c``; empty for none."""
+    return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from clew_shared.base.number_words import either
+
 
 class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     """One way out.
@@ -141,10 +143,10 @@ _LISTS = {
 
 def as_typed(remedy: Remedy) -> str:
     """What to type for it; empty for one that this version does not know."""
-    site, what = shlex.quote(remedy.site), remedy.what.replace("_", "-")
+    site, value, what = shlex.quote(remedy.site), shlex.quote(remedy.value), remedy.what.replace("_", "-")
     example = _EXAMPLES.get(remedy.what, f"{remedy.what or 'mnist'}.npz")
     words = {
-        SET: f"--{what} {shlex.quote(remedy.value)}" if remedy.value else f"--{what}",
+        SET: f"--{what} {value}" if remedy.value else f"--{what}",
         CHOOSE: f"--{what} {_PLACEHOLDERS.get(remedy.what, 'NAME')}",
         OWN_FILE: f"--data /here/{example}",
         SITE_PATH_OF_DATA: f"--data site:/there/{example}",
@@ -155,9 +157,9 @@ def as_typed(remedy: Remedy) -> str:
         HOLD: f"clew hold --site {site}",
         FRESH_SHELL: f"clew shell --site {site} --fresh",
         LIST: _LISTS.get(remedy.what, ""),
-        VERIFY: f"clew verify {remedy.value}",
-        CONTINUE: f"clew resume {remedy.value}",
-        RUN: f"clew run {remedy.value}",
+        VERIFY: f"clew verify {value}",
+        CONTINUE: f"clew resume {value}",
+        RUN: f"clew run {value}",
     }
     return words.get(remedy.act, "")
 
@@ -166,9 +168,5 @@ def typed_sentence(remedies: Iterable[Remedy]) -> str:
     """``Use --time 00:02:00 or --partition NAME.``, ``See: clew runs``; empty without remedies."""
     typed = list(dict.fromkeys(words for words in map(as_typed, remedies) if words))
     flags, commands = ([word for word in typed if word.startswith("--") is flag] for flag in (True, False))
-    parts = [f"Use {_either(flags)}."] if flags else []
-    return " ".join([*parts, *([f"Type: {_either(commands)}"] if commands else [])])
-
-
-def _either(words: list[str]) -> str:
-    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    parts = [f"Use {either(flags)}."] if flags else []
+    return " ".join([*parts, *([f"Type: {either(commands)}"] if commands else [])])

@@ -70,6 +70,10 @@ def test_every_way_out_can_be_typed(act: str) -> None:
     assert as_typed(Remedy(act, "runs", "1", "slurm")).startswith(("--", "clew "))
 
 
+def test_what_a_stranger_calls_a_run_is_typed_as_one_word() -> None:
+    assert as_typed(remedies.verify_run("$(id) x")) == "clew verify '$(id) x'"
+
+
 def test_what_to_type_is_one_sentence_after_the_others() -> None:
     ways = (remedies.set_to("time", "00:02:00"), remedies.choose("partition"), remedies.check_node("my site"))
     found = Problem("scheduler.time", "The job asks for 5 min.", "Ask for less.", "time", ways)

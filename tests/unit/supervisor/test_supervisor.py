@@ -33,6 +33,7 @@ from clew_agent.trainer.spec_check import check_spec, combine
 from clew_agent.wire.long_polls import Caller, LongPolls
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.remedies import list_all, set_to
 from clew_shared.cards import Catalogue, ExerciseCard, Preset, StrategyCard
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.files import MAGIC, JournalWriter, Record, encode_frame, read_journal
@@ -94,6 +95,16 @@ def test_everything_that_is_wrong_with_a_spec_is_found(changes: dict[str, object
     assert [one.code for one in found] == codes
     if found:
         assert all(one.text in combine(found).text for one in found)
+
+
+def test_several_problems_as_one_keep_all_ways_out() -> None:
+    digits, runs = set_to("data", "digits"), list_all("runs")
+    found = [
+        Problem("a", "One.", "", "", (digits, runs)),
+        Problem("b", "Two.", "", "", (digits,)),
+        Problem("c", "Three."),
+    ]
+    assert combine(found).remedies == (digits, runs)
 
 
 @pytest.mark.parametrize(

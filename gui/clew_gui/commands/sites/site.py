@@ -222,7 +222,7 @@ def _list(context: CommandContext, store: SiteStore, in_json: bool) -> int:
     context.console().print(table)
     for one in known:
         for found in one.problems:
-            context.note(f"{one.name}: {found}")
+            context.note(f"{one.name}: {found.command_text()}")
     if hosts:
         context.say(f"\nIn ~/.ssh/config: {', '.join(hosts)}. `clew site add {hosts[0]}` makes a site of one.")
     return OK
