@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.views.plots.curves.label_painter import empty_sentence
+from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.kinds import KINDS_OF, Page
+from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.theme.theme import LIGHT
 from clew_shared.cards import Catalogue, SurfaceSpec
 from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.journal.events import State
+from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 
@@ -55,3 +62,23 @@ def test_the_marked_button_is_what_is_shown_in_every_exercise(open_window: Opene
 def test_the_plots_come_up_with_the_page_that_was_chosen_before(open_window: Opener) -> None:
     program = open_window(exercise="timed", catalogue=CATALOGUE)
     assert shown(program) == {"measured"}
+
+
+def test_a_plot_waits_for_values_only_as_long_as_some_may_come(qtbot: QtBot) -> None:
+    run = fakes.FakeSession().add(exercise="first")
+    run.begin(3)
+    run.feed(State(state=RunState.FAILED, step=3))
+    plots = ConvergencePlots(LIGHT)
+    qtbot.addWidget(plots)
+    feed = PlotFeed(plots)
+    feed.set_card(fakes.card(id="first"))
+
+    def sentence() -> str:
+        return empty_sentence(plots.canvas.scene.runs)
+
+    feed.show((run,), run.id, "", {run.id: 0})
+    assert sentence() == "The values are being read."
+    assert feed.bring(run, 1000) == (0, True)
+    assert sentence() == "There are no values: it ended before the first one."
+    feed.show((run,), run.id, "", {run.id: 0})
+    assert sentence() == "There are no values: it ended before the first one."

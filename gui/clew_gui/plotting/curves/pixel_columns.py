@@ -62,8 +62,9 @@ class Curve:
     skipped: bool
     """Values of 0 or less could not be drawn on the logarithmic axis."""
     bad_x: float | None
-    bad_word: str
     """Where the values first stopped being finite."""
+    bad_word: str
+    """What they became: NaN or infinite."""
     last: float | None
     """The last recorded value itself, not in axis coordinates; the same at every zoom and smoothing."""
     best: tuple[float, float] | None

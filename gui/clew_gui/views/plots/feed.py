@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from clew_gui.views.presentation import words
@@ -15,6 +15,7 @@ from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import STEPS, ParamSpec, format_value
 
 if TYPE_CHECKING:
+    from clew_gui.plotting.curves.model import RunStyle
     from clew_gui.views.plots.panel import ConvergencePlots
     from clew_shared.journal.history import Column, History
 
@@ -24,7 +25,8 @@ _CLOCK_PIECES = 64
 
 @dataclass
 class FeedCursor:
-    """What the plots already have of a run: how many points of each metric with the last step, and events."""
+    """What the plots already have of a run: how many points of each metric with the last step, and events; ``complete``
+    once that was all."""
 
     attempt: int = 0
     points: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -35,6 +37,7 @@ class FeedCursor:
     bad: bool = False
     measured: int = 0
     figures: dict[str, tuple[int, int]] = field(default_factory=dict)
+    complete: bool = False
 
 
 class PlotFeed:
@@ -45,6 +48,7 @@ class PlotFeed:
         self._cursors: dict[str, FeedCursor] = {}
         self._card: ExerciseCard | None = None
         self._goals: tuple[Goal, ...] = ()
+        self._styles: list[RunStyle] = []
 
     def set_card(self, card: ExerciseCard) -> None:
         """Another exercise: its plots, goals and expected curves. What was brought stays for later."""
@@ -72,7 +76,7 @@ class PlotFeed:
         data = {run.id: words.run_data(run, self._card) for run in runs}
         differ = len(set(data.values())) > 1
         self._show_goals({data_set_of(name) for name in (*data.values(), *(() if runs else (next_data,))) if name})
-        styles = [
+        self._styles = [
             RunStyle(
                 run_id=run.id,
                 label=_label(run, self._card, run.id == pinned, data[run.id] if differ else ""),
@@ -82,14 +86,21 @@ class PlotFeed:
                 pinned=run.id == pinned,
                 stale=run.link_stale and run.state not in TERMINAL,
                 steps=run.history.fold.steps,
-                coming=run.reading is not None or run.catching_up is not None or run.history.fold.step > 0,
+                coming=self._is_coming(run),
             )
             for run in runs
         ]
-        self._plots.set_runs(styles)
+        self._plots.set_runs(self._styles)
         drawn = next((run.history.prediction for run in runs if run.id == selected), None)
         points = list(zip(drawn.steps, drawn.values, strict=False)) if drawn is not None else []
         self._plots.set_prediction(drawn.metric if drawn is not None else "", points)
+
+    def _is_coming(self, run: RunLike) -> bool:
+        """Whether there are values of a run that the plots do not have yet."""
+        if run.reading is not None or run.catching_up is not None:
+            return True
+        cursor = self._cursors.get(run.id)
+        return run.history.fold.step > 0 and (cursor is None or not cursor.complete)
 
     def _show_goals(self, sets: set[str]) -> None:
         """Only the goals by which the shown runs are judged; all while there is none."""
@@ -120,7 +131,18 @@ class PlotFeed:
         self._bring_figures(run.id, cursor, history)
         if complete:
             self._bring_events(run.id, cursor, history)
+            self._show_all_brought(run, cursor)
         return sum(brought), complete
+
+    def _show_all_brought(self, run: RunLike, cursor: FeedCursor) -> None:
+        """A plot without a value of this run need not wait for one any more."""
+        if not cursor.complete:
+            cursor.complete = True
+            coming = {style.run_id: style.coming for style in self._styles}
+            if coming.get(run.id, False) and not self._is_coming(run):
+                mine = [replace(one, coming=False) if one.run_id == run.id else one for one in self._styles]
+                self._styles = mine
+                self._plots.set_runs(mine)
 
     def _metrics(self) -> Iterable[str]:
         card = self._card

@@ -210,7 +210,7 @@ class LabelPainter:
 def empty_sentence(runs: Sequence[RunStyle]) -> str:
     """The text of a plot in which no shown run has a value."""
     if runs and not any(run.live or run.coming for run in runs):
-        return "There are no values: it ended before the first step."
+        return "There are no values: it ended before the first one."
     if any(run.coming for run in runs):
         return "The values are being read."
     return "The curves appear here with the run's first values."

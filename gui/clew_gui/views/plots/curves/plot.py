@@ -216,8 +216,8 @@ def evaluations(item: Drawn, plot: PlotScene, label_painter: LabelPainter, frame
     inside = (x >= frame.x.low) & (x <= frame.x.high) & (y >= frame.y.low) & (y <= frame.y.high)
     if np.count_nonzero(inside) > min(_MARKED, frame.rect.width() / 9):
         return None
-    size = 5.6 if not label_painter.scene.many and (item.headline or plot.mark_of(item.curve.metric) != "dot") else 4.0
     shape, colour = plot.mark_of(item.curve.metric), label_painter.colour(item.run)
+    size = 5.6 if not label_painter.scene.many and (item.headline or shape != "dot") else 4.0
     ring = shape == "ring"
     style = MarkStyle("dot" if ring else shape, label_painter.theme.surface if ring else colour, colour * ring, size)
     return ShownPoints(x[inside], y[inside], style)
