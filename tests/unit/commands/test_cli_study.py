@@ -202,6 +202,16 @@ def test_a_study_that_another_program_is_doing_is_refused_before_anything_starts
     assert len(trainer.specs) == done
 
 
+def test_a_window_that_looks_whether_a_study_is_being_done_keeps_nobody_from_doing_it(
+    trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["scaling", *SCALING, "--devices", "1", "--save", str(tmp_path / "s.toml")]) == 0
+    look = study_lock(find_places(), read_study(tmp_path / "s.toml").study)
+    assert look.acquire()
+    monkeypatch.setattr("clew_gui.commands.run.study.time.sleep", lambda _seconds: look.release())
+    assert main(["study", str(tmp_path / "s.toml")]) == 0
+
+
 def test_a_run_that_was_continued_is_no_measurement(
     home: Path, trainer: Trainer, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

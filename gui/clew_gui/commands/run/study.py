@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -55,6 +56,8 @@ from clew_shared.study import (
 )
 from clew_shared.sweep import Point, settled
 
+_LOOK_S = 0.1
+"""A window that looks whether the lock of a study is free has it for less than that."""
 _DESCRIPTION = """Do the runs of a study one after the other, and show what they have in common and in what they differ.
 
 SPEC.toml is a study: `clew scaling --save` and `clew race --save` write one, and docs/command-line.md has an example to
@@ -154,6 +157,8 @@ def run_study(
 def _alone(places: Places, study: StudySpec) -> Iterator[None]:
     """No other program does this study's runs meanwhile: two would each do what the other has not finished yet."""
     lock = study_lock(places, study.study)
+    if not lock.acquire():
+        time.sleep(_LOOK_S)
     if not lock.acquire():
         text = f"Another program on this computer is doing the runs of {study.study} already."
         raise problem("study.busy", text, "Wait for it, or end it and start this again.", study.study)
