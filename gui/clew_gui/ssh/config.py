@@ -209,8 +209,8 @@ def _judge(name: str, line: ConfigLine, values: Mapping[str, Sequence[ConfigLine
     known = {
         "host": said("hostname", name).replace("%h", name),
         "originalhost": name,
-        "user": said("user", getpass.getuser()),
-        "localuser": getpass.getuser(),
+        "user": said("user", _account()),
+        "localuser": _account(),
     }
     verdict: bool | None = True
     arguments = iter(line.arguments)
@@ -262,7 +262,7 @@ def _host(name: str, values: Mapping[str, Sequence[ConfigLine]]) -> SshHost:
     port = first("port")
     number = int(port) if port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536 else 0
     host = first("hostname").replace("%h", name).replace("%%", "%") or name
-    tokens = _tokens(name, host, number or 22, first("user") or getpass.getuser(), first("hostkeyalias"), jump)
+    tokens = _tokens(name, host, number or 22, first("user") or _account(), first("hostkeyalias"), jump)
     replaced = partial(_replaced, tokens=tokens)
     known = (word for line in values.get("userknownhostsfile", ())[:1] for word in line.arguments)
     return SshHost(
@@ -285,11 +285,19 @@ def _beyond(keyword: str, value: str) -> str:
     return f"the SSH configuration sets {keyword} {value}, which Clew's own login does not do"
 
 
+def _account() -> str:
+    """The name of this account; empty where it has none, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # before Python 3.13 a KeyError, on Windows an ImportError
+        return ""
+
+
 def _tokens(name: str, host: str, port: int, user: str, alias: str, jump: str) -> dict[str, str]:
     """What ``%`` and a letter stand for in names of files (ssh_config(5), TOKENS)."""
     local = socket.gethostname()
     tokens = {"%": "%", "d": str(Path.home()), "h": host, "n": name, "p": str(port), "r": user, "j": jump}
-    tokens |= {"u": getpass.getuser(), "i": str(getattr(os, "getuid", int)()), "k": alias or name}
+    tokens |= {"u": _account(), "i": str(getattr(os, "getuid", int)()), "k": alias or name}
     tokens |= {"l": local, "L": local.partition(".")[0]}
     joined = f"{local}{host}{port}{user}{jump}"
     return tokens | {"C": hashlib.sha1(joined.encode(), usedforsecurity=False).hexdigest()}

@@ -221,3 +221,16 @@ def test_a_way_that_needs_ssh_is_refused_without_it_and_a_missing_key_is_named(t
     files = SshFiles(known_hosts=tmp_path / "known", runtime=tmp_path, ssh="no-such-program")
     with pytest.raises(ProblemError, match=r"anna@login cannot be reached: the file says so\. Install OpenSSH"):
         dial([msgspec.structs.replace(hop, user="anna")], AskOnce(TerminalPrompter()), files)
+
+
+def test_an_account_without_a_name_reads_the_configuration_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 4711")
+
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    path = tmp_path / "config"
+    path.write_text("Match user student\n  Port 99\nHost lab\n  User student\n  IdentityFile /keys/%u%h\n")
+    found = look_up("lab", path)
+    assert (found.user, found.port, found.keys) == ("student", 0, ("/keys/lab",))
