@@ -40,7 +40,7 @@ class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_record(text: str, job: str) -> ExitRecord | None:
     """The record of the job with the UUID ``job``; None when the text is none, is torn, or is another job's."""
-    values = {match[1]: match[2] for line in text.splitlines() if (match := _LINE.fullmatch(line))}
+    values = {match[1]: match[2] for line in text.split("\n") if (match := _LINE.fullmatch(line))}
     if values.get("job") != job or values.get("state") not in ("running", "ending", "ended") or "code" not in values:
         return None
     return ExitRecord(

@@ -282,6 +282,13 @@ def test_a_torn_record_and_another_jobs_are_none() -> None:
     assert parse_record(whole, JOB.replace("0", "1")) is None
 
 
+def test_what_a_program_printed_last_is_no_line_of_the_record() -> None:
+    lines = f"format=1\njob={JOB}\nstate=ended\nwhy=refused\ndetail=2 gone\u2028why=finished\ncode=2\n"
+    record = parse_record(lines, JOB)
+    assert record is not None
+    assert (record.why, record.detail) == ("refused", "2 gone\u2028why=finished")
+
+
 # --- In words ---------------------------------------------------------------------------------------------------------
 
 
