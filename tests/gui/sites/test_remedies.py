@@ -137,6 +137,17 @@ def test_the_modules_of_a_site_are_listed_and_one_is_added_to_it(program: Progra
     edited.reject()
 
 
+def test_typing_before_a_site_has_answered_hides_neither_the_wait_nor_the_refusal(program: Program) -> None:
+    dialog = ModulesDialog(program.window, program.window.appearance, "The Cave")
+    dialog.filter.setText("tensor")
+    assert dialog.message.text() == "Asking The Cave for its modules …"
+    dialog.show_problems((Problem("ssh.lost", "The connection was lost."),))
+    dialog.filter.setText("")
+    assert dialog.message.text() == "The connection was lost."
+    dialog.show_names(())
+    assert dialog.message.text() == "0 of 0 modules"
+
+
 def test_a_finding_of_the_doctor_has_its_ways_out_as_buttons(program: Program, qtbot: QtBot) -> None:
     assert program.sites is not None
     step = Step("Account", "wrong", "Not yours.", "Yours are: lab.", None, "", (choose("account"), check_node("cave")))

@@ -91,7 +91,7 @@ class ModulesDialog(Dialog):
         self.take.clicked.connect(self._take)
         self.take.allow(False, "Select a module first")
         self.finish(None, close, self.take)
-        self._all: Sequence[str] = ()
+        self._all: Sequence[str] | None = None
         self.resize(460, 480)
 
     def show_names(self, names: Sequence[str]) -> None:
@@ -105,6 +105,8 @@ class ModulesDialog(Dialog):
         self.message.setText("\n".join(str(one) for one in problems))
 
     def _show(self) -> None:
+        if self._all is None:  # the site has not answered, or refused
+            return
         wanted = self.filter.text().strip().casefold()
         fits = [name for name in self._all if wanted in name.casefold()]
         self.names.clear()
