@@ -138,8 +138,8 @@ def _parse(path: Path, text: str, form: _Form) -> npt.NDArray[np.float64]:
             table = np.loadtxt(
                 body, delimiter=form.separator, quotechar='"', comments=None, ndmin=2, skiprows=form.skipped
             )
-    except ValueError:
-        raise junk(path, _wrong(text, form)) from None
+    except ValueError as error:
+        raise junk(path, _wrong(text, form) or str(error)[:200].rstrip(".")) from None
     if len(table) < 6 or table.shape[1] != len(form.names):
         raise junk(path, _wrong(text, form) or f"it has {len(table)} rows; it needs 6 at least")
     if not np.isfinite(table).all():
@@ -167,7 +167,7 @@ def _fault(value: str) -> str:
     if value.strip().lower() in _ABSENT:
         return "is no value; fill it in, or leave out that row"
     try:
-        number = float(value)
+        number = float(value.replace("_", "?"))  # Python reads 1_000, NumPy does not
     except ValueError:
         comma = re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value)
         advice = "write a decimal point" if comma else "give each of its words a number from 0 on, or leave it out"

@@ -59,6 +59,7 @@ def test_without_a_column_of_that_name_the_last_one_is_the_class(tmp_path: Path)
         ("a,class\n" + "1,0.5\n" * 6, "in the column 'class' that is not a whole number from 0 on: 0.5"),
         ("a,class\n" + "1,-1\n" * 6, "that is not a whole number"),
         ("a,class\n" + "".join(f"1,{n}\n" for n in range(1001)), "1,001 different classes"),
+        ("a,class\n" + "1_000,0\n" * 6, "line 2, column 'a': '1_000' is not a number"),
         ("a,b,class\n1,2,0\n1,0\n" + "1,2,0\n" * 6, "line 3 has 2 values, and the header names 3 columns"),
     ],
 )
