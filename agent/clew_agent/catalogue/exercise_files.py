@@ -58,22 +58,11 @@ _CHECK = "Check the folder of your own exercises."
 def folder_files(folder: Path) -> tuple[ExerciseFile, ...]:
     """The exercise files in ``folder``, by file name. Raises ``ProblemError`` when it is none or holds none."""
     if not folder.is_dir():
-        raise problem(
-            "exercises.folder",
-            f"There is no folder {folder}.",
-            "Check the folder of your own exercises.",
-            str(folder),
-            choose("exercises"),
-        )
+        raise problem("exercises.folder", f"There is no folder {folder}.", _CHECK, str(folder), choose("exercises"))
     found = tuple(ExerciseFile(path.absolute()) for path in _sources(folder))
     if not found:
-        raise problem(
-            "exercises.folder",
-            f"The folder {folder} holds no .py file.",
-            "Check the folder of your own exercises.",
-            str(folder),
-            choose("exercises"),
-        )
+        text = f"The folder {folder} holds no .py file."
+        raise problem("exercises.folder", text, _CHECK, str(folder), choose("exercises"))
     return found
 
 

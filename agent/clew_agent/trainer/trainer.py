@@ -48,7 +48,7 @@ from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits
-from clew_agent.trainer.time_limit import Timekeeper
+from clew_agent.trainer.time_limit import Timekeeper, in_words
 from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
@@ -596,14 +596,6 @@ def _data_text(data: DataSet | None) -> str:
     return f"Data set {data.name} from {data.source} (SHA-256 {data.sha256}): {counts}."
 
 
-def _span(seconds: float) -> str:
-    """``45 s``, ``12 min``, ``3 h``, ``10 days``."""
-    for size, word in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {word}"
-    return f"{seconds:.0f} s"
-
-
 class ClockWatch:
     """How far the computer's clock was set since this was made: TensorFlow's processes time each other by it."""
 
@@ -622,7 +614,7 @@ def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
     if name in _UNREACHABLE and abs(clock_jump) > _JUMP_S:
         way = "ahead" if clock_jump > 0 else "back"
         text = (
-            f"The clock of {operating_system.host_name()} was set {way} by {_span(abs(clock_jump))} while the run"
+            f"The clock of {operating_system.host_name()} was set {way} by {in_words(abs(clock_jump))} while the run"
             f" trained, so at step {step:,} TensorFlow took its other processes for dead ({name})."
         )
         return Problem("run.clock", text, "Continue the run from its last checkpoint.", operating_system.host_name())

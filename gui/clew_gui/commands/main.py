@@ -99,7 +99,12 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
     except UnicodeEncodeError as error:  # what is kept or sent is text; an argument may be any bytes
         shown = str(error.object)[max(0, error.start - 20) : error.end + 20]
         text = f"{readable(shown)!r} is no text: it has bytes that are no UTF-8 (shown as %FF)."
-        complain(context, f"clew {name}", [Problem("cli.text", text, "Type it again in a UTF-8 terminal.")])
+        complain(
+            context,
+            f"clew {name}",
+            [Problem("cli.text", text, "Type it again in a UTF-8 terminal.")],
+            "--json" in words,
+        )
         return BAD_INPUT
     except SystemExit as end:  # argparse after --help
         return end.code if isinstance(end.code, int) else OK

@@ -151,21 +151,13 @@ def exercises_of(folder: Path, report: Callable[[str], None]) -> Upload:
     """
     folder = folder.resolve()
     if not folder.is_dir():
-        raise problem(
-            "exercises.folder",
-            f"There is no folder {folder}.",
-            "Check the folder of your own exercises.",
-            str(folder),
-            choose("exercises"),
-        )
+        raise problem("exercises.folder", f"There is no folder {folder}.", _CHECK, str(folder), choose("exercises"))
     try:
         paths = [path for path in _visible(folder) if path.suffix in _EXERCISE_KINDS]
         sizes = {path: path.stat().st_size for path in paths}
         if not any(path.suffix == ".py" and path.parent == folder for path in paths):
             text = f"The folder {folder} holds no .py file."
-            raise problem(
-                "exercises.folder", text, "Check the folder of your own exercises.", str(folder), choose("exercises")
-            )
+            raise problem("exercises.folder", text, _CHECK, str(folder), choose("exercises"))
         raise_all(_too_much(folder, sizes))
         return _folder(folder, paths, report)
     except OSError as error:

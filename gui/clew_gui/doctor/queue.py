@@ -15,6 +15,7 @@ from clew_gui.schedulers.partitions import Partition, asked_names, chosen, longe
 from clew_gui.schedulers.registry import SCHEDULERS
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import job_of
+from clew_shared.base.number_words import counted
 from clew_shared.base.problem import ProblemError, did_you_mean
 from clew_shared.base.remedies import check_node, choose, set_to
 
@@ -111,12 +112,11 @@ def gpus(diagnosis: Diagnosis) -> CheckResult:
         return untried("The scheduler's commands here do not show how many GPUs a node has.")
     most = max(counts)
     if asked > most and len(counts) < len(there):
-        return untried(
-            f"{asked} of each node asked for; what the scheduler says of the GPUs in {where} is not understood."
-        )
+        text = f"The site asks for {counted(asked, 'GPU')} of each node"
+        return untried(f"{text}. What the scheduler says about the GPUs in {where} is not understood.")
     if asked > most:
         have = f"a node in {where} has {most}" if most else f"no node in {where} has any"
-        text = f"The site asks for {asked} GPU{'s' if asked > 1 else ''} of each node; {have}."
+        text = f"The site asks for {counted(asked, 'GPU')} of each node; {have}."
         hint = "Ask for fewer, or choose another partition."
         return wrong(text, hint, "scheduler.gpus", set_to("gpus", most), choose("partition"))
     kind = diagnosis.site.gres.partition(":")[2]

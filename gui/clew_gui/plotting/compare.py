@@ -200,8 +200,7 @@ def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseC
     settings = runs[0].settings
     shown = {name: value_words(name, settings[name], card) for name in differ if settings.get(name) is not None}
     names = {re.sub(r"(^|, )seed \d+$", "", run.name) if len(runs) > 1 else run.name for run in runs}
-    name = names.pop() if len(names) == 1 else next((run.name for run in runs if run.name and len(runs) == 1), "")
-    words = name or short_words(shown, _main(differ))
+    words = (names.pop() if len(names) == 1 else "") or short_words(shown, _main(differ))
     return f"{numbers}  {words}".rstrip()
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from clew_gui.commands.context import standard_context
 from clew_gui.commands.main import main
+from clew_shared.base.places import find_places
 from clew_shared.journal.events import Evaluation, Log, Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunState
@@ -100,3 +102,12 @@ def test_no_file_for_people_holds_a_formula_or_a_control_character(
         text = (tmp_path / page).read_text()
         assert controls(text) == []
         assert "<b>&" not in text
+
+
+def test_a_traceback_with_bytes_that_are_no_text_is_kept(home: Path) -> None:
+    context = standard_context(find_places())
+    try:
+        raise ValueError("caf\udce9")
+    except ValueError:
+        assert "Please report it" in context.keep_trace()
+    assert "caf\\udce9" in (home / "log" / "command.log").read_text()

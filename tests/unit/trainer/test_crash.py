@@ -18,8 +18,8 @@ class UnavailableError(Exception):
     ("jump", "words"),
     [
         (864_000.0, "was set ahead by 10 days while the run trained, so at step 1,200 TensorFlow took"),
-        (-7_300.0, "was set back by 2 h while the run trained"),
-        (45.0, "was set ahead by 45 s"),
+        (-7_300.0, "was set back by 2 hours while the run trained"),
+        (45.0, "was set ahead by 45 seconds"),
     ],
 )
 def test_a_clock_that_was_set_is_the_reason_and_not_a_piece_of_a_traceback(jump: float, words: str) -> None:

@@ -73,7 +73,7 @@ def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json
     record = run_record(context.places)
     word = _numbered(context.places, record, line, word)
     found, problems, unbegun = _bring_all(context, line, record, word)
-    _adopt_jobs(context, line, record, found)
+    problems += _adopt_jobs(context, line, record, found)
     if not found and problems:
         raise ProblemError(*problems)
     for one in problems:
@@ -118,9 +118,12 @@ def _bring_all(
     return found, problems, unbegun
 
 
-def _adopt_jobs(context: CommandContext, line: SiteConnection, record: RunRecord, found: Sequence[Mirror]) -> None:
-    """Note of runs of another computer's jobs how these ended: the runs go on from here then."""
-    book = job_book(context.places)
+def _adopt_jobs(
+    context: CommandContext, line: SiteConnection, record: RunRecord, found: Sequence[Mirror]
+) -> list[Problem]:
+    """Note of runs of another computer's jobs how these ended, so that the runs can be continued from here; returns
+    what was wrong. The runs themselves are here already."""
+    book, problems = job_book(context.places), list[Problem]()
     for mirror in found:
         fold, spec = read_run(mirror.folder).fold, mirror.spec()
         if not fold.job or spec is None:
@@ -128,8 +131,11 @@ def _adopt_jobs(context: CommandContext, line: SiteConnection, record: RunRecord
         try:
             if adopt_job(line, book, fold.job, spec) and record.settled.get(spec.run) != fold.job:
                 record.settle_run(spec.run, fold.job, time.time())
+        except ProblemError as error:
+            problems += error.problems
         except OSError as error:
             raise problem("book.write", f"The job of a run cannot be recorded: {error}.", "Make room.") from None
+    return list(dict.fromkeys(problems))
 
 
 # --- What is there ----------------------------------------------------------------------------------------------------

@@ -112,8 +112,9 @@ def predicted_at(drawn: Predicted, step: int) -> float:
 def goal_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
     """One line for each goal of the exercise, with the settings that it asks for; those of another data set than the
     run's are not judged."""
+    spec = kept_spec(folder)
     for goal in card.goals if card else ():
-        result = check_goal(goal, history, card, kept_spec(folder))
+        result = check_goal(goal, history, card, spec)
         yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
 
 

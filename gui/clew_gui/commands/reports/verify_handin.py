@@ -47,14 +47,16 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
     verdict = _check(context, options.bundle.expanduser(), options.exercises, options.rerun, options.data)
     if options.html:
         if verdict.report is None:
-            raise problem("handin.html", "No page can be made from these journals.", "See without --html.", "html")
+            raise problem(
+                "handin.html", "No page can be made from these journals.", "Leave out --html to see why.", "html"
+            )
         write_text(Path(options.html).expanduser(), render(verdict.report))
     if options.json:
         names = ("ok", "problems", "notes", "facts", "page_checked")
         context.say_json({"file": str(options.bundle), **{name: getattr(verdict, name) for name in names}})
         return OK if verdict.ok else FAILED
     for found in verdict.problems:
-        context.say(f"Altered: {found}")
+        context.say(f"Altered: {found.command_text()}")
     for note in verdict.notes:
         context.say(f"Note: {note}")
     if verdict.facts is not None:

@@ -160,7 +160,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
     Raises ``ProblemError`` when it cannot go on; then nothing was sent.
     """
     run = folder.name
-    _fetch_from_elsewhere(terminal, folder, options.json)
+    _fetch_from_elsewhere(terminal, folder)
     raise_all(_not_resumable(terminal, folder, options))
     order = terminal.managers.book.order(terminal.managers.book.job_of(run))
     changes, given = _spread_changes(folder, options, known), given_allocation(options)
@@ -194,7 +194,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
         return following.report_detached() if options.detach else following.conclude(card)
 
 
-def _fetch_from_elsewhere(terminal: SiteTerminal, folder: Path, as_json: bool) -> None:
+def _fetch_from_elsewhere(terminal: SiteTerminal, folder: Path) -> None:
     """Bring what is new of a run that another computer sent, and learn how its job ended: this one takes it over then.
     Raises ``ProblemError``."""
     context, book = terminal.context, terminal.managers.book
@@ -206,14 +206,14 @@ def _fetch_from_elsewhere(terminal: SiteTerminal, folder: Path, as_json: bool) -
     line = open_line(*found, context.places, AskOnce(terminal.lock))
     try:
         quiet = CommandContext(context.places, io.StringIO(), context.err)
-        fetch_runs(quiet, line, folder.name, as_json)
+        fetch_runs(quiet, line, folder.name, as_json=False)
     finally:
         line.close()
     book.refresh()
     fold = read_run(folder).fold
     if fold.job and fold.job not in book.jobs() and fold.state is not RunState.FINISHED:
-        text = f"The job in which the run trained on {where} may still live, and another computer sent it."
-        hint = f"Cancel it there, or on the site, or wait for its end: {shlex.quote(folder.name[:8])} goes on then."
+        text = f"Another computer sent the job in which the run trained on {where}, and that job may not be over."
+        hint = "Cancel it from there or on the site, or wait until it is over. Then continue the run here."
         raise problem("run.elsewhere", text, hint, folder.name)
 
 

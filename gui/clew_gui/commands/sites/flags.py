@@ -89,10 +89,12 @@ def read_place(places: Places, options: argparse.Namespace, spec: RunSpec) -> Pl
     exercises = str(Path(options.exercises).expanduser().absolute()) if options.exercises else ""
     allocation = for_run(build_allocation(site.allocation, given_allocation(options)), spec)
     data = spec.data if Path(spec.data).is_absolute() else ""
-    bare = not (data or exercises or options.dry_run)  # files are brought by a job of the run's own
+    bare = not (data or exercises)  # files are brought by a job of the run's own
     book = job_book(places)
     job, why_not = job_for(book, options.site, allocation) if not options.dry_run else ("", "")
     if job and not bare:
-        why_not = f"The allocation held as j{book.number(job)} is not used: files of this computer go with an own job."
+        why_not = (
+            f"The allocation held as j{book.number(job)} is not used: files of this computer need a job of their own."
+        )
         job = ""
     return Place(site=options.site, allocation=allocation, data=data, exercises=exercises, job=job, held_unused=why_not)

@@ -16,6 +16,7 @@ from clew_gui.views.runs.run_columns import is_number, more_columns
 from clew_gui.views.runs.runs_model import RunRow, added
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.data_files import NAMES
+from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.cards import Goal
 from clew_shared.goal_settings import requires_words
@@ -358,7 +359,7 @@ class PanelUpdater:
             text = "Queue: empty"
         kept = [job for job in session.jobs.values() if job.idle_until and not job.news.over] if session else []
         nodes = sum(job.order.allocation.nodes for job in kept)
-        text += f", {nodes} node{'s' if nodes > 1 else ''} kept" if nodes else ""
+        text += f", {counted(nodes, 'node')} kept" if nodes else ""
         self._window.status.show_fact("queue", text, "clock", "warn" if waiting else "text3")
         self._queue_actions(self._scope.run())
         cores = os.cpu_count() or 1

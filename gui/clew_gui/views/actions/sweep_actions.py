@@ -10,6 +10,7 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import MainWindow
+from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.journal.lifecycle import TERMINAL, RunState
@@ -107,9 +108,8 @@ class SweepActions(QObject):
         from clew_gui.schedulers.allocation import node_hours, seconds_asked
 
         nodes, seconds = place.allocation.nodes, seconds_asked(place.allocation)
-        size = f"{nodes} node{'s' if nodes > 1 else ''}"
         most = f", at most {node_hours(nodes, seconds)}" if seconds else "; the site sets its time limit"
-        return f"{len(specs)} runs in one job on {chosen.short}: {size}{most}."
+        return f"{len(specs)} runs in one job on {chosen.short}: {counted(nodes, 'node')}{most}."
 
     def start(self, study: StudySpec) -> None:
         """Keep the study, then ask for its runs where the form says: on a site in one job."""
@@ -267,11 +267,11 @@ def sweep_words(far: Progress, elsewhere: bool = False) -> str:
     """``3 of 9 runs finished, 1 under way, 2 waiting, 1 stopped or failed, 2 not started``; ``elsewhere``: another
     program is doing them."""
     parts = [f"{len(far.finished)} of {far.total} runs finished"]
-    counted = (
+    groups = (
         (len(far.at_work), "under way"),
         (len(far.waiting), "waiting"),
         (len(far.ended), "stopped or failed"),
         (len(far.missing), "not started"),
     )
-    parts += [f"{number} {text}" for number, text in counted if number]
+    parts += [f"{number} {text}" for number, text in groups if number]
     return f"{words.join(parts)}{'; another program is doing the rest' if elsewhere else ''}"

@@ -230,8 +230,9 @@ class RunCard(QFrame):
     def _show_data(self, data: str) -> None:
         _text(self._data_name, words.data_short(data))
         self.data.setVisible(bool(data))
-        if self.data.toolTip() != data:
-            self.data.setToolTip(for_tooltip(data))
+        tip = for_tooltip(data)
+        if self.data.toolTip() != tip:
+            self.data.setToolTip(tip)
             self.data.setAccessibleName(f"Data set: {words.data_name(data)}")
 
     def _unfold(self, on: bool) -> None:

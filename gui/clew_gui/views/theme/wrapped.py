@@ -20,10 +20,7 @@ def breakable(text: str) -> str:
 
 
 def _broken(word: str) -> str:
-    pieces = re.findall(
-        rf"[^{re.escape(_JOINTS)}]{{1,{_LONGEST}}}[{re.escape(_JOINTS)}]*|[{re.escape(_JOINTS)}]+", word
-    )
-    return _BREAK.join(pieces)
+    return _BREAK.join(re.findall(rf"[^{_JOINTS}]{{1,{_LONGEST}}}[{_JOINTS}]*|[{_JOINTS}]+", word))
 
 
 class Wrapped(QLabel):
