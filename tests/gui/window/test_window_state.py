@@ -17,6 +17,7 @@ from clew_gui.app import Program
 from clew_gui.plotting.compare import STEPS_TO
 from clew_gui.views.actions.controller import SECOND_TICKS
 from clew_gui.views.actions.dialogs import CodeDialog
+from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.window.window import COMPARE_TAB
 from clew_gui.views.window.window_state import CompareState, FileMemory, Memory, WindowState
 from clew_shared.base.problem import Problem
@@ -214,6 +215,44 @@ def test_messages_move_nothing_and_stay_until_they_are_read(
     bar.dismiss()
     assert not bar.isVisible()
     assert places() == before
+
+
+def test_messages_are_as_high_as_their_words_need_and_leave_the_table_free(open_window: Opener) -> None:
+    window = open_window(fakes.example_session(), size=(1280, 800)).window
+    bar, ways = window.messages, [RemedyButton(text, lambda: None) for text in ("Use Digits", "A path on the site…")]
+    bar.remedies = lambda found, _run: ways if found.code == "several" else ways[:1] if found.code == "one" else ()
+    words = "The data set 'mnist' was not found on The Cave, and no file of this computer was given for it. " * 2
+    heights: dict[str, set[int]] = {}
+    for code in ("none", "one", "several", "none", "one"):
+        bar.show_problems((Problem(code, "Short." if code == "none" else words, "" if code == "none" else words),))
+        QApplication.processEvents()
+        for text in (bar.line.text, bar.line.hint):
+            assert text.isHidden() or text.height() >= text.heightForWidth(text.width()), "all can be read"
+        heights.setdefault(code, set()).add(bar.height())
+        lower = bar.mapTo(window, QPoint(0, bar.height())).y()
+        assert lower <= window.bottom.mapTo(window, QPoint()).y()
+    assert len(heights["none"]) == 1, "what was shown before leaves no room behind"
+
+
+def test_what_is_said_in_one_exercise_does_not_stay_over_another(open_window: Opener) -> None:
+    program = open_window(fakes.example_session())
+    messages, session = program.window.messages, session_of(program)
+    messages.show_note("Written: plot.png")
+    program.controller.open_exercise("cnn")
+    assert not messages.isVisible()
+    messages.show_note("Taken out.", undo=lambda: None)
+    program.controller.open_exercise("softmax")
+    assert messages.isVisible(), "it can still be taken back"
+    messages.dismiss()
+    session.tell(problems=(Problem("data.missing", "Not sent."),))
+    tick(program)
+    assert messages.isVisible()
+    program.controller.open_exercise("cnn")
+    assert not messages.isVisible()
+    session.tell(problems=(Problem("session.disk", "The disk is full."),))
+    tick(program)
+    program.controller.open_exercise("softmax")
+    assert "The disk is full" in messages.accessibleName(), "that is about all"
 
 
 def test_a_message_belongs_to_its_run(open_window: Opener) -> None:

@@ -15,7 +15,7 @@ from clew_gui.views.runs.run_choices import at_work
 from clew_gui.views.runs.run_columns import known_names
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.run_settings import RunFilter, RunNote, parse_filter
@@ -90,7 +90,7 @@ class WindowController(QObject):
         bridge.points.connect(self._points)
         bridge.link.connect(self._link)
         bridge.jobs.connect(lambda _jobs: self._link())
-        bridge.problems.connect(self.window.messages.show_problems)
+        bridge.problems.connect(self._show_problems)
         bridge.ticked.connect(self._ticked)
         self.window.next_run.refuse("")
         self.panels.link()
@@ -311,6 +311,12 @@ class WindowController(QObject):
         if running and chosen.selected not in running and not chosen.awaited:
             chosen.selected = running[-1]
             self.window.bottom.select(running[-1])
+
+    def _show_problems(self, problems: tuple[Problem, ...]) -> None:
+        """What the session says: of its own files it is about the window as a whole, else about what was asked here."""
+        here = self.scope.card.id if self.scope.card is not None else ""
+        for one in problems:
+            self.window.messages.show_problems((one,), exercise="" if one.code.startswith("session.") else here)
 
     def refused(self, error: ProblemError) -> None:
         """Show a refusal at its fields and as a message."""

@@ -408,4 +408,5 @@ class SiteActions(QObject):
         return QApplication.activeModalWidget() or self._window
 
     def _show_problems(self, problems: tuple[Problem, ...]) -> None:
-        self._window.messages.show_problems(problems)
+        card = self._controller.scope.card
+        self._window.messages.show_problems(problems, exercise=card.id if card is not None else "")

@@ -80,6 +80,12 @@ class _MessageLine(QFrame):
                 button.set_words(buttons[place].text)
         self._below.setVisible(several)
 
+    def fit(self) -> None:
+        """Measure again: a layout keeps the heights that it had with other words or buttons."""
+        for layout in (self._ways, self._line):
+            layout.invalidate()
+            layout.activate()
+
 
 class MessageBar(QWidget):
     """One message at a time, the newest first; older ones come back when it is dismissed.
@@ -139,6 +145,8 @@ class MessageBar(QWidget):
         if over is None or whole is None:
             return
         width = min(_WIDEST, over.width() - 2 * _MARGIN)
+        self.line.fit()
+        self._place.invalidate()
         self._place.activate()
         height = max(self.heightForWidth(width), self.minimumSizeHint().height())
         corner = over.mapTo(whole, QPoint((over.width() - width) // 2, over.height() - height - _MARGIN))
@@ -161,8 +169,11 @@ class MessageBar(QWidget):
         return tuple(one.problem for one in self._messages)
 
     def open_exercise(self, exercise: str) -> None:
-        """Show what belongs to another exercise; the rest waits until its own is opened again."""
+        """Show what belongs to another exercise; the rest waits until its own is opened again. A note stays only if
+        something can still be taken back with it."""
         self._exercise = exercise
+        if self._noted and self._undo is None:
+            self.lapse()
         if not self._noted:
             self._show()
 

@@ -121,7 +121,7 @@ class MainWindow(QMainWindow):
         whole = panel()
         box = column(self.top, line(), self._columns, line(), self.status, gap=0, parent=whole)
         box.setStretchFactor(self._columns, 1)
-        self.messages.lie_over(self._rows, whole)
+        self.messages.lie_over(work, whole)  # the table below stays free
         self.setCentralWidget(whole)
         self.head.tab_chosen.connect(self._show_tab)
         self.bottom.filled.connect(self._apply_folds)
