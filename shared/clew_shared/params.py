@@ -147,6 +147,16 @@ def check(specs: Sequence[ParamSpec], values: Mapping[str, object]) -> tuple[dic
     return typed, tuple(problems)
 
 
+def matters(spec: ParamSpec, values: Mapping[str, object]) -> bool:
+    """Whether a hyperparameter changes anything with these values of the others."""
+    condition = spec.shown_when
+    if condition is None:
+        return True
+    value = values.get(condition.name)
+    text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return text in condition.values
+
+
 def without_effect(specs: Sequence[ParamSpec], given: Iterable[str], values: Mapping[str, Value]) -> Iterator[Problem]:
     """The settings among those ``given`` that change nothing with the others of ``values``: a person who sets one
     expects something of it."""
@@ -154,7 +164,7 @@ def without_effect(specs: Sequence[ParamSpec], given: Iterable[str], values: Map
     for name in given:
         condition = known[name].shown_when if name in known else None
         other = known.get(condition.name) if condition is not None else None
-        if condition is None or other is None or str(values.get(other.name, other.default)) in condition.values:
+        if condition is None or other is None or matters(known[name], {other.name: other.default, **values}):
             continue
         text = (
             f"{known[name].label} ({name}) has no effect here: it counts with {other.name} {either(condition.values)},"

@@ -25,6 +25,7 @@ from clew_shared.params import (
     defaults,
     describe,
     format_value,
+    without_effect,
 )
 
 
@@ -252,3 +253,10 @@ def test_bounds_hold_for_every_number(limit: float, value: float) -> None:
     for knob, holds in (("gt", value > limit), ("ge", value >= limit), ("lt", value < limit), ("le", value <= limit)):
         spec = msgspec.structs.replace(spec_of("float", optional=False), **{knob: limit})
         assert (convert(spec, value)[1] is None) == holds
+
+
+@pytest.mark.parametrize(("on", "idle"), [(True, []), (False, ["params.idle"])])
+def test_a_setting_that_counts_with_a_switch_is_idle_only_without_it(on: bool, idle: list[str]) -> None:
+    switch = ParamSpec(name="noise", kind="bool", label="Noise", default=False)
+    level = ParamSpec(name="level", kind="float", label="Level", default=0.1, shown_when=Condition("noise", ("true",)))
+    assert [one.code for one in without_effect((switch, level), ["level"], {"noise": on, "level": 0.2})] == idle

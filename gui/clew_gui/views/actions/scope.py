@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike, SessionLike
 from clew_gui.views.runs.run_choices import RunChoices
 from clew_gui.views.runs.run_columns import more_columns
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.params import ParamSpec, Value
+from clew_shared.params import ParamSpec, Value, matters
 from clew_shared.run_settings import RunFilter
 
 FIRST_EXERCISE = "linear-regression"
@@ -102,5 +101,5 @@ class Scope:
             return ()
         changed = {event.name: event.value for event in run.history.live}
         values = {spec.name: run.spec.params.get(spec.name, spec.default) for spec in self.card.params}
-        live = (spec for spec in self.card.params if spec.live and words.shown(spec, values))
+        live = (spec for spec in self.card.params if spec.live and matters(spec, values))
         return tuple((spec, changed.get(spec.name, values[spec.name])) for spec in live)

@@ -9,11 +9,10 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from clew_gui.views.form.fields import Editor, make_editor
-from clew_gui.views.presentation.words import shown
 from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
-from clew_shared.params import ParamSpec, Value, convert, format_value, value_words
+from clew_shared.params import ParamSpec, Value, convert, format_value, matters, value_words
 from clew_shared.sweep import is_many, read_range, read_values
 
 LABEL_WIDTH = 112
@@ -363,7 +362,7 @@ def keep_column(grid: QGridLayout, line: int) -> None:
 
 def _visible(spec: ParamSpec, values: Mapping[str, object], rows: Mapping[str, FormRow]) -> bool:
     """A field is there when its condition holds and the field it depends on is there as well."""
-    if not shown(spec, values):
+    if not matters(spec, values):
         return False
     parent = rows.get(spec.shown_when.name) if spec.shown_when is not None else None
     return parent is None or _visible(parent.spec, values, rows)

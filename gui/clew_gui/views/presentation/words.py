@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clew_gui.base.number_words import quantity
 from clew_gui.base.state_words import NONE, STATE_WORDS, queue_place, spread_words
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import HEADLINE, LEARNING_RATE, ParamSpec, Value, format_value, value_words
+from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value, value_words
 
 if TYPE_CHECKING:
     from clew_gui.views.presentation.interfaces import RunLike
@@ -115,16 +115,6 @@ def headline_metric(card: ExerciseCard) -> MetricSpec | None:
     named = [metric_of(card, goal.metric) for goal in card.goals]
     sided = [spec for spec in (*named, *reversed(card.metrics)) if spec is not None and spec.better != "none"]
     return sided[0] if sided else None
-
-
-def shown(spec: ParamSpec, values: Mapping[str, object]) -> bool:
-    """Whether the field matters with these values of the others."""
-    condition = spec.shown_when
-    if condition is None:
-        return True
-    value = values.get(condition.name)
-    text = ("true" if value else "false") if isinstance(value, bool) else str(value)
-    return text in condition.values
 
 
 def preset_values(card: ExerciseCard, name: str) -> dict[str, Value]:

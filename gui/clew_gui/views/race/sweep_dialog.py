@@ -23,12 +23,11 @@ from PySide6.QtWidgets import (
 )
 
 from clew_gui.views.form.fields import NumberEdit, combo
-from clew_gui.views.presentation.words import shown
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, column, frame, label, panel, row
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import Choice, ParamSpec, Value, convert, format_value
+from clew_shared.params import Choice, ParamSpec, Value, convert, format_value, matters
 from clew_shared.spec import RateRange, RunSpec, check_spec
 from clew_shared.study import StudySpec, check_study, study_runs, sweep_study, usual_metric
 from clew_shared.sweep import Sweep, Values, is_many, read_range, read_values, settled
@@ -82,7 +81,7 @@ class SweepDialog(Dialog):
         self._put(grid, 0, "Seeds", self.seeds)
         line = 1
         for spec in self._card.params:
-            if not shown(spec, values):
+            if not matters(spec, values):
                 continue
             text = self._typed.get(spec.name) or format_value(values[spec.name])
             field: QLineEdit | ManyChoices
