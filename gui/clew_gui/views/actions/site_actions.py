@@ -226,47 +226,36 @@ class SiteActions(QObject):
 
     def test(self, name: str, parent: SitesDialog) -> None:
         """The doctor, for a site that is kept."""
-        try:
-            site = self._store.load(name)
-        except ProblemError as error:
-            self._show_problems(error.problems)
-            return
-        self._with_consent(name, site, lambda: self._open_doctor(name, site, parent))
+        self._with_kept(name, lambda site: self._open_doctor(name, site, parent))
 
     def check_node(self, name: str) -> None:
         """The doctor with a small job on a node."""
-        try:
-            site = self._store.load(name)
-        except ProblemError as error:
-            self._show_problems(error.problems)
-            return
-        self._with_consent(name, site, lambda: self._open_doctor(name, site, self._front(), node=True))
+        self._with_kept(name, lambda site: self._open_doctor(name, site, self._front(), node=True))
 
     def read_consent(self, name: str) -> None:
         """Show the shell commands of a site that lack consent, to be approved."""
-        try:
-            site = self._store.load(name)
-        except ProblemError as error:
-            self._show_problems(error.problems)
-            return
-        self._with_consent(name, site, lambda: self._window.messages.show_note("Approved. Start the run again."))
+        self._with_kept(name, lambda _site: self._window.messages.show_note("Approved. Start the run again."))
 
     def show_modules(self, name: str) -> None:
         """The modules of a site, to be named in it."""
-        try:
-            site = self._store.load(name)
-        except ProblemError as error:
-            self._show_problems(error.problems)
-            return
 
-        def look() -> None:
+        def look(site: Site) -> None:
             dialog = ModulesDialog(self._front(), self._window.appearance, site.title or name)
             dialog.chosen.connect(lambda module: self._add_module(name, module))
             work = lambda: self._modules(name, site, self._places, self._prompter)  # noqa: E731
             call_elsewhere(dialog, f"modules {name}", work, dialog.show_names, dialog.show_problems)
             dialog.open()
 
-        self._with_consent(name, site, look)
+        self._with_kept(name, look)
+
+    def _with_kept(self, name: str, act: Callable[[Site], object]) -> None:
+        """Do something with a site that is kept, once its shell commands are approved."""
+        try:
+            site = self._store.load(name)
+        except ProblemError as error:
+            self._show_problems(error.problems)
+            return
+        self._with_consent(name, site, lambda: act(site))
 
     def _add_module(self, name: str, module: str) -> None:
         """Open the site with one more module, to be looked at and saved."""
