@@ -94,6 +94,7 @@ def test_a_refused_field_without_a_value_to_take_gets_the_cursor_not_the_site(pr
 def test_missing_data_are_sent_replaced_or_named_on_the_site(
     program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.delenv("CLEW_DATA", raising=False)
     form, messages = program.window.next_run, program.window.messages
     messages.show_problems((NO_DATA,))
     assert offered(program) == ["A file of this computer…", "Use Digits", "A path on the site…"]
