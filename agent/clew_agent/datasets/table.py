@@ -4,7 +4,7 @@ The values are separated by commas, semicolons, tabs or bars; where these are no
 comma. The class is in the column ``class`` or ``label`` (in upper or lower case), else in the last one: whole numbers
 from 0; the classes are the numbers that occur. Of six rows the first four train, the fifth validates and the sixth
 tests, so that a file that is ordered by time or class gives three sets alike. Each other column is scaled so that the
-training rows go from 0 to 1. A first column without a name, which numbers the rows, is left out.
+training rows go from 0 to 1. A first column without a name, or called ``id`` or ``index``, is left out.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ _MOST_VALUES = 64_000_000
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _SAID = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 """A first line that names the separator, as Excel writes it."""
-_INDEX = re.compile(r"(unnamed: ?\d+)?", re.IGNORECASE)
-"""The name of a column of row numbers: pandas writes none, and calls it so when it reads its own file."""
+_INDEX = re.compile(r"(unnamed: ?\d+|id|index)?", re.IGNORECASE)
+"""The name of a column of row numbers: pandas writes none, and calls it ``Unnamed: 0`` when it reads its own file."""
+_BLANK = re.compile(r"(?m)^ +$")
+"""A line of blanks, which is no row. Tabs separate values."""
+_NUMBER = re.compile(r"[\x21-\x5e\x60-\x7e]+", re.ASCII)
+"""What a number may be made of; Python also takes 1_000 and digits of other scripts, which NumPy does not read."""
 _ABSENT = ("", "?", "-", "na", "n/a", "nan", "null", "none")
 
 
@@ -86,9 +90,16 @@ def read(path: Path) -> DataSet:
 
 def _text(path: Path) -> str:
     data = read_bytes(path, _MOST_BYTES)
-    lines = data.count(b"\n")
+    lines = max(map(data.count, (b"\n", b"\r")))
     if lines > _MOST_ROWS:
         raise junk(path, f"it has {lines:,} lines, more than {_MOST_ROWS:,}")
+    text = _decoded(data)
+    if "\r" in text:  # and old Macintosh tables end each line with it alone
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _BLANK.sub("", text)
+
+
+def _decoded(data: bytes) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
     try:
@@ -167,7 +178,7 @@ def _fault(value: str) -> str:
     if value.strip().lower() in _ABSENT:
         return "is no value; fill it in, or leave out that row"
     try:
-        number = float(value.replace("_", "?"))  # Python reads 1_000, NumPy does not
+        number = float(value if _NUMBER.fullmatch(value.strip()) else "no number")
     except ValueError:
         comma = re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value)
         advice = "write a decimal point" if comma else "give each of its words a number from 0 on, or leave it out"
@@ -193,6 +204,8 @@ def _classes(path: Path, name: str, column: npt.NDArray[np.float64]) -> tuple[li
     if wrong.any():
         found = f"{column[int(np.argmax(wrong))]:g}"
         raise junk(path, f"a class in the column {name!r} that is not a whole number from 0 on: {found}")
+    if len(np.unique(column)) == 1:
+        raise junk(path, f"each row has the class {column[0]:g} in the column {name!r}, so there is nothing to learn")
     values, labels = np.unique(column.astype(np.int64), return_inverse=True)
     if len(values) > _MOST_CLASSES:
         raise junk(path, f"{len(values):,} different classes in the column {name!r}, more than {_MOST_CLASSES:,}")
@@ -205,7 +218,10 @@ def _notes(form: _Form, place: int, values: list[int]) -> Iterator[str]:
         comma = " and numbers have a decimal comma" if form.decimal_comma else ""
         yield f"The values are separated by {_SEPARATORS.get(form.separator, repr(form.separator))}{comma}."
     if form.numbered:
-        yield "The first column has no name and is left out: it numbers the rows."
+        named = f"is called {form.names[0]!r}" if form.names[0] else "has no name"
+        yield f"The first column {named} and is left out: it numbers the rows."
+    if not any(map(_fault, form.names)):
+        yield "The first line is taken as the names of the columns, and holds numbers: is it a row without a header?"
     if form.names[place] not in _LABELS:
         yield f"No column is called class or label, so the class is in the last one, {form.names[place]!r}."
     if values:

@@ -58,8 +58,10 @@ def test_without_a_column_of_that_name_the_last_one_is_the_class(tmp_path: Path)
         ("a;class\n0,5;0\n1.5;0\n" + "1;0\n" * 6, "line 3 has the value '1.5' with a point, and other numbers have"),
         ("a,class\n" + "1,0.5\n" * 6, "in the column 'class' that is not a whole number from 0 on: 0.5"),
         ("a,class\n" + "1,-1\n" * 6, "that is not a whole number"),
+        ("a,class\n1,0\n١,1\n" + "1,0\n" * 6, "line 3, column 'a': '١' is not a number"),
+        ("a,class\n1_000,0\n" + "1,0\n" * 6, "line 2, column 'a': '1_000' is not a number"),
+        ("a,class\n" + "1,2\n" * 6, "each row has the class 2 in the column 'class', so there is nothing to learn"),
         ("a,class\n" + "".join(f"1,{n}\n" for n in range(1001)), "1,001 different classes"),
-        ("a,class\n" + "1_000,0\n" * 6, "line 2, column 'a': '1_000' is not a number"),
         ("a,b,class\n1,2,0\n1,0\n" + "1,2,0\n" * 6, "line 3 has 2 values, and the header names 3 columns"),
     ],
 )
@@ -95,13 +97,32 @@ def test_a_table_of_a_german_spreadsheet_is_the_same_table(
     np.testing.assert_array_equal(load(str(other), Search()).test.x, expected.test.x)
 
 
-@pytest.mark.parametrize("name", ["", '""', "Unnamed: 0"])
-def test_a_first_column_without_a_name_is_no_feature(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("\n", "\r"), ("\n", "\r\n"), ("\n", "\n\n"), ("\n", "\n   \n")],
+    ids=["CR", "CRLF", "empty", "blank"],
+)
+def test_ends_of_lines_and_lines_of_blanks_change_nothing(old: str, new: str, tmp_path: Path) -> None:
+    plain, other = tmp_path / "plain.csv", tmp_path / "other.csv"
+    plain.write_text(TABLE)
+    other.write_text(TABLE.replace(old, new), newline="")
+    np.testing.assert_array_equal(load(str(other), Search()).train.x, load(str(plain), Search()).train.x)
+
+
+def test_a_first_line_of_numbers_is_said_to_be_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "none.csv"
+    path.write_text("".join(f"{n},{n % 2}\n" for n in range(12)))
+    assert "holds numbers: is it a row without a header?" in load(str(path), Search()).notes[0]
+
+
+@pytest.mark.parametrize("name", ["", '""', "Unnamed: 0", "Id", "index"])
+def test_a_first_column_of_row_numbers_is_no_feature(name: str, tmp_path: Path) -> None:
     path = tmp_path / "pandas.csv"
     path.write_text(f"{name},a,class\n" + "".join(f"{n},{n * n},{n % 2}\n" for n in range(12)))
     data = load(str(path), Search())
     assert data.image_shape == (1, 1, 1)
-    assert data.notes == ("The first column has no name and is left out: it numbers the rows.",)
+    called = "has no name" if name in ("", '""') else f"is called {name.lower()!r}"
+    assert data.notes == (f"The first column {called} and is left out: it numbers the rows.",)
 
 
 def test_the_classes_are_the_labels_that_occur(tmp_path: Path) -> None:
