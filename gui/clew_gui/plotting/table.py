@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.curves.series import SeriesStore
+from clew_shared.base.foreign import replacing_whole
 from clew_shared.base.harmless import for_csv, numbers_writer
 from clew_shared.exporters.tables import SERIES_HEADER
 from clew_shared.journal.events import Series
@@ -79,17 +80,12 @@ def write_series_csv(path: Path, extracts: Iterable[SeriesExtract]) -> int:
 def write_rows(path: Path, header: Sequence[str], blocks: Iterable[Sequence[Sequence[str]]]) -> int:
     """Write a table to ``path`` and return the number of rows. As ``write_csv`` otherwise."""
     rows = 0
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("w", encoding="utf-8", newline="") as file:
-            writer = numbers_writer(file)
-            writer.writerow(header)
-            for block in blocks:
-                writer.writerows(block)
-                rows += len(block)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing_whole(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+        writer = numbers_writer(file)
+        writer.writerow(header)
+        for block in blocks:
+            writer.writerows(block)
+            rows += len(block)
     return rows
 
 

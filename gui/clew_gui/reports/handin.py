@@ -18,7 +18,7 @@ import msgspec
 
 from clew_gui.reports.facts import ReportFacts, RunSource, starts
 from clew_gui.reports.page import LabReport, render
-from clew_shared.base.foreign import from_json, open_regular, read_file
+from clew_shared.base.foreign import from_json, open_regular, read_file, replacing_whole
 from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.run_folder import RunFolder
 
@@ -66,14 +66,9 @@ def write_handin(path: Path, report: LabReport, sources: Sequence[RunSource]) ->
     for shown in (source for source in sources if source.history.fold.replay_of):
         text = f"Run {shown.history.fold.run[:8]} is a replay of run {shown.history.fold.replay_of[:8]}, not a run."
         raise problem("handin.replay", text, "Hand in the run itself.", str(shown.folder))
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with replacing_whole(path) as part:
             _write(part, report, sources)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     except OSError as error:
         text = f"Cannot write {path}: {error.strerror or error}."
         raise problem("handin.write", text, "Choose another place.", str(path)) from None

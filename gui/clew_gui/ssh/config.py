@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.checked_text import is_host
+from clew_shared.base.foreign import open_regular
 
 MAX_DEPTH = 16
 """OpenSSH's own limit for files that include others."""
@@ -118,9 +119,9 @@ def read_lines(path: Path, depth: int = 0) -> Iterator[ConfigLine]:
     if depth > MAX_DEPTH:
         return
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             text = file.read(_MAX_BYTES).decode("utf-8", "replace")
-    except OSError:
+    except (OSError, ValueError):
         return
     for raw in text.splitlines():
         line = parse_line(raw)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -60,6 +63,25 @@ def read_file(path: Path, limit: int) -> bytes:
     if max(size, len(data)) > limit:
         raise ValueError(f"it has more than {limit:,} bytes")
     return data
+
+
+@contextmanager
+def replacing_whole(path: Path) -> Iterator[Path]:
+    """A temporary path that becomes the file ``path`` at the end, or vanishes when something goes wrong.
+
+    A link keeps its place: what it leads to is replaced. A device or FIFO is no file that could be: it would be gone.
+    Raises ``OSError``.
+    """
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(target) and not stat.S_ISREG(target.lstat().st_mode):
+        raise OSError(errno.EINVAL, "it is a folder" if target.is_dir() else "it is not a regular file", str(path))
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def from_toml(text: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_shared.base.foreign import replacing_whole
 from clew_shared.base.problem import problem
 from clew_shared.journal.curves import Floats
 from clew_shared.journal.history import History
@@ -92,17 +93,12 @@ def base_name(history: History) -> str:
 @contextmanager
 def replacing(path: Path, run: str) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place at the end, or vanishes when something goes wrong."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path) and not _is_export(path, run):
             text = f"{path} exists and is not an export of this run; nothing was written."
             raise problem("export.exists", text, "Move it away, or choose another folder.", str(path))
-        try:
+        with replacing_whole(path) as part:
             yield part
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or str(error)
         text = f"Cannot write {path}: {reason}."

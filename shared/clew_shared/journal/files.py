@@ -84,7 +84,11 @@ def attempts(folder: Path) -> tuple[int, ...]:
     """The attempts whose journal files are in ``folder``, ascending; empty when there are none or no folder."""
     if not folder.is_dir():
         return ()
-    names = {path.name for path in folder.iterdir()}
+    with os.scandir(
+        folder
+    ) as entries:  # a FIFO of that name would be waited for; a folder cannot be read, which is said
+        found = (entry for entry in entries if _NAME.fullmatch(entry.name))
+        names = {entry.name for entry in found if entry.is_file() or entry.is_dir()}
     numbers = (int(match[1]) for match in map(_NAME.fullmatch, names) if match)
     return tuple(sorted(number for number in numbers if number and journal_path(folder, number).name in names))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 from clew_agent.catalogue.exercise_files import ExerciseFile
 from clew_agent.catalogue.script_card import read_script
 from clew_gui.base.settings import SettingsFile
+from clew_gui.plotting.table import write_rows
 from clew_gui.reports.answers import answers_path, read_answers
 from clew_gui.sites import site_file
 from clew_gui.views.window.window_state import WindowState
 from clew_shared import spec, study
-from clew_shared.base.foreign import from_toml
+from clew_shared.base.foreign import from_toml, replacing_whole
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 
@@ -100,3 +102,23 @@ def test_nothing_reads_toml_in_another_way() -> None:
         if re.search(r"tomllib|msgspec\.toml\.decode", path.read_text(encoding="utf-8"))
     }
     assert readers == {"foreign.py"}
+
+
+def test_a_file_is_replaced_as_a_whole_where_a_link_leads_and_a_device_or_fifo_never(tmp_path: Path) -> None:
+    folder = tmp_path / "there"
+    folder.mkdir()
+    file, link, fifo = folder / "a.csv", folder / "link", folder / "fifo"
+    file.write_text("before")
+    link.symlink_to(file)
+    os.mkfifo(fifo)
+    with replacing_whole(link) as part:
+        part.write_text("after")
+    assert link.is_symlink()
+    assert file.read_text() == "after"
+    for kept in (fifo, folder):
+        with pytest.raises(OSError, match=r"it is (not a regular file|a folder)"), replacing_whole(kept) as part:
+            part.write_text("instead")
+    with pytest.raises(OSError, match="it is not a regular file"):
+        write_rows(fifo, ["a"], [])
+    assert fifo.is_fifo()
+    assert {path.name for path in folder.iterdir()} == {"a.csv", "link", "fifo"}

@@ -100,6 +100,15 @@ def test_attempts_are_found_by_their_file_names(tmp_path: Path) -> None:
     assert attempts(tmp_path / "absent") == ()
 
 
+def test_a_fifo_or_device_is_no_journal(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "journal.0001")
+    os.mkfifo(tmp_path / "journal.0002")
+    (tmp_path / "journal.0003").symlink_to("/dev/zero")
+    (tmp_path / "journal.0004").touch()
+    (tmp_path / "journal.0005").symlink_to(tmp_path / "journal.0004")
+    assert attempts(tmp_path) == (4, 5)
+
+
 def test_a_digest_stands_every_mebibyte_and_the_seal_covers_all(tmp_path: Path) -> None:
     path = tmp_path / "journal.0001"
     with JournalWriter.create(path) as writer:

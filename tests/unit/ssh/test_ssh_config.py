@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from pathlib import Path
 
 import msgspec
@@ -115,6 +116,12 @@ def test_an_include_in_a_host_acts_for_that_host_alone_and_ends_with_its_file(co
         "deep",
     )
     assert (look_up("two", config).user, look_up("two", config).host_key_alias) == ("outer", "")
+
+
+def test_an_included_fifo_is_not_waited_for(config: Path) -> None:
+    os.mkfifo(config.parent / "conf.d" / "b.conf")
+    config.write_text("Include conf.d/*.conf\nHost after\n")
+    assert "after" in offered_hosts(config)
 
 
 def test_files_that_include_each_other_come_to_an_end(config: Path) -> None:
