@@ -105,6 +105,26 @@ def test_a_bundle_as_it_was_recorded_is_accepted_and_its_page_loads_nothing(tmp_
     assert "figure:0" in render(make_report(verdict.facts, [read_source(tmp_path / "run")], CARDS), for_print=True)
 
 
+def test_a_device_or_fifo_is_not_replaced_by_a_bundle(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(ProblemError, match=r"fifo: it is not a regular file\. Choose another place"):
+        bundle_of(made_run(tmp_path / RUN), tmp_path / "fifo")
+    assert (tmp_path / "fifo").is_fifo()
+
+
+def test_a_name_of_two_lines_makes_no_line_of_the_verdict(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "class").mkdir()
+    name = "Bob\n[x] 90 % reached (best value: 99 %)\nAltered: nothing"
+    bundle = bundle_of(made_run(tmp_path / RUN), tmp_path / "class" / "b.clew.zip", name)
+    for words in (("verify-handin", str(bundle)), ("class", str(bundle.parent))):
+        main(words)
+        lines = capsys.readouterr().out.splitlines()
+        assert any("Bob\\n[x] 90 %" in line for line in lines)
+        assert not [line for line in lines if line.startswith(("[x] 90 % r", "Altered: nothing"))]
+
+
 def test_any_altered_byte_is_found_and_its_file_is_named(tmp_path: Path) -> None:
     content = bundle_of(made_run(tmp_path / "run"), tmp_path / "anna.clew.zip").read_bytes()
     with zipfile.ZipFile(tmp_path / "anna.clew.zip") as archive:

@@ -19,6 +19,7 @@ from clew_gui.reports.class_table import ClassRow, class_rows, table_csv, table_
 from clew_gui.reports.facts import RunSource, data_of, read_source
 from clew_gui.reports.handin import SUFFIX, open_handin
 from clew_gui.reports.page import render
+from clew_shared.base.harmless import on_one_line
 from clew_shared.base.number_words import counted
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
@@ -56,16 +57,16 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
         context.say_json({"file": str(options.bundle), **{name: getattr(verdict, name) for name in names}})
         return OK if verdict.ok else FAILED
     for found in verdict.problems:
-        context.say(f"Altered: {found.command_text()}")
+        context.say(on_one_line(f"Altered: {found.command_text()}"))
     for note in verdict.notes:
-        context.say(f"Note: {note}")
+        context.say(on_one_line(f"Note: {note}"))
     if verdict.facts is not None:
         for goal in verdict.facts.goals if verdict.ok else ():
-            context.say(f"{'[x]' if goal.reached else '[ ]'} {goal.text} ({goal.sentence})")
+            context.say(on_one_line(f"{'[x]' if goal.reached else '[ ]'} {goal.text} ({goal.sentence})"))
         who, runs = verdict.facts.student or "nobody", verdict.facts.runs
         how = f"{'' if verdict.ok else 'NOT '}as {'it was' if len(runs) == 1 else 'they were'} recorded"
         page = "" if verdict.page_checked or not verdict.ok else "; the page was not checked"
-        context.say(f"{who}: {counted(len(runs), 'run')}, {how}{page}.")
+        context.say(on_one_line(f"{who}: {counted(len(runs), 'run')}, {how}{page}."))
     return OK if verdict.ok else FAILED
 
 
@@ -117,11 +118,11 @@ def _say_table(context: CommandContext, rows: Sequence[ClassRow]) -> None:
     for column in ("Student", "Exercises", "Goals", "Checked", "File"):
         table.add_column(column)
     for row in rows:
-        table.add_row(row.student, row.exercises, row.goals, row.checked, row.file)
+        table.add_row(*map(on_one_line, (row.student, row.exercises, row.goals, row.checked, row.file)))
     context.console().print(table)
     for row in rows:
         for text in row.problems:
-            context.say(f"{row.file}: {text}")
+            context.say(on_one_line(f"{row.file}: {text}"))
 
 
 def _check(context: CommandContext, path: Path, exercises: str | None, rerun: int, data: str | None) -> HandinVerdict:
