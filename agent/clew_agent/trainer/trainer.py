@@ -167,7 +167,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
 
 
 def _removed(folder: RunFolder) -> Problem:
-    """A script or a person has deleted what was being written: whoever follows the run must not take it for kept."""
+    """A script or a person deleted the folder during the run: no viewer may believe that it is kept."""
     text = f"The run's folder {folder.path} was removed while it trained, so nothing of the run is kept."
     return Problem("run.removed", text, "Find out what removed it, and start the run again.", str(folder.path))
 

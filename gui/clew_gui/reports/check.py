@@ -39,7 +39,7 @@ class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What a check found. ``problems`` name what was altered; ``notes`` what could not be checked, and why.
 
     ``facts`` are those that the journals give, or where these cannot be read, those that were handed in. ``report`` is
-    the report made anew from the journals, ``timings`` the seconds of each block of steps by run, which ``copied``
+    the report made again from the journals, ``timings`` the seconds of each block of steps by run, which ``copied``
     compares. ``page_checked``: whether the page that was handed in is the one that the journals give.
     """
 
@@ -81,7 +81,7 @@ def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> Han
     report, same = None, claimed.version == __version__
     if len(sources) == len(claimed.runs):
         try:
-            report = _report_anew(claimed, sources, cards)
+            report = _report_again(claimed, sources, cards)
             problems += _check_report(handin, claimed, report, same, notes)
         except ProblemError as error:
             problems += error.problems
@@ -154,7 +154,7 @@ def _check_specs(run: str, folder: Path, attempts: Sequence[Attempt]) -> Iterato
 # --- Report -----------------------------------------------------------------------------------------------------------
 
 
-def _report_anew(claimed: ReportFacts, sources: Sequence[RunSource], cards: Mapping[str, ExerciseCard]) -> LabReport:
+def _report_again(claimed: ReportFacts, sources: Sequence[RunSource], cards: Mapping[str, ExerciseCard]) -> LabReport:
     """The report that the journals give, with the answers, name and jobs that were handed in."""
     answers = {one.id: {answer.question: answer.text for answer in one.answers} for one in claimed.exercises}
     found = make_facts(
@@ -170,15 +170,15 @@ def _report_anew(claimed: ReportFacts, sources: Sequence[RunSource], cards: Mapp
 
 
 def _check_report(
-    handin: OpenedHandin, claimed: ReportFacts, anew: LabReport, same: bool, notes: list[str]
+    handin: OpenedHandin, claimed: ReportFacts, again: LabReport, same: bool, notes: list[str]
 ) -> Iterator[Problem]:
     """The facts and the page against the journals. ``same``: the report was made by this version of Clew."""
-    found = anew.facts
+    found = again.facts
     if not same:
         versions = f"The report was made by Clew {claimed.version}, this is {__version__}"
         notes.append(
             f"{versions}: its page was NOT checked and may say anything. The numbers of its runs were compared, and its"
-            " goals are judged anew here. Have the page written that the journals give, and read that one."
+            " goals are judged again here. Let Clew write the page from the journals, and read that one."
         )
     wrong = differences(*((claimed, found) if same else (_numbers(claimed), _numbers(found))))
     for one in wrong[:_MAX_NAMED]:
@@ -187,7 +187,7 @@ def _check_report(
     if len(wrong) > _MAX_NAMED:
         yield Problem("handin.report", f"{len(wrong) - _MAX_NAMED} more differences.", where=PAGE)
     if same and not wrong:
-        yield from compare_pages(handin.page, render(anew))
+        yield from compare_pages(handin.page, render(again))
 
 
 def _numbers(facts: ReportFacts) -> ReportFacts:
@@ -287,10 +287,9 @@ def _same_computer(one: Attempt, other: Attempt) -> bool:
 
 
 class RepeatComparison(NamedTuple):
-    """What a repeated run was compared with: the values of each step, the evaluations (one for each step that was
-    evaluated), all values together, and in sentences what differs."""
+    """How much of a repeated run was compared, and in sentences what differs: the evaluations (one for each step that
+    was evaluated), and all values, those of evaluations included."""
 
-    points: int
     evaluations: int
     values: int
     differences: tuple[str, ...]
@@ -302,8 +301,7 @@ def compare_repeat(handed_in: History, again: History, steps: int, exact: bool) 
 
     The evaluation after the last step of a run that was ended from outside may be missing: it ended before it.
     """
-    compared, found = {True: 0, False: 0}, list[str]()
-    evaluated = set[int]()
+    compared, evaluated, found = 0, set[int](), list[str]()
     unfinished = steps if handed_in.fold.state is not RunState.FINISHED and steps >= handed_in.fold.step else None
     for name, metric in {**again.metrics, **handed_in.metrics}.items():
         ours, theirs = (_until(run, name, steps + (not metric.per_step)) for run in (again, handed_in))
@@ -315,11 +313,11 @@ def compare_repeat(handed_in: History, again: History, steps: int, exact: bool) 
             words = f"{counted(len(lacking), 'value')} too few or too many: none {who} for step {step:,}"
             found.append(f"{metric.label} has {words}.")
             continue
-        compared[metric.per_step] += len(ours.steps)
+        compared += len(ours.steps)
         evaluated |= set() if metric.per_step else set(ours.steps.tolist())
         text = _difference(handed_in, metric, ours, theirs, exact)
         found += [text] if text else []
-    return RepeatComparison(compared[True], len(evaluated), sum(compared.values()), tuple(found))
+    return RepeatComparison(len(evaluated), compared, tuple(found))
 
 
 def _until(history: History, metric: str, step: int) -> Column:

@@ -46,7 +46,7 @@ def export_mlflow(source: History | Path, out: Path) -> Path:
     tracking, entities = _import("mlflow.tracking"), _import("mlflow.entities")
     history = as_history(source)
     path = out.absolute() / DATABASE
-    logging.getLogger("mlflow").setLevel(logging.ERROR)  # it tells of each table that it makes
+    logging.getLogger("mlflow").setLevel(logging.ERROR)  # it reports each table that it makes
     try:
         out.mkdir(parents=True, exist_ok=True)
         client = tracking.MlflowClient(f"sqlite:///{path}")
