@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
+from clew_gui.commands.context import CommandContext
 from clew_gui.commands.find import KeptJobs
+from clew_gui.commands.jobs import fetch
 from clew_gui.jobs.adopted import adopt_job
 from clew_gui.jobs.job import JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
+from clew_gui.session.mirror import Mirror
+from clew_gui.session.run_record import run_record
 from clew_shared.base.places import Places
+from clew_shared.base.problem import problem
 from clew_shared.journal.events import Attempt, Event, State
+from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunFold, RunState
 from clew_shared.spec import RunSpec
 from tests.unit.fake_site import CLEW, Job, Login, a_line
+from tests.unit.runs import RUN as FETCHED
+from tests.unit.runs import begin_run, describe
 
 JOB = "0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11"
 RUN = RunSpec(exercise="softmax", run="5f2b8c1e-0000-4000-8000-000000000001", nodes=2)
@@ -84,3 +93,19 @@ def test_a_run_whose_node_died_is_not_called_running_and_one_that_another_job_ha
     kept = KeptJobs(places)
     assert kept.state(places.mirrors / RUN.run, fold_of(JOB))[0] is RunState.LOST
     assert kept.state(places.mirrors / RUN.run, fold_of("another computer's next job"))[0] is RunState.RUNNING
+
+
+def test_a_site_that_cannot_say_how_a_job_ended_costs_no_run_that_was_fetched(
+    places: Places, login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = begin_run(places.mirrors / FETCHED)
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder, job=JOB))
+
+    def unheard(*_: object) -> bool:
+        raise problem("ssh.lost", "The connection was lost.")
+
+    monkeypatch.setattr(fetch, "adopt_job", unheard)
+    context = CommandContext(places, io.StringIO(), io.StringIO())
+    found = fetch._adopt_jobs(context, a_line(login), run_record(places), [Mirror(folder.path)] * 2)
+    assert [one.code for one in found] == ["ssh.lost"]
