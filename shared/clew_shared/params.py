@@ -50,7 +50,8 @@ class Knob(msgspec.Struct, frozen=True):
     """What a person needs to know of a hyperparameter; part of the ``Annotated`` type of a ``Params`` field.
 
     ``gt``/``ge``/``lt``/``le`` bound a number; ``live`` means it may be changed while the run trains; ``log`` means
-    that the arrow keys multiply instead of adding; ``choices`` turns a ``str`` into a choice.
+    that the arrow keys multiply instead of adding; ``choices`` turns a ``str`` into a choice. ``runs_of`` names the
+    exercise of which an earlier run's folder may be the value of a ``str``: the window offers those that are here.
     """
 
     label: str
@@ -65,6 +66,7 @@ class Knob(msgspec.Struct, frozen=True):
     live: bool = False
     log: bool = False
     shown_when: Condition | None = None
+    runs_of: str = ""
 
 
 class ParamSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +88,7 @@ class ParamSpec(msgspec.Struct, frozen=True, kw_only=True):
     live: bool = False
     log: bool = False
     shown_when: Condition | None = None
+    runs_of: str = ""
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,8 +36,8 @@ and 500 images of another data set.
 
 1. Press **Run** with the preset *From scratch*: 50 steps with 500 images of the small digits, whatever the lab's data
    set is.
-2. Train *CNN on MNIST* with a rate of 0.001 on MNIST, and copy the path of that run's folder.
-3. Paste it into *Weights*, choose *The last two layers*, and run again with the same budget.
+2. Train *CNN on MNIST* with a rate of 0.001 on MNIST.
+3. Choose that run under *Weights*, then *The last two layers*, and run again with the same budget.
 4. Compare *The last layer*, *The last two layers* and *All layers*. Which is best with 100 images, which with 1000?
 5. Raise the *Confidence*. How many images get no answer, and how many of the given answers are right?
 
@@ -76,6 +76,7 @@ class TransferSettings(BatchSettings, frozen=True, kw_only=True):
             "Weights",
             "Folder of an earlier run of the exercise cnn, or an .npz file. Empty: begin from scratch.",
             "Transfer",
+            runs_of="cnn",
         ),
     ] = ""
     retrained: Annotated[
@@ -130,6 +131,7 @@ class Transfer(Exercise[TransferSettings]):
         "57d1d8f5a354656ae607b0acc00c99e36115a0374a03d35121d966bcb33640aa",
         "a4b50caadce5fbbf5b741816767185cd350800361d439c0a189712f0356cc39c",
         "9447b4360ffd3c46040897df2c1e55178b9160f362318b2518c8aec00460955f",
+        "f3aca6e861d62f04e31b14e0d9a8a4512f28586f25ce9b0c5ecf39a0f644dd26",
     )
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     metrics = (

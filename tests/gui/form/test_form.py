@@ -12,14 +12,17 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit, QStyle, QStyleO
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.views.form.fields import RunEdit
 from clew_gui.views.form.form import GroupHead, ParamForm
 from clew_gui.views.form.next_run import SLIDES, NextRun
 from clew_gui.views.theme.parts import Appearance, Button, column
 from clew_gui.views.theme.theme import LIGHT, font
 from clew_gui.views.window.message_bar import MessageBar
+from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Preset
 from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Checkpoint
 from clew_shared.params import describe
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -356,3 +359,33 @@ def test_the_form_of_an_earlier_card_is_gone(panel: NextRun) -> None:
     panel.set_card(fakes.card(id="other"))
     panel.set_card(msgspec.structs.replace(card, params=card.params[:3]))
     assert panel.form in panel.findChildren(type(panel.form))
+
+
+def transfer_window(open_window: Opener, session: fakes.FakeSession) -> Program:
+    return open_window(session, exercise="transfer", catalogue=load_builtin())
+
+
+def test_weights_are_a_choice_of_the_earlier_runs_whose_weights_are_here_and_a_path_stays_possible(
+    open_window: Opener, places: Places
+) -> None:
+    session = fakes.FakeSession()
+    here, elsewhere, without = session.add("cnn"), session.add("cnn"), session.add("cnn")
+    for run in (here, elsewhere):
+        run.begin()
+        run.feed(Checkpoint(step=5, folder="checkpoints/1", files=()))
+    for run in (here, without):
+        (places.runs / run.id).mkdir(parents=True)
+    form = transfer_window(open_window, session).window.next_run.form
+    editor = form.row("weights").editor
+    assert isinstance(editor, RunEdit)
+    assert [editor.itemData(place) for place in range(editor.count())] == ["", str(places.runs / here.id)]
+    assert form.values()["weights"] == ""
+    editor.setCurrentIndex(1)
+    assert form.values()["weights"] == str(places.runs / here.id)
+    assert "Run 1" in editor.currentText()
+    editor.offer([("/runs/2", "Run 2"), (str(places.runs / here.id), "Run 1  SGD 0.1")])
+    assert form.values()["weights"] == str(places.runs / here.id), "what was chosen stays"
+    editor.setEditText("/data/weights.npz")
+    assert form.values()["weights"] == "/data/weights.npz"
+    form.set_values({})
+    assert (form.values()["weights"], editor.currentText()) == ("", "None")

@@ -272,9 +272,22 @@ class PanelUpdater:
         self._window.lab.show_progress(found, self._loading())
 
     def cost(self) -> None:
-        """What the next run will take."""
+        """What the next run will take, and the earlier runs that it can begin with."""
         form = self._window.next_run
+        wanted = dict.fromkeys(spec.runs_of for spec in self._scope.card.params) if self._scope.card is not None else {}
+        form.form.offer_runs({exercise: self._kept_runs(exercise) for exercise in wanted if exercise})
         form.show_cost(*estimate(form.form.values(), self._scope.runs()))
+
+    def _kept_runs(self, exercise: str) -> list[tuple[str, str]]:
+        """The runs of an exercise whose weights are on this computer, the latest first: folder and words."""
+        card = self._scope.cards.get(exercise)
+        runs = reversed(self._scope.runs(card)) if card is not None else ()
+        found = [(run, self._places.runs / run.id) for run in runs if run.history.checkpoints]
+        return [
+            (str(folder), words.join([f"Run {words.run_title(run, card)}", run.spec.data]))
+            for run, folder in found
+            if folder.is_dir()
+        ]
 
     # --- The status line ----------------------------------------------------------------------------------------------
 

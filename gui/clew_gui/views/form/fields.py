@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal, SignalInstance
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QSizePolicy, QWidget
 
 from clew_gui.views.theme.theme import font
 from clew_shared.params import ParamSpec, Value, format_value
 
+_NO_RUN = "None"
 _AROUND = 40
 """Pixels of a combo box that are no room for its text, at most: frame, padding and arrow of the style sheet."""
 
@@ -193,6 +195,60 @@ class ChoiceEdit(Combo):
         return self
 
 
+class RunEdit(Combo):
+    """An earlier run, chosen from those that are offered, or the path of a folder or file, typed."""
+
+    edited = Signal()
+
+    def __init__(self, _spec: ParamSpec) -> None:
+        super().__init__()
+        self.setEditable(True)
+        self.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.setCompleter(QCompleter([], self))  # a path that is typed is left as it is
+        self.offer(())
+        self.editTextChanged.connect(lambda _text: self.edited.emit())
+        self.currentIndexChanged.connect(lambda _index: self._show_beginning())
+
+    def offer(self, runs: Sequence[tuple[str, str]]) -> None:
+        """Offer these runs: (folder, words) pairs. What is chosen or typed stays."""
+        items = [("", _NO_RUN), *runs]
+        if items == [(self.itemData(place), self.itemText(place)) for place in range(self.count())]:
+            return
+        before = self.raw()
+        with QSignalBlocker(self):
+            self.clear()
+            for folder, words in items:
+                self.addItem(words, folder)
+            self.set_value(str(before))
+
+    def raw(self) -> object:
+        """The folder of the run that is chosen, else what was typed."""
+        place = self.findText(self.currentText(), Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchCaseSensitive)
+        return self.itemData(place) if place >= 0 else self.currentText()
+
+    def set_value(self, value: Value) -> None:
+        """Choose the run of this folder, or show the path."""
+        place = self.findData(value)
+        if place >= 0:
+            self.setCurrentIndex(place)
+            self.setEditText(self.itemText(place))
+        else:
+            self.setEditText(format_value(value))
+        self._show_beginning()
+
+    def _show_beginning(self) -> None:
+        if (line := self.lineEdit()) is not None:
+            line.setCursorPosition(0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """As Qt does: the line in it shows the text."""
+        QComboBox.paintEvent(self, event)
+
+    def widget(self) -> QWidget:
+        """Itself."""
+        return self
+
+
 class SwitchEdit(QCheckBox):
     """On or off."""
 
@@ -241,6 +297,8 @@ def make_editor(spec: ParamSpec) -> Editor:
         return ChoiceEdit(spec)
     if spec.kind == "bool":
         return SwitchEdit(spec)
+    if spec.runs_of:
+        return RunEdit(spec)
     return NumberEdit(spec)
 
 

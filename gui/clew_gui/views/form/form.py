@@ -8,7 +8,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
-from clew_gui.views.form.fields import Editor, make_editor
+from clew_gui.views.form.fields import Editor, RunEdit, make_editor
 from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
@@ -297,6 +297,12 @@ class ParamForm(QWidget):
             form_row.editor.set_value(values.get(name, form_row.spec.default))
         self._quiet = False
         self._edited()
+
+    def offer_runs(self, runs: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+        """Offer earlier runs, by exercise, where one of them may be the value: (folder, words) pairs."""
+        for form_row in self._rows.values():
+            if isinstance(form_row.editor, RunEdit):
+                form_row.editor.offer(runs.get(form_row.spec.runs_of, ()))
 
     def retheme(self) -> None:
         """A style sheet that is replaced gives labels back the font that they were made with."""
