@@ -70,7 +70,8 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
     images in a row (0: as many as fit). ``labels`` name classes, rows and columns, or bars; without them a gallery, a
     scatter plot and a confusion matrix take the names that the data set has for its classes. ``answers``: each image
     comes with its class and the model's answer. ``threshold``: values above it are judged to be of class 1; it can be
-    moved in the window.
+    moved in the window. Where a run's threshold is the metric ``mean`` and as many standard deviations as the parameter
+    ``deviations`` says, the window says how many deviations a moved one is.
     """
 
     id: str
@@ -83,6 +84,8 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float | None = None
     log_x: bool = False
     log_y: bool = False
+    mean: str = ""
+    deviations: str = ""
 
 
 def ImageGrid(id: str, title: str = "", *, columns: int = 0, every: Every = "evaluation") -> PictureSpec:  # noqa: A002, N802
@@ -122,12 +125,15 @@ def HistogramPlot(  # noqa: N802
     labels: tuple[str, ...] = (),
     log_x: bool = False,
     log_y: bool = False,
+    mean: str = "",
+    deviations: str = "",
     every: Every = "evaluation",
 ) -> PictureSpec:
     """How often values occur: values [n], (values [n], classes int [n]), or both and the threshold of that step.
 
     With a ``threshold``, which can be moved in the window, values above it are judged to be of class 1, and the window
-    shows the confusion matrix, precision, recall and F-score. It begins at the threshold of the step that is shown.
+    shows the confusion matrix, precision, recall and F-score. It begins at the threshold of the step that is shown. If
+    that is the metric ``mean`` and as many standard deviations as the parameter ``deviations`` says, name both.
     """
     return PictureSpec(
         id=id,
@@ -137,6 +143,8 @@ def HistogramPlot(  # noqa: N802
         labels=labels,
         log_x=log_x,
         log_y=log_y,
+        mean=mean,
+        deviations=deviations,
         every=every,
     )
 

@@ -30,8 +30,8 @@ training images, and is still among the validation and test images.
 1. Press **Run**. The digit 2 is the anomaly.
 2. The threshold in *Error of test samples* begins where the run has it. Move it: what happens to precision and recall?
    Where is the F-score best?
-3. Is that more or fewer standard deviations above the mean than the run's own threshold? Change *Deviations* in that
-   direction, and run again.
+3. How many standard deviations above the mean is that? The window says it beside the threshold. Press *Use this* to
+   set *Deviations*, and run again.
 4. Take the digit 1 as the anomaly. Why does the network draw it well, although it has never seen one?
 5. Change the size of the code. Which size separates best?
 
@@ -104,6 +104,7 @@ class Anomaly(Exercise[AnomalySettings]):
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
         MetricSpec(name="threshold", label="Threshold"),
+        MetricSpec(name="mean_error", label="Mean error of normal samples"),
         MetricSpec(name="alarms", label="False alarms in training", format="percent"),
         MetricSpec(name="validation_precision", label="Validation precision", per_step=False, format="percent"),
         MetricSpec(name="validation_recall", label="Validation recall", per_step=False, format="percent"),
@@ -124,13 +125,22 @@ class Anomaly(Exercise[AnomalySettings]):
         ),
     )
     pictures = (
-        HistogramPlot("errors", "Error of test samples", threshold=0.05, labels=("normal", "anomaly"), log_x=True),
+        HistogramPlot(
+            "errors",
+            "Error of test samples",
+            threshold=0.05,
+            labels=("normal", "anomaly"),
+            log_x=True,
+            mean="mean_error",
+            deviations="deviations",
+        ),
         ImageGrid("reconstructions", "Originals and reconstructions", columns=10),
     )
     baseline = "twos"
     earlier_hashes = (
         "80a63aab5593287c2dd73d99012b9c1d406f9f7c4d216323800eaeab04e99b59",
         "489ff81b937b8646a8d508929d808994179d813bd3adcdecb8369d265938ce85",
+        "1a3d34e0f0769fe0eaeedf7150ef1ab0d79d664660c14c02e2854ef110df1ad4",
     )
     presets = (
         Preset(name="twos", title="Digit 2 unseen", help="Nine digits are normal."),
@@ -201,7 +211,7 @@ class Anomaly(Exercise[AnomalySettings]):
             alarms = batch.mean(tf.cast(found > threshold(), tf.float32))
             for name, now in (("mean", value), ("square", batch.mean(tf.square(found)))):
                 averages[name].assign_add((tf.stop_gradient(now) - averages[name]) * (1 - MOMENTUM))
-            return Loss(value, {"threshold": threshold(), "alarms": alarms})
+            return Loss(value, {"threshold": threshold(), "mean_error": averages["mean"], "alarms": alarms})
 
         def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
             return flags(errors(batch.x) > threshold(), tf.equal(batch.y, anomaly))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,6 +139,13 @@ class Judgement:
         """The harmonic mean of both: 2 TP / (2 TP + FP + FN). None where there is nothing to find."""
         wrong = self.false_positives + self.false_negatives
         return _ratio(2 * self.true_positives, 2 * self.true_positives + wrong)
+
+
+def deviations_at(threshold: float, own: float, mean: float, deviations: float) -> float | None:
+    """How many standard deviations above ``mean`` a threshold is, where ``own`` is so many ``deviations`` above it.
+    None where that says nothing of their size."""
+    size = (own - mean) / deviations if deviations else 0.0
+    return (threshold - mean) / size if size > 0 and math.isfinite(size) else None
 
 
 def confusion_at(values: FloatArray, classes: Labels, threshold: float) -> Judgement:

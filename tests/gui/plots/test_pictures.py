@@ -15,7 +15,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from clew_gui.plotting.pictures import HEADER, Judgement, confusion_at, tile_columns
+from clew_gui.plotting.pictures import HEADER, Judgement, confusion_at, deviations_at, tile_columns
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.panel import ConvergencePlots
@@ -31,6 +31,7 @@ from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import Figure
 from clew_shared.spec import RunSpec
+from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
 from tests.gui.plots.test_plots import colours
 
@@ -385,3 +386,33 @@ def test_ten_classes_have_room_in_the_key_of_a_small_tile(qtbot: QtBot) -> None:
 def test_tiles_have_the_shape_of_pictures() -> None:
     assert [tile_columns(6, *size) for size in ((1200, 700), (400, 1200), (3000, 300))] == [3, 1, 6]
     assert tile_columns(1, 100, 100) == 1
+
+
+def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open_window: Opener, qtbot: QtBot) -> None:
+    session = FakeSession()
+    run = session.add("anomaly")
+    run.begin()
+    run.train(5)
+    mean = float(run.history.column("loss").values[-1])
+    errors = next(one for one in taken(5) if isinstance(one, Histogram))
+    run.feed(msgspec.structs.replace(errors, threshold=mean + 0.2))
+    plot = HistogramPlot("errors", threshold=0.5, mean="loss", deviations="deviations")
+    cards = (msgspec.structs.replace(find_card(load_builtin().exercises, "anomaly"), pictures=(plot,)),)
+    catalogue = msgspec.structs.replace(load_builtin(), exercises=cards)
+    program = open_window(session, exercise="anomaly", catalogue=catalogue, size=(1280, 800))
+    program.window.show_tab(1)
+    assert program.actions.plots is not None
+    program.window.run_view.controls.pages.button("pictures").click()
+    view = program.actions.plots.pictures
+    qtbot.waitUntil(lambda: view.use.isVisible(), timeout=10_000)
+    view.canvas.set_threshold("errors", mean + 0.3)
+    assert view.said.endswith("3.00 deviations"), "the run's own are 2"
+    view.use.click()
+    assert program.window.next_run.form.values()["deviations"] == 3.0
+
+
+def test_no_number_of_deviations_is_said_where_the_run_does_not_tell_their_size() -> None:
+    assert deviations_at(0.5, own=0.4, mean=0.2, deviations=2) == pytest.approx(3)
+    assert deviations_at(0.1, own=0.4, mean=0.2, deviations=2) == pytest.approx(-1)
+    assert deviations_at(0.5, own=0.2, mean=0.2, deviations=0) is None
+    assert deviations_at(0.5, own=0.2, mean=0.2, deviations=2) is None

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from clew_gui.views.plots.feed import PlotFeed
     from clew_gui.views.plots.panel import ConvergencePlots
     from clew_gui.views.runs.run_card import RunCard
+    from clew_shared.journal.events import Histogram
 
 POINTS_A_TICK = 200_000
 """Recorded values brought to the plots in one tick; about 10 ms."""
@@ -266,12 +267,30 @@ class WindowActions(QObject):
         plots.set_unit(controls.units.current())
         self._smooth(controls.smoothing.value() / 100)
         plots.run_clicked.connect(controller.select)
+        plots.pictures.deviations = self._deviations
+        plots.pictures.deviations_taken.connect(window.next_run.use_value)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
         plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
         controller.curves_changed.connect(self._curves_changed)
         controller.points.connect(self._bring)
         controller.ticked.connect(self._ticked)
         self._show_curves()
+
+    def _deviations(self, run: str, taken: Histogram, mean: str, name: str, threshold: float) -> float | None:
+        """How many deviations above the run's mean a threshold is; None where the run did not record what it takes."""
+        from clew_gui.plotting.pictures import deviations_at
+
+        session, card = self._controller.scope.session, self._controller.scope.card
+        known = session.runs.get(run) if session is not None else None
+        if known is None or card is None or taken.threshold is None:
+            return None
+        usual = next((spec.default for spec in card.params if spec.name == name), None)
+        number = known.spec.params.get(name, usual)
+        means = known.history.column(mean)
+        before = means.values[means.steps < taken.step]
+        if not len(before) or not isinstance(number, int | float):
+            return None
+        return deviations_at(threshold, taken.threshold, float(before[-1]), number)
 
     def _smooth(self, amount: float) -> None:
         if self.plots is not None:

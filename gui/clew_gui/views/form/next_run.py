@@ -322,6 +322,10 @@ class NextRun(QWidget):
         """Take a learning rate that a range test has found."""
         self.form.row(RATE).editor.set_value(float(f"{rate:.2g}"))
 
+    def use_value(self, name: str, value: float) -> None:
+        """Take a value of a parameter that was found in a picture."""
+        self.form.row(name).editor.set_value(value)
+
     def put_back(self, spec: RunSpec) -> None:
         """Show replaced values again, also when another exercise has been opened since."""
         if self._card is not None and spec.exercise == self._card.id:

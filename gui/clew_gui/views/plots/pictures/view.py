@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QSlider, QWidget
+from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
 from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture
 from clew_gui.views.plots.pictures.axes import HistogramPicture
 from clew_gui.views.plots.pictures.canvas import PicturesCanvas
+from clew_gui.views.plots.pictures.tile import Tile
 from clew_gui.views.theme.parts import column, label, row
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
+from clew_shared.journal.events import Histogram
 from clew_shared.journal.history import Figure
 
 _FINE: Final = 1000
@@ -28,20 +30,40 @@ _FINE: Final = 1000
 class PicturesView(QWidget):
     """What the shown run took pictures of. The slider stays at the end while a run goes on, until it is moved."""
 
+    deviations_taken = Signal(str, float)
+    """This parameter is to have this value."""
+
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.deviations: Callable[[str, Histogram, str, str, float], float | None] = lambda *_asked: None
+        """Of a run by its id, its histogram, the names of metric and parameter, and a threshold: how many deviations
+        that is."""
+        self._wanted: tuple[str, float] | None = None
         self.canvas = PicturesCanvas(theme, self)
         self.slider = _slider("Step of the pictures", "Step (left and right arrow)")
         self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
         self._step, self._run = label("", "caption", "2"), label("", "captionStrong")
         self._value, self._word = label("", "caption", "2"), label("Threshold", "caption", "2")
         self._word.setBuddy(self.threshold)
+        self.use = QPushButton("Use this")
+        self.use.setProperty("role", "quiet")
+        self.use.setToolTip("Put so many deviations into the form of the next run")
+        self.use.clicked.connect(self._take)
         for words in (self._step, self._value):
             words.setMinimumWidth(words.fontMetrics().horizontalAdvance("step 1,000,000"))
         self._steps: tuple[int, ...] = ()
         self._foot = QWidget()
         line = row(
-            self._run, self.slider, self._step, 8, self._word, self.threshold, self._value, parent=self._foot, gap=8
+            self._run,
+            self.slider,
+            self._step,
+            8,
+            self._word,
+            self.threshold,
+            self._value,
+            self.use,
+            parent=self._foot,
+            gap=8,
         )
         line.setStretchFactor(self.slider, 3)
         line.setStretchFactor(self.threshold, 2)
@@ -94,6 +116,11 @@ class PicturesView(QWidget):
         run = self.canvas.run
         return (run.run_id if run is not None else "", self.canvas.taken)
 
+    @property
+    def said(self) -> str:
+        """What is said of the threshold."""
+        return self._value.text()
+
     # ------------------------------------------------------------ files
     def accessibleDescription(self) -> str:
         """The pictures in words."""
@@ -123,22 +150,37 @@ class PicturesView(QWidget):
         counts = self._counts
         for widget in (self._word, self.threshold, self._value):
             widget.setVisible(counts is not None)
+        self.use.setVisible(False)
         if counts is None:
             return
-        picture, form = counts
-        value = self.canvas.thresholds[picture]
+        tile, form = counts
+        value = self.canvas.thresholds[tile.taken.spec.id]
         rect = form.axes.frame.rect
         with QSignalBlocker(self.threshold):
             self.threshold.setValue(round(_FINE * (form.column(value) - rect.left()) / max(rect.width(), 1.0)))
-        self._value.setText(value_text(value))
+        number = self._number_of(tile.taken, value)
+        self._wanted = None if number is None or number < 0 else (tile.taken.spec.deviations, round(number, 2))
+        said = "" if number is None else f": {number:.2f} deviations"
+        self._value.setText(f"{value_text(value)}{said}")
+        self.use.setVisible(self._wanted is not None)
+
+    def _number_of(self, taken: TakenPicture, value: float) -> float | None:
+        run, spec = self.canvas.run, taken.spec
+        if run is None or not spec.deviations or not isinstance(taken.figure, Histogram):
+            return None
+        return self.deviations(run.run_id, taken.figure, spec.mean, spec.deviations, value)
+
+    def _take(self) -> None:
+        if self._wanted is not None:
+            self.deviations_taken.emit(*self._wanted)
 
     @property
-    def _counts(self) -> tuple[str, HistogramPicture] | None:
+    def _counts(self) -> tuple[Tile, HistogramPicture] | None:
         """The first histogram whose threshold can be moved."""
         art = self.canvas.shown
         for tile, form in zip(art.tiles, art.forms, strict=True):
             if isinstance(form, HistogramPicture) and form.judgement is not None:
-                return tile.taken.spec.id, form
+                return tile, form
         return None
 
     def _slid(self, place: int) -> None:
@@ -153,10 +195,10 @@ class PicturesView(QWidget):
     def _moved(self, place: int) -> None:
         counts = self._counts
         if counts is not None:
-            picture, form = counts
+            tile, form = counts
             rect = form.axes.frame.rect
             value = form.value_at(rect.left() + rect.width() * place / _FINE)
-            self.canvas.set_threshold(picture, value if math.isfinite(value) else 0.0)
+            self.canvas.set_threshold(tile.taken.spec.id, value if math.isfinite(value) else 0.0)
 
 
 def _slider(name: str, tip: str) -> QSlider:
