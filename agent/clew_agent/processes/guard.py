@@ -133,7 +133,7 @@ def _clear_earlier(folder: RunFolder, attempt: int) -> None:
     for number in (one for one in folder.attempts() if one < attempt):
         first = next(iter(read_journal(folder.journal(number))), None)
         begun = first.event if isinstance(first, Record) else None
-        if isinstance(begun, Attempt) and begun.boot == operating_system.boot_id():
+        if isinstance(begun, Attempt) and begun.boot and begun.boot == operating_system.boot_id():
             checkpoints.clear(folder, number)
             end_left(folder, number)
 

@@ -98,6 +98,8 @@ _SHORT = {
 
 
 SINFO = ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
+_UP = re.compile(r"(idle|mix|alloc)[^*~%!]*$")
+"""The state of a node that jobs run on; with ``*`` it does not answer, with ``~``, ``%`` or ``!`` it is switched off."""
 SINFO_NODES = ("sinfo", "--noheader", "--Node", "--format=%N %t")
 SACCTMGR = ("sh", "-c", 'exec sacctmgr -nP show assoc user="$(id -un)" format=account', "sh")
 _GRES = re.compile(
@@ -396,7 +398,9 @@ def _gpus(gres: str) -> tuple[int | None, list[str]]:
 def first_node(sinfo: str) -> str:
     """A node that is up, in the lines of ``sinfo --Node``: its name and its state."""
     lines = [line.split() for line in sinfo.splitlines() if len(line.split()) == 2]
-    up = [name for name, state in lines if re.match(r"(idle|mix|alloc)", state)]
+    up = [
+        name for name, state in lines if re.match(r"(idle|mix|alloc)[^*~%!]*$", state)
+    ]  # * answers not, ~ is switched off
     return (up or [""])[0]
 
 

@@ -27,6 +27,7 @@ from clew_gui.doctor.node_there import temporary
 from clew_gui.doctor.runner import Check, follow
 from clew_gui.doctor.software import consent
 from clew_gui.schedulers.pbs import first_node, most_gpus, parse_queues
+from clew_gui.schedulers.slurm import first_node as first_node_of_slurm
 from clew_gui.schedulers.slurm import parse_sinfo
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.consent import consents, words_of
@@ -292,6 +293,11 @@ def test_a_node_of_pbs() -> None:
     assert first_node(text) == "n2.example"
     assert first_node("n1\n     Mom = n1\n     state = job-exclusive\n") == "n1"
     assert first_node("pbsnodes: cannot connect to server\n") == ""
+
+
+def test_a_node_of_slurm_that_answers_and_is_switched_on() -> None:
+    assert first_node_of_slurm("n1 idle*\nn2 idle~\nn3 down\nn4 mix-\nn5 idle\n") == "n4"
+    assert first_node_of_slurm("n1 idle*\nn2 alloc%\n") == ""
 
 
 def test_gpus_of_pbs_nodes() -> None:

@@ -302,9 +302,12 @@ class Button(QPushButton):
         self.setToolTip(self._tip if allowed else reason)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """The second click of a double click does nothing. Qt compares when both were made: a busy window, which comes
-        to them late, does not take them for two clicks."""
-        event.accept()
+        """The second click of a double click on what starts something does nothing. Qt compares when both were made: a
+        busy window, which comes to them late, does not take them for two clicks. Other buttons may be clicked fast."""
+        if self._role == "primary":
+            event.accept()
+        else:
+            super().mouseDoubleClickEvent(event)
 
     def retheme(self) -> None:
         """Tint the icon again."""
