@@ -99,7 +99,7 @@ _SHORT = {
 
 SINFO = ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
 _UP = re.compile(r"(idle|mix|alloc)[^*~%!]*$")
-"""The state of a node that jobs run on. With ``*`` it does not answer; with ``~``, ``%`` or ``!`` it is switched off."""
+"""The state of a node that jobs run on: with ``*`` it does not answer, with ``~``, ``%`` or ``!`` it is off."""
 SINFO_NODES = ("sinfo", "--noheader", "--Node", "--format=%N %t")
 SACCTMGR = ("sh", "-c", 'exec sacctmgr -nP show assoc user="$(id -un)" format=account', "sh")
 _GRES = re.compile(
