@@ -317,6 +317,8 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     source_hash: str = ""
     earlier_hashes: tuple[str, ...] = ()
+    seedless: tuple[Requirement, ...] = ()
+    """With settings that meet all of these the seed changes nothing; empty: it does, as far as is known."""
     file: str = ""
     problem: Problem | None = None
 

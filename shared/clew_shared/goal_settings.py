@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from clew_shared.base.number_words import either
 from clew_shared.cards import ExerciseCard, Goal, Requirement
 from clew_shared.params import ParamSpec, Value, format_value, value_words
@@ -41,6 +43,22 @@ def unmet(
             if wrong:
                 return f"{_label(one.name, card)} is {_value(one.name, wrong[0], card)}"
     return ""
+
+
+def idle_seeds(specs: Sequence[RunSpec], card: ExerciseCard) -> str:
+    """A sentence where runs that differ in nothing but their seed will be identical; empty where there are none."""
+    seeds: dict[str, set[int]] = {}
+    for spec in specs:
+        if card.seedless and not _unmet(card.seedless, asked_settings(spec, card)):
+            seeds.setdefault(str(msgspec.structs.replace(spec, run="", name="", seed=0)), set()).add(spec.seed)
+    if all(len(several) < 2 for several in seeds.values()):
+        return ""
+    settings = ", ".join(f"{_label(one.name, card).capitalize()}: {_allowed(one, card)}" for one in card.seedless)
+    return f"The seed changes nothing here ({settings}): runs that differ only in their seed are identical."
+
+
+def _unmet(requires: Sequence[Requirement], settings: Mapping[str, Value]) -> bool:
+    return any(one.name not in settings or not _meets(one, settings[one.name]) for one in requires)
 
 
 def _meets(one: Requirement, value: Value) -> bool:

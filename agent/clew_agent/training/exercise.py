@@ -30,6 +30,7 @@ from clew_shared.cards import (
     PlotSpec,
     Preset,
     RaceSpec,
+    Requirement,
     SeriesPlot,
     StrategyCard,
     SurfaceSpec,
@@ -206,6 +207,8 @@ class Exercise(Generic[SettingsT]):
     """Exercises of one's own, and their chapters, are listed by this number; where it is equal, by name."""
     earlier_hashes: ClassVar[tuple[str, ...]] = ()
     """SHA-256 of earlier texts of the file that train in the same way to the bit: their runs may be continued."""
+    seedless: ClassVar[tuple[Requirement, ...]] = ()
+    """With settings that meet all of these the seed changes nothing, as nothing is drawn."""
     jit: ClassVar[bool] = False
 
     def build(self, setup: Setup[SettingsT]) -> Model:
@@ -244,6 +247,7 @@ class Exercise(Generic[SettingsT]):
             source=source,
             source_hash=hashlib.sha256(source.encode()).hexdigest(),
             earlier_hashes=self.earlier_hashes,
+            seedless=self.seedless,
             file=file,
         )
 

@@ -286,3 +286,13 @@ def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_resu
     plots = program.actions.plots
     assert plots is not None
     qtbot.waitUntil(lambda: any(one.ghost is not None and one.ghost.stays for one in plots.canvas.drawn_setups))
+
+
+def test_the_dialog_says_which_seeds_change_nothing(open_window: Opener) -> None:
+    program = open_window(FakeSession(), catalogue=load_builtin(), size=(1280, 800))
+    program.window.next_run.sweep.click()
+    dialog = opened(program)
+    dialog.seeds.setText("1, 2")
+    assert "The seed changes nothing here (Order: File order)" in dialog.cost.text()
+    dialog.fields["order"].setText("shuffle")
+    assert "The seed" not in dialog.cost.text()

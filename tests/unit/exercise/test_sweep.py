@@ -12,6 +12,7 @@ from clew_gui.session.sampler import next_point
 from clew_gui.views.actions.sweep_actions import sweep_words
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.goal_settings import idle_seeds
 from clew_shared.journal.events import RunState
 from clew_shared.spec import Pruning, RunSpec
 from clew_shared.study import (
@@ -189,3 +190,15 @@ def test_a_comma_that_groups_no_thousands_is_refused_in_a_range_as_in_a_value(te
     assert values == ()
     assert f"got {text!r}" in str(wrong[0])
     assert read_range("25,000 to 30,000") == Range(low=25_000, high=30_000)
+
+
+def test_seeds_that_change_nothing_are_named_before_the_start() -> None:
+    card = find_card(load_builtin().exercises, "softmax")
+    in_order = [RunSpec(exercise="softmax", seed=seed) for seed in (1, 2)]
+    said = idle_seeds(in_order, card)
+    assert said.startswith("The seed changes nothing here (Order: File order)")
+    shuffled = [msgspec.structs.replace(one, params={"order": "shuffle"}) for one in in_order]
+    assert idle_seeds(shuffled, card) == ""
+    assert idle_seeds([in_order[0], shuffled[1]], card) == "", "they differ in their order"
+    assert idle_seeds([*in_order, *shuffled], card) == said
+    assert idle_seeds(in_order, msgspec.structs.replace(card, seedless=())) == "", "nothing is known of it"

@@ -16,8 +16,9 @@ from clew_gui.commands.run.study import check_site, run_study, save_study, study
 from clew_gui.session.kept_studies import keep_study
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard
+from clew_shared.goal_settings import idle_seeds
 from clew_shared.params import ParamSpec
-from clew_shared.study import check_study, sweep_study, usual_metric
+from clew_shared.study import check_study, study_runs, sweep_study, usual_metric
 from clew_shared.sweep import FIELDS, Sweep, Values, is_many, read_range, read_values, settled
 
 _DESCRIPTION = """Train an exercise with many values of its settings, one run for each point, and rank the runs.
@@ -69,6 +70,8 @@ def sweep(context: CommandContext, argv: Sequence[str]) -> int:
     raise_all(check_study(new, card))
     new = msgspec.structs.replace(new, sweep=settled(asked, card))
     raise_all(check_study(new, card))
+    if remark := idle_seeds([run.spec for run in study_runs(new)] if not asked.sampled else (), card):
+        context.note(remark)
     check_site(new, request.site)
     check_study_here(context.places, new, request.site, own=request.exercises is not None)
     if options.save:

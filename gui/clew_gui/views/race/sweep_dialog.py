@@ -27,6 +27,7 @@ from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, column, frame, label, panel, row
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
+from clew_shared.goal_settings import idle_seeds
 from clew_shared.params import Choice, ParamSpec, Value, convert, format_value, matters
 from clew_shared.spec import RateRange, RunSpec, check_spec
 from clew_shared.study import StudySpec, check_study, study_runs, sweep_study, usual_metric
@@ -192,7 +193,8 @@ class SweepDialog(Dialog):
         specs = () if problems else tuple(run.spec for run in study_runs(study))
         self.go.set_words(f"Start {len(specs)} runs" if specs else "Start")
         nothing_yet = any(problem.code == _SINGLE for problem in problems)
-        self.cost.setText(self._forecast(specs) if specs else str(problems[0]) if nothing_yet else " ")
+        said = " ".join(filter(None, (self._forecast(specs), idle_seeds(specs, self._card)))) if specs else " "
+        self.cost.setText(str(problems[0]) if nothing_yet else said)
         self.say_wrong(self.error, [problem.text for problem in problems if problem.code != _SINGLE])
 
     def _start(self) -> None:
