@@ -29,12 +29,12 @@ pytestmark = pytest.mark.needs("sshd")
 
 @contextmanager
 def refused(code: str) -> Iterator[list[str]]:
-    """The block must raise a problem with this code; its sentence comes back in the list."""
+    """The block must raise a problem with this code; what a command says of it comes back in the list."""
     words: list[str] = []
     with pytest.raises(ProblemError) as caught:
         yield words
     assert caught.value.problems[0].code == code, caught.value
-    words.append(str(caught.value))
+    words.append(caught.value.command_text())
 
 
 def read_all(stream: Stream) -> bytes:
