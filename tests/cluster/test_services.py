@@ -307,7 +307,7 @@ def test_tensorboard_shows_the_sites_runs(laptop: Laptop, held: str, tmp_path: P
 
 def test_without_a_module_for_it_jupyter_is_missed_with_what_to_do(laptop: Laptop) -> None:
     done = laptop.clew("open", "jupyter", "--site", "plain", "--no-browser", "--hold", status=1)
-    assert "pip install --user jupyterlab" in done.stderr
+    assert "python3 -m pip install jupyterlab" in done.stderr
     assert "given back" in done.stderr
 
 

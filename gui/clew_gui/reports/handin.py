@@ -67,6 +67,7 @@ def write_handin(path: Path, report: LabReport, sources: Sequence[RunSource]) ->
         text = f"Run {shown.history.fold.run[:8]} is a replay of run {shown.history.fold.replay_of[:8]}, not a run."
         raise problem("handin.replay", text, "Hand in the run itself.", str(shown.folder))
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing_whole(path) as part:
             _write(part, report, sources)
     except OSError as error:

@@ -73,7 +73,6 @@ def replacing_whole(path: Path) -> Iterator[Path]:
     Raises ``OSError``.
     """
     target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(target) and not stat.S_ISREG(target.lstat().st_mode):
         raise OSError(errno.EINVAL, "it is a folder" if target.is_dir() else "it is not a regular file", str(path))
     part = target.with_name(f".{target.name}.{os.getpid()}.part")

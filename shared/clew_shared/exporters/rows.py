@@ -97,6 +97,7 @@ def replacing(path: Path, run: str) -> Iterator[Path]:
         if os.path.lexists(path) and not _is_export(path, run):
             text = f"{path} exists and is not an export of this run; nothing was written."
             raise problem("export.exists", text, "Move it away, or choose another folder.", str(path))
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing_whole(path) as part:
             yield part
     except OSError as error:

@@ -140,17 +140,19 @@ def test_the_sum_of_local_steps_is_one_update_also_when_a_worker_is_killed(singl
 
 
 def test_staleness_counts_updates_and_not_the_local_steps_in_them(tmp_path: Path) -> None:
-    spec, folder = servers_spec(tmp_path / "spec", "stale", 300, local_steps=4), tmp_path / "run"
+    spec, folder = servers_spec(tmp_path / "spec", "stale", 10**6, local_steps=4), tmp_path / "run"
     with running("run", spec, "--out", folder) as process:
         client = Remote("stale")
         try:
             wait_for(folder, trained(20))
-            client.ask(DisturbCluster(run="stale", action="slow", index=1, factor=5))
+            assert client.ask(DisturbCluster(run="stale", action="slow", index=1, factor=5)) == Done(run="stale")
+            wait_for(folder, trained(steps_done(events(folder)) + 200))
+            client.ask(Stop(run="stale"))
         finally:
             client.close()
-        assert end(process)[0] == 0
+        assert end(process)[0] == 130
     found = events(folder)
-    assert_each_step_once(found, 300)
+    assert_each_step_once(found, steps_done(found))
     steps, workers = column(found, "steps", "<i8"), column(found, "workers", "<i4")
     staleness = column(found, "staleness", "<i4")
     assert staleness.max() > 0
@@ -272,18 +274,20 @@ def newest(found: list[Event], first: Peer) -> Peer:
 def test_a_bound_holds_though_a_worker_is_slowed(late: str, tmp_path: Path) -> None:
     """One that waits hands out nothing that could become too old; one that drops has gradients to drop."""
     options: dict[str, Any] = {"mode": "bounded", "staleness": 1, "late": late, "workers": 2}
-    spec, folder = servers_spec(tmp_path / "spec", "bound", 400, **options), tmp_path / "run"
+    spec, folder = servers_spec(tmp_path / "spec", "bound", 10**6, **options), tmp_path / "run"
     with running("run", spec, "--out", folder) as process:
         client = Remote("bound")
         try:
             wait_for(folder, trained(20))
-            client.ask(DisturbCluster(run="bound", action="slow", index=1, factor=8))
+            assert client.ask(DisturbCluster(run="bound", action="slow", index=1, factor=8)) == Done(run="bound")
+            wait_for(folder, trained(steps_done(events(folder)) + 300))
+            client.ask(Stop(run="bound"))
         finally:
             client.close()
-        assert end(process)[0] == 0
+        assert end(process)[0] == 130
     found = events(folder)
     accepted, staleness = column(found, "accepted", "u1") == 1, column(found, "staleness", "<i4")
-    assert_each_step_once(found, 400)
+    assert_each_step_once(found, steps_done(found))
     assert staleness[accepted].max() == 1
     assert (not accepted.all()) == (late == "drop")
     assert (staleness[~accepted] > 1).all()
