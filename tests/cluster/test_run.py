@@ -269,7 +269,7 @@ def test_a_sitting_on_a_site_with_codes_asks_for_one_code(coded: Clew, cluster: 
 
     site = ("--site", "minicluster-otp")
     first = done("run", "linear-regression", "--preset", "tiny", *site, "--detach")
-    assert "You stay logged in to student@login until 30 min after the last use, also when Clew is closed." in first.stderr
+    assert "You stay logged in to student@login until 30 min after the last use, also" in first.stderr
     assert asked() == ["(student@login) Password:", "(student@login) One-time password (OATH) for `student':"]
     assert last_line(done("attach", "1", "--json"))["steps"] == 100
     done("fetch", *site)
