@@ -17,6 +17,7 @@ from clew_agent.peers.messages import ChiefAddress, write_address
 from clew_agent.peers.processes import note_processes
 from clew_agent.processes import guard
 from clew_agent.processes.guard import seal, spawn, watch, watch_headless
+from clew_agent.processes.guard_mark import mark_path
 from clew_agent.processes.trainer_death import TrainerEnd, explain_death
 from clew_agent.trainer.control_address import address_file
 from clew_shared.base.places import find_places
@@ -339,13 +340,13 @@ def test_what_killed_processes_left_is_gone_with_the_next_attempt(tmp_path: Path
         process.kill()
         trainer.kill()
         end(process)
-    run, marks = RunFolder(folder), find_places().private / "guards"
+    run, mark = RunFolder(folder), mark_path(folder)
     write_address(run, 1, ChiefAddress(address="::1", port=1, chief_key="k", public_key="k", secret_key="k"))
     note_processes(run, 1, [])
-    assert len(list(marks.glob("*.lock"))) == 1
+    assert mark.exists()
     assert list(folder.glob(".reserve*"))
     spec = folder / "spec.toml"
     spec.write_text(spec.read_text().replace("digits", "nothing"))
     assert watch(run, 2).state is RunState.FAILED
-    assert list(marks.glob("*.lock")) == []
+    assert not mark.exists()
     assert [path for path in folder.rglob(".*") if path.is_file()] == []

@@ -334,8 +334,9 @@ class FollowedSiteRun:
         """Until the run has ended and all of its journal is here."""
         display: Display | None = None
         kept = max(attempts(self.model.folder), default=0)
-        # Of the attempts that are here the latest is shown.
-        after_attempt, asked = max(self._after_attempt, self._earlier(), kept - 1), 0
+        # Of the attempts that are here the latest is shown, and only its end counts: an earlier one may be read first.
+        self._after_attempt = max(self._after_attempt, kept - 1)
+        after_attempt, asked = max(self._after_attempt, self._earlier()), 0
         try:
             while not self._complete():
                 self._turn()
