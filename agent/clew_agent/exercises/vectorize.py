@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Annotated
@@ -113,7 +113,10 @@ class Vectorize(Measurement[VectorizeSettings]):
     summary = "Compute the same products by a loop and by libraries, and see what vector operations bring."
     guide = GUIDE
     Settings = VectorizeSettings
-    earlier_hashes = ("7c67d8bcc9f2b084b6556ab7ffbe90a09c7604f964c14fc95b5132868e29ed64",)
+    earlier_hashes = (
+        "7c67d8bcc9f2b084b6556ab7ffbe90a09c7604f964c14fc95b5132868e29ed64",
+        "3a305b1e1bbeada9937985e837c63a30666a20749d6aae1865d93d8c623292e1",
+    )
     metrics = (
         MetricSpec(name="numpy_gain", label="Gain of NumPy", per_step=False, better="higher", unit="×"),
         MetricSpec(name="tensorflow_gain", label="Gain of TensorFlow", per_step=False, better="higher", unit="×"),
@@ -216,33 +219,24 @@ def implementations() -> list[Implementation]:
 def loop(a: Array, b: Array) -> Call:
     """One multiplication after the other, in plain Python."""
     rows, vector = [row.tolist() for row in np.atleast_2d(a)], b.tolist()
-
-    def run() -> Array:
-        sums = []
-        for row in rows:
-            total = 0.0
-            for i in range(len(vector)):
-                total += row[i] * vector[i]
-            sums.append(total)
-        return np.array(sums)
-
-    return run
+    return lambda: multiplied(rows, vector)
 
 
 def indexing_loop(a: Array, b: Array) -> Call:
     """The same loop, which takes each number out of a NumPy array: Jülich's slides time this one."""
     rows = np.atleast_2d(a)
+    return lambda: multiplied(rows, b)
 
-    def run() -> Array:
-        sums = []
-        for row in rows:
-            total = 0.0
-            for i in range(len(b)):
-                total += row[i] * b[i]
-            sums.append(total)
-        return np.array(sums)
 
-    return run
+def multiplied(rows: Sequence[Sequence[float]] | Array, vector: Sequence[float] | Array) -> Array:
+    """One multiplication after the other."""
+    sums = []
+    for row in rows:
+        total = 0.0
+        for i in range(len(vector)):
+            total += row[i] * vector[i]
+        sums.append(total)
+    return np.array(sums)
 
 
 def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:

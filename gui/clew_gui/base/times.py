@@ -1,8 +1,9 @@
-"""Lengths of time as schedulers write them, in whole seconds."""
+"""Lengths of time as schedulers write them, in whole seconds; and times of day."""
 
 from __future__ import annotations
 
 import re
+import time
 
 MOST_S = 366 * 86400
 """No scheduler lets a job run for more than a year."""
@@ -57,6 +58,11 @@ def read_clock(text: str) -> int | None:
 def as_clock(seconds: int) -> str:
     """``HH:MM:SS``, hours beyond a day as they are: the one form that Slurm, PBS and mnsubmit read alike."""
     return f"{seconds // 3600:02d}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"
+
+
+def time_of_day(when: float) -> str:
+    """``14:30``, for a moment in seconds since 1970."""
+    return time.strftime("%H:%M", time.localtime(when))
 
 
 def in_words(seconds: int) -> str:

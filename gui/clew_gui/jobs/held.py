@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from clew_gui.base.times import in_words
+from clew_gui.base.times import in_words, time_of_day
 from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked
@@ -83,7 +83,7 @@ def held_line(news: JobNews, nodes: int, now: float | None = None) -> str:
     where, cost = news.nodes or "The allocation", node_hours(nodes, seconds_held(news, at))
     if news.until is None:
         return f"{where} is reserved for you; {cost} so far."
-    clock = time.strftime("%H:%M", time.localtime(news.until))
+    clock = time_of_day(news.until)
     if at >= news.until:
         return f"{where}: its time was up at {clock}; {cost}."
     left = in_words(max(1, round((news.until - at) / 60)) * 60)

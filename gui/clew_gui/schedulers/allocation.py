@@ -34,6 +34,8 @@ class AllocationRequest(Params, frozen=True):
 
 FIELDS: tuple[ParamSpec, ...] = describe(AllocationRequest)
 """The fields as data: a form draws them like hyperparameters, commands make flags of them."""
+LABELS = {field.name: field.label for field in FIELDS}
+"""What people call each field."""
 
 _FORMS = {"partition": "names", "account": "name", "reservation": "names", "qos": "name", "features": "features"}
 
@@ -73,9 +75,8 @@ def check_allocation(allocation: AllocationRequest, where: str = "") -> list[Pro
     """Everything that is wrong with it, whatever the scheduler. ``where`` is put before the fields' names."""
     _, found = check(FIELDS, msgspec.structs.asdict(allocation))
     problems = [msgspec.structs.replace(one, where=where + one.where) for one in found]
-    labels = {field.name: field.label for field in FIELDS}
     for name, form in _FORMS.items():
-        problems += check_form(form, getattr(allocation, name), where + name, f"The {labels[name].lower()}")
+        problems += check_form(form, getattr(allocation, name), where + name, f"The {LABELS[name].lower()}")
     return problems + _check_time(allocation.time, where)
 
 

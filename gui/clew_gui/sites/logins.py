@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -56,11 +55,6 @@ def sites_by_login(places: Places) -> Mapping[str, list[str]]:
             for name in names[-1:]:
                 found.setdefault(name, []).append(one.name)
     return found
-
-
-def clock(seconds: float) -> str:
-    """A time of day, for when a login ends."""
-    return time.strftime("%H:%M", time.localtime(seconds))
 
 
 def _ids_of(site: Site) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from clew_gui.base.times import time_of_day
 from clew_gui.commands.context import OK, CommandContext, Parser
-from clew_gui.sites.logins import clock, log_out, logins, sites_by_login
+from clew_gui.sites.logins import log_out, logins, sites_by_login
 from clew_gui.ssh.connection import ssh_files
 from clew_gui.ssh.openssh.kept_logins import KeptLogin
 
@@ -53,7 +54,7 @@ def _list(context: CommandContext, living: Sequence[KeptLogin], in_json: bool) -
     ways = {one.through for one in living}
     for one in living:
         names = ", ".join(sites.get(one.id, [])) or ("on the way to another" if one.id in ways else "none any more")
-        table.add_row(one.title, names, clock(one.since), clock(one.until))
+        table.add_row(one.title, names, time_of_day(one.since), time_of_day(one.until))
     context.console().print(table)
     return OK
 

@@ -12,9 +12,10 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 
 from clew_gui.base.terminal_program import open_terminal
+from clew_gui.base.times import time_of_day
 from clew_gui.jobs.job import JobStage
 from clew_gui.session.job_managers import JobManagers
-from clew_gui.sites.logins import LoggedOut, clock, log_out, logins, stays_s
+from clew_gui.sites.logins import LoggedOut, log_out, logins, stays_s
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.interfaces import JobLike
 from clew_gui.views.presentation.job_words import is_idle, login_words
@@ -241,7 +242,7 @@ class NodeActions(QObject):
         places = self._places
 
         def look() -> str:
-            return login_words([(one.title, clock(one.until)) for one in logins(places)], stays_s(places))
+            return login_words([(one.title, time_of_day(one.until)) for one in logins(places)], stays_s(places))
 
         def found(sentence: str) -> None:
             if self._list is not None:

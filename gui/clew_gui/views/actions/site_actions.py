@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.base.settings import local_settings
-from clew_gui.schedulers.allocation import FIELDS
+from clew_gui.schedulers.allocation import LABELS
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
@@ -42,7 +42,6 @@ Search = Callable[[str, Site, Places, Prompter], tuple[str, Site]]
 ModuleList = Callable[[str, Site, Places, Prompter], Sequence[str]]
 _OF_SITES = frozenset({"site", "ssh", "scheduler", "preflight", "bootstrap", "route", "consent"})
 """What begins the codes of problems with a site."""
-_JOB_FIELDS = {field.name: field.label for field in FIELDS}
 _STATES: dict[str, State] = {"ok": "right", "warn": "note", "bad": "wrong", "skipped": "open"}
 
 
@@ -149,15 +148,13 @@ class SiteActions(QObject):
         jobs = session.jobs.values() if session is not None else ()
         sites = [job.order.site for job in jobs if found in (job.news.problem, job.locked)]
         ways = self._window.remedies.of(found.remedies)
-        about_form = self._window.next_run.where.form is not None and found.where in _JOB_FIELDS
+        about_form = self._window.next_run.where.form is not None and found.where in LABELS
         of_site = bool(sites) or found.code.partition(".")[0] in _OF_SITES
         if not of_site or (about_form and ways):
             return self._other_remedies(found, run)
         name = (sites or [self._window.next_run.where.choice().name])[-1]
         if about_form:
-            where = found.where
-            label = _JOB_FIELDS[where].lower()
-            return (RemedyButton(f"Change {label}", lambda: self._window.next_run.where.focus_field(where)),)
+            return self._window.remedies.of((remedies.choose(found.where),))
         return (*ways, RemedyButton("Edit site…", lambda: self.show_sites(name)))
 
     def _mark_fields(self, problems: tuple[Problem, ...]) -> None:

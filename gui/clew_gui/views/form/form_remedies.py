@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from clew_gui.base.times import in_words, read_time
-from clew_gui.schedulers.allocation import FIELDS
+from clew_gui.schedulers.allocation import LABELS
 from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.presentation.remedies import RemedyButton, RemedyButtons
 from clew_gui.views.presentation.words import data_short
@@ -15,8 +15,6 @@ from clew_shared.base.data_files import MNIST_FILES
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.places import Places
 from clew_shared.base.remedies import Remedy
-
-_LABELS = {field.name: field.label for field in FIELDS}
 
 
 class FormRemedies:
@@ -38,19 +36,19 @@ class FormRemedies:
         if name == "data":
             offered = value in form.data_choice.offered()
             return RemedyButton(f"Use {data_short(value)}", lambda: form.use_data(value)) if offered else None
-        if name not in _LABELS or form.where.form is None:
+        if name not in LABELS or form.where.form is None:
             return None
         seconds = read_time(value) if name == "time" else None
-        text = f"Ask for {in_words(seconds)}" if seconds else f"{_LABELS[name]}: {value}"
+        text = f"Ask for {in_words(seconds)}" if seconds else f"{LABELS[name]}: {value}"
         return RemedyButton(text, lambda: form.where.set_field(name, value))
 
     def _choose(self, remedy: Remedy) -> RemedyButton | None:
         form, name = self._form, remedy.what
         if name == "data":
             return RemedyButton("Choose file…", form.choose_data)
-        if name not in _LABELS or form.where.form is None:
+        if name not in LABELS or form.where.form is None:
             return None
-        return RemedyButton(f"Change {_LABELS[name].lower()}", lambda: form.where.focus_field(name))
+        return RemedyButton(f"Change {LABELS[name].lower()}", lambda: form.where.focus_field(name))
 
     def _own_file(self, remedy: Remedy) -> RemedyButton:
         form, found = self._form, self._file_here(remedy.what)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from clew_gui.base.times import in_words
 from clew_gui.schedulers.allocation import (
     FIELDS,
+    LABELS,
     AllocationRequest,
     changed,
     check_allocation,
@@ -87,8 +88,7 @@ class WhereForm(QWidget):
     def refused(self, problems: Sequence[Problem]) -> bool:
         """The site refused such a job: mark the fields that are named, until one of them is changed; whether there are
         any."""
-        names = {field.name for field in FIELDS}
-        mine = [one for one in problems if one.where in names]
+        mine = [one for one in problems if one.where in LABELS]
         if mine:
             self.fold.unfold()
             self.form.mark(mine)
