@@ -10,13 +10,12 @@ import msgspec
 
 from clew_gui.doctor.context import Diagnosis, last_line
 from clew_gui.doctor.finding import CheckResult, fine, note, untried, wrong
-from clew_gui.nodes.routes import node_hop
+from clew_gui.nodes.routes import HOP_S, node_hop
 from clew_gui.ssh.prompts import ASKED_FOR, Prompt, PromptKind
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.remedies import Remedy, check_node
 
 _SSH = 22
-_HOP_S = 15.0
 _BIND = """
 import socket, sys
 first, last = int(sys.argv[1]), int(sys.argv[2])
@@ -113,7 +112,7 @@ def refused_at(diagnosis: Diagnosis, node: str) -> Problem | None:
     questions.quiet = True
     asked = len(questions.asked)
     try:
-        diagnosis.line.connection.hop(node_hop(diagnosis.hops[-1], node), _HOP_S).close()
+        diagnosis.line.connection.hop(node_hop(diagnosis.hops[-1], node), HOP_S).close()
     except ProblemError as error:
         return _with_question(error.problems[0], questions.asked[asked:])
     finally:

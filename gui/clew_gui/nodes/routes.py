@@ -24,7 +24,7 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.wire.messages import AgentAddress
 
 _OPEN_S = 8.0
-_HOP_S = 20.0
+HOP_S = 30.0
 _RELAY_S = 30.0
 SPEAKS_S = 4.0
 """A greeting comes in one round trip; a relay's program has to start before."""
@@ -195,9 +195,9 @@ class RouteFinder:
         """
         login, started = self._line.hops[-1], time.monotonic()
         try:
-            return self._line.connection.hop(node_hop(login, address.host), _HOP_S)
+            return self._line.connection.hop(node_hop(login, address.host), HOP_S)
         except ProblemError as error:
-            left = _HOP_S - (time.monotonic() - started)
+            left = HOP_S - (time.monotonic() - started)
             if error.problems[0].code not in _UNREACHED or address.address == address.host or left < 1.0:
                 raise
         return self._line.connection.hop(node_hop(login, address.address), left)

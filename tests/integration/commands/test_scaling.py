@@ -10,6 +10,7 @@ import pytest
 
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
+from clew_shared.scaling import conclude, measure, overlaps, time_run
 from clew_shared.spec import read_spec
 from tests.integration.commands.test_clew_command import clew
 
@@ -33,13 +34,17 @@ def test_one_and_two_devices_are_timed_and_told_to_share_the_cores(home: Path, t
         ("mirrored", 1, "1 device"),
         ("mirrored", 2, "2 devices"),
     ]
-    schemas = [read_run(folder).schema for folder in folders]
+    histories = [read_run(folder) for folder in folders]
+    schemas = [history.schema for history in histories]
     assert [schema is not None and schema.replicas for schema in schemas] == [1, 2]
     assert schemas[1] is not None
     assert schemas[1].shared_cores >= 1
     assert all(schema is not None and schema.input_seconds > 0 for schema in schemas)
     assert [schema.reduce_seconds > 0 for schema in schemas if schema is not None] == [False, True]
-    assert re.search(r"On two devices a step is \d+ % input, \d+ % computing and \d+ % reduction", found["detail"])
+    table = measure((time_run(histories[0], 1, 15), time_run(histories[1], 2, 15)), warm_up=15)
+    assert found["detail"] == conclude(table, cores=schemas[1].shared_cores).detail
+    shares = r"On two devices a step is \d+ % input, \d+ % computing and \d+ % reduction"
+    assert bool(re.search(shares, found["detail"])) is not overlaps(table), "shares that do not add up are not told"
     again = clew("study", file, "--json", environ=environ)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout) == found, "nothing was trained again"
