@@ -284,10 +284,9 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a viewer needs to offer, explain and draw an exercise without importing it.
 
     ``guide`` is Markdown; a quoted paragraph that begins with ``> **Hint: title**`` unfolds on request. ``source`` is
-    the text of the very file that runs and ``source_hash`` its SHA-256; ``earlier_hashes`` are those of earlier texts
-    that train in the same way to the bit, so that their runs go on with this one. ``datasets`` are the accepted data
-    sets, the default first; empty when the exercise needs none. A file that cannot be imported becomes a card with
-    ``problem``.
+    the text of the very file that runs and ``source_hash`` its SHA-256. Runs of one ``revision`` go on with any file of
+    that revision (``revisions``); 0: with the very same file only. ``datasets`` are the accepted data sets, the default
+    first; empty when the exercise needs none. A file that cannot be imported becomes a card with ``problem``.
     """
 
     id: str
@@ -316,7 +315,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     """Among exercises of one's own: chapters and exercises with a smaller number come first, then by name."""
     source: str = ""
     source_hash: str = ""
-    earlier_hashes: tuple[str, ...] = ()
+    revision: int = 0
     seedless: tuple[Requirement, ...] = ()
     """With settings that meet all of these the seed changes nothing; empty: it does, as far as is known."""
     file: str = ""

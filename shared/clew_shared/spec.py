@@ -77,10 +77,11 @@ class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[float, ...]
 
 
-class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One run: the exercise, its hyperparameters, the seed, the data and where it spreads.
 
-    ``source_hash`` is the SHA-256 of the exercise file that was chosen from; the agent refuses another one. ``data`` is
+    ``revision`` and ``source_hash`` are those of the exercise file that was chosen from; the agent refuses one that
+    trains in another way (``revisions``). Defaults are not sent, so that an earlier version takes the rest. ``data`` is
     a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID that the client makes.
     ``study`` names the race or sweep that the run belongs to (``clew_shared.study``), empty for none. ``devices`` are
     those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is the number
@@ -102,6 +103,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     nodes: int = 1
     precision: str = "float32"
     source_hash: str = ""
+    revision: int = 0
     params: dict[str, Value] = {}
     options: dict[str, Value] = {}
     pruning: Pruning | None = None
@@ -121,12 +123,13 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
 
     TOML has no null: a hyperparameter without value is written as "none", which ``params`` reads as no value.
     """
-    table = msgspec.to_builtins(spec)
+    table = msgspec.to_builtins(msgspec.structs.asdict(spec))
     empty = {field.name for field in msgspec.structs.fields(spec) if field.default == "" == table[field.name]}
     table = {key: value for key, value in table.items() if key not in empty and value != {}}
     usual = {
         "nodes": 1,
         "precision": "float32",
+        "revision": 0,
         "pruning": None,
         "rate_range": None,
         "prediction": None,

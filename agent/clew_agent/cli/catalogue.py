@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from clew_agent.catalogue.catalogue import make_catalogue
@@ -25,6 +26,7 @@ def catalogue(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     made = make_catalogue(options.exercises)
     if options.write is not None:
+        _remind(made)
         options.write.write_bytes(encode(made))
     elif options.check:
         return _check(made)
@@ -33,6 +35,17 @@ def catalogue(argv: Sequence[str]) -> int:
     else:
         say("\n".join(line for card in made.exercises for line in _lines(card)))
     return 0
+
+
+def _remind(made: Catalogue) -> None:
+    """Say which built-in files changed and kept their revision: only their author knows whether they train alike."""
+    with suppress(ProblemError):
+        before = {card.id: card for card in load_builtin().exercises}
+        kept = [card for card in made.exercises if card.id in before and before[card.id].revision == card.revision]
+        for card in kept:
+            if before[card.id].source_hash != card.source_hash:
+                words = f"{card.id}: its file changed and is still revision {card.revision}, so earlier runs go on."
+                say(f"{words} If it trains in another way now, raise the revision in {card.file}.", sys.stderr)
 
 
 def _check(made: Catalogue) -> int:

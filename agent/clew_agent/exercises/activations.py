@@ -145,6 +145,7 @@ class Activations(Exercise[ActivationsSettings]):
     guide = GUIDE
     Settings = ActivationsSettings
     datasets = ("mnist", "digits")
+    revision = 1
     jit = True
     metrics = (
         LOSS,

@@ -135,11 +135,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     guide = GUIDE
     Settings = AutoencoderSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
-    earlier_hashes = (
-        "2b3dc655d24b71da2844c21c3597a508c4c732d2d394ab10a1f2474f888ab68d",
-        "9ab788976c3b0a4a975e756baaa1b63106cf352c4e6780c350c1d41bbbb0373a",
-        "4f36d754818556758f85e5e727ddccaea6732bccaa5923b97c7e6bef2293db66",
-    )
+    revision = 1
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),

@@ -124,6 +124,7 @@ class Gan(Exercise[GanSettings]):
     guide = GUIDE
     Settings = GanSettings
     datasets = ("mnist", "digits", "fashion-mnist")
+    revision = 1
     jit = True
     metrics = (
         MetricSpec(name="discriminator_loss", label="Discriminator's loss"),

@@ -132,7 +132,7 @@ class ImagenetBench(Exercise[ImagenetSettings]):
     summary = "Measure how many images per second a large network trains on, and how that grows with the devices."
     guide = GUIDE
     Settings = ImagenetSettings
-    earlier_hashes = ("604f554b09a1bdd35e188235509b265ffafe65dcccfaf4f07ee28fb246867a3e",)
+    revision = 1
     jit = False
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),

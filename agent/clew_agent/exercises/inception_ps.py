@@ -78,7 +78,7 @@ class InceptionPs(Exercise[InceptionPsSettings]):
     summary = "Train Inception v3 with a server and some workers, and find what limits it."
     guide = GUIDE
     Settings = InceptionPsSettings
-    earlier_hashes = ("16031193517f2a490fdf6714bdbf64a64de3faa772cdacdd0e5e41bee4ae4413",)
+    revision = 1
     metrics = ImagenetBench.metrics
     plots = ImagenetBench.plots
     presets = (

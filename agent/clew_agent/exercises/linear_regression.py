@@ -100,10 +100,7 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
     summary = "Fit a line to four points and race optimizers against plain gradient descent."
     guide = GUIDE
     Settings = LinearRegressionSettings
-    earlier_hashes = (
-        "ac7e6ff39c48b88336ee85ce8fa2087544fa2e3bce0bdb8db809b0c1a275ce87",
-        "1229a4182c49ff7f67149ad4a346316a79e41174386a23225056d45b53408deb",
-    )
+    revision = 1
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),

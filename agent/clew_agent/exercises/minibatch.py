@@ -127,10 +127,7 @@ class Minibatch(Measurement[MinibatchSettings]):
     guide = GUIDE
     Settings = MinibatchSettings
     datasets = ("mnist", "digits")
-    earlier_hashes = (
-        "6753f97b5b1bcbcb27b3b93d594e7889e31cf396963b9a8c42e935d561c9940a",
-        "b98ee0cfa52b308ad456789a2cc1f4c9401bf3fcfe71ac7e0709cc9ed45c7391",
-    )
+    revision = 1
     metrics = (
         MetricSpec(name="gain", label="Faster per sample", per_step=False, better="higher", unit="×"),
         MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),

@@ -156,10 +156,7 @@ class ModelParallel(Measurement[ModelParallelSettings]):
     chapter = "Many devices"
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 15
-    earlier_hashes = (
-        "91b87cbb0ae84585f2fbb0cced3ead5151dacbdeaf58b6c8067e08c65e894a44",
-        "9b15eb7745c57f6307fd04aafe9a05e01c2926ead39845c4535b291461feb65d",
-    )
+    revision = 1
     summary = "Cut a network into stages on several devices and fill the time in which they wait."
     guide = GUIDE
     Settings = ModelParallelSettings

@@ -105,11 +105,7 @@ class PsLab(Exercise[PsLabSettings]):
         ),
         Preset(name="tiny", title="Tiny", values={"steps": 60}, data="digits", help="The built-in small digits."),
     )
-    earlier_hashes = (
-        "fddfa771c238ad4e6ffcdfa895397b04479f80f95a61e8d986f2afe48e468c49",
-        "02efe51e490f4927794fe7c1914419f633dbd686a509fc40a875391313b6ffde",
-        "721e73d1947107a2248436224d1cf2a2816b1ce840f55e59e1f9ae534ee2be7b",
-    )
+    revision = 1
     goals = (
         Goal(
             id="single",

@@ -91,7 +91,7 @@ class PsRegression(Exercise[PsRegressionSettings]):
     summary = "Form a parameter-server cluster, see which process updates what, and what its loss does."
     guide = GUIDE
     Settings = PsRegressionSettings
-    earlier_hashes = ("dca5b2e01294af14ea7233aac99bcbbc4a493e8dfbf9286fc3a255da084a004d",)
+    revision = 1
     metrics = (
         MetricSpec(name="loss", label="Loss", better="lower"),
         MetricSpec(name="W", label="W"),

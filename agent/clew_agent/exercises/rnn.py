@@ -100,11 +100,7 @@ class Rnn(Exercise[RnnSettings]):
     guide = GUIDE
     Settings = RnnSettings
     datasets = ("mnist", "digits")
-    earlier_hashes = (
-        "14e9010dc1a2b2b0d808b3c6551ec2fc8c11ba5c5b849d0b538378424db06b73",
-        "eeb7735b8ba160faa5a31d641bb28da4716208392dc302d62c8f327f8a5297e8",
-        "1d763a792e3aadd270497a83befe6f28cdf91358ab7858ddc4000258defb325c",
-    )
+    revision = 1
     jit = False
     metrics = (
         LOSS,

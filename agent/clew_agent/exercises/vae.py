@@ -115,11 +115,7 @@ class Vae(Exercise[VaeSettings]):
     guide = GUIDE
     Settings = VaeSettings
     datasets = ("mnist", "digits", "fashion-mnist")
-    earlier_hashes = (
-        "c41c69599a4e8ad275dc675ad48409387477d8da45542f21ffe77193b76f5fbc",
-        "fef81e70c133efc184005d6e046d8e43490e16a9ee75e9275eeba02152c5ff62",
-        "f4dedd4814a5dbc8152e9f19a2320ff99a12b22a88a1f7f34d1dd46f1622a49e",
-    )
+    revision = 1
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower", unit="nats"),

@@ -113,10 +113,7 @@ class Vectorize(Measurement[VectorizeSettings]):
     summary = "Compute the same products by a loop and by libraries, and see what vector operations bring."
     guide = GUIDE
     Settings = VectorizeSettings
-    earlier_hashes = (
-        "7c67d8bcc9f2b084b6556ab7ffbe90a09c7604f964c14fc95b5132868e29ed64",
-        "3a305b1e1bbeada9937985e837c63a30666a20749d6aae1865d93d8c623292e1",
-    )
+    revision = 1
     metrics = (
         MetricSpec(name="numpy_gain", label="Gain of NumPy", per_step=False, better="higher", unit="×"),
         MetricSpec(name="tensorflow_gain", label="Gain of TensorFlow", per_step=False, better="higher", unit="×"),

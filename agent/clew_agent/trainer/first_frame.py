@@ -36,6 +36,7 @@ def describe_attempt(
 ) -> tuple[Attempt, AttemptStart]:
     """The ``Attempt`` event, and where the attempt begins. Works for a spec that will be refused as well."""
     start = find_start(folder, attempt)
+    card = quick_card(spec.exercise, exercises)
     event = Attempt(
         format=JOURNAL_FORMAT,
         run=spec.run or folder.path.name,
@@ -48,7 +49,7 @@ def describe_attempt(
         pid=os.getpid(),
         software=software(),
         seed=spec.seed,
-        steps=expected_steps(spec, exercises),
+        steps=_steps(spec, card),
         start_step=start.step,
         resumes=start.resumes,
         checkpoint=start.checkpoint,
@@ -57,6 +58,7 @@ def describe_attempt(
         devices=given(),
         job=read_allocation().job,
         spec=_short_text(folder.spec_of(attempt)),
+        revision=card.revision if card is not None else 0,
     )
     return event, start
 
@@ -73,9 +75,8 @@ def quick_card(exercise: str, exercises: Path | None) -> ExerciseCard | None:
     return script.card if script is not None else None
 
 
-def expected_steps(spec: RunSpec, exercises: Path | None) -> int:
+def _steps(spec: RunSpec, card: ExerciseCard | None) -> int:
     """Steps of the whole run; 0 while they are not known, which is before a file of someone's own is imported."""
-    card = quick_card(spec.exercise, exercises)
     return planned_steps(check(card.params, spec.params)[0]) if card is not None else 0
 
 

@@ -21,6 +21,7 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, find_preset, load_builtin
 from clew_shared.journal.files import check_size
 from clew_shared.params import Value, check
+from clew_shared.revisions import trains_alike
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, check_extras
 
 STRATEGIES = frozenset({"single", "mirrored", "local-sgd", "multi-worker", PARAMETER_SERVER})
@@ -109,12 +110,14 @@ def combine(problems: Sequence[Problem]) -> Problem:
 
 
 def _file(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
-    if spec.source_hash not in ("", card.source_hash, *card.earlier_hashes):
-        text = (
-            f"The spec was made for another version of {card.id}: its file has the SHA-256"
-            f" {card.source_hash[:12]}…, the spec names {spec.source_hash[:12]}…."
-        )
-        yield Problem("spec.source", text, "Choose the exercise again, or leave source_hash out.", "source_hash")
+    if trains_alike(card, spec.revision, spec.source_hash):
+        return
+    here, there = f"the SHA-256 {card.source_hash[:12]}…", f"{spec.source_hash[:12]}…"
+    if spec.revision and card.revision:
+        here, there = f"revision {card.revision}", str(spec.revision)
+    text = f"The spec was made for another version of {card.id}: its file has {here}, the spec names {there}."
+    hint = "Choose the exercise again, or leave source_hash and revision out."
+    yield Problem("spec.source", text, hint, "source_hash")
 
 
 def _preset(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:

@@ -205,8 +205,9 @@ class Exercise(Generic[SettingsT]):
     datasets: ClassVar[tuple[str, ...]] = ()
     order: ClassVar[int] = 100
     """Exercises of one's own, and their chapters, are listed by this number; where it is equal, by name."""
-    earlier_hashes: ClassVar[tuple[str, ...]] = ()
-    """SHA-256 of earlier texts of the file that train in the same way to the bit: their runs may be continued."""
+    revision: ClassVar[int] = 0
+    """A change of the file that makes it train in another way raises this number; with any other change, runs of the
+    file as it was go on. 0: every change ends them."""
     seedless: ClassVar[tuple[Requirement, ...]] = ()
     """With settings that meet all of these the seed changes nothing, as nothing is drawn."""
     jit: ClassVar[bool] = False
@@ -246,7 +247,7 @@ class Exercise(Generic[SettingsT]):
             order=self.order,
             source=source,
             source_hash=hashlib.sha256(source.encode()).hexdigest(),
-            earlier_hashes=self.earlier_hashes,
+            revision=self.revision,
             seedless=self.seedless,
             file=file,
         )

@@ -30,6 +30,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, recorded_files
 from clew_shared.journal.verify import verify_run
+from clew_shared.revisions import trains_alike
 
 _MAX_NAMED = 12
 """So many differences between a report and its journals are named."""
@@ -129,8 +130,7 @@ def _check_run(
     if not spec.student:
         notes.append(f"Run {short} names no student: no name was set when it was started.")
     card = cards.get(spec.exercise)
-    known = {card.source_hash, *card.earlier_hashes} if card is not None else set()
-    if card is not None and any(start.source_sha256 not in {*known, ""} for start in attempts):
+    if card is not None and not all(trains_alike(card, start.revision, start.source_sha256) for start in attempts):
         text = f"Run {short} trained with another file of the exercise {spec.exercise} than the one here."
         hint = "Compare the versions of Clew, or name the folder of that file."
         yield Problem("handin.exercise", text, hint, run, (choose("exercises"),))

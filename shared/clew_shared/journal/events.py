@@ -84,6 +84,8 @@ class Attempt(Event, frozen=True, kw_only=True, tag="attempt"):
     spec: str = ""
     """The text of the spec that it runs, so that a copy of the journals says what was asked for; empty where that has
     more than 32 KiB."""
+    revision: int = 0
+    """The revision of the exercise; 0 when it has none, or its file is not the one that came with Clew."""
     replay_of: str = ""
     """The recorded run that ``clew replay`` shows again in this one, which trains nothing; empty for a run."""
 

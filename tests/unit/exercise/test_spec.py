@@ -28,6 +28,7 @@ SPECS = st.builds(
     strategy=st.text(),
     devices=st.integers(1, 1024),
     source_hash=st.text(alphabet="0123456789abcdef"),
+    revision=st.integers(0, 9),
     params=st.dictionaries(st.text(), VALUES),
 )
 
@@ -53,6 +54,11 @@ def test_the_text_is_what_a_person_would_write() -> None:
         "learning_rate = 0.5",
         'patience = "none"',
     ]
+
+
+def test_what_an_earlier_version_does_not_know_is_not_sent_unless_it_is_used() -> None:
+    """It refuses a spec with a field that it does not know."""
+    assert msgspec.json.encode(RunSpec(exercise="cnn", seed=3)) == b'{"exercise":"cnn","seed":3}'
 
 
 def test_a_short_spec_takes_the_usual_values() -> None:

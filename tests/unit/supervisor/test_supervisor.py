@@ -49,7 +49,7 @@ CARD = ExerciseCard(
     id="toy",
     title="Toy",
     source_hash="abc",
-    earlier_hashes=("ab0",),
+    revision=2,
     params=(ParamSpec(name="steps", kind="int", label="Steps", default=10, ge=1),),
     presets=(Preset(name="tiny", title="Tiny"),),
     strategies=(
@@ -74,7 +74,8 @@ CARDS = Catalogue(exercises=(CARD, BROKEN))
         ({"precision": "int8", "nodes": 0}, ["spec.nodes", "spec.precision"]),
         ({"exercise": "toi"}, ["exercise.unknown"]),
         ({"exercise": "broken"}, ["exercise.broken"]),
-        ({"source_hash": "ab0"}, []),
+        ({"source_hash": "abd", "revision": 2}, []),  # a later or earlier text of the same revision
+        ({"source_hash": "abc", "revision": 1}, ["spec.source"]),
         ({"source_hash": "abd"}, ["spec.source"]),
         ({"params": {"steps": 0}}, ["params.value"]),
         ({"params": {"stops": 1}}, ["params.unknown"]),

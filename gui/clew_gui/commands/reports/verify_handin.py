@@ -180,8 +180,8 @@ def _repeat(
         return
     count = min(steps, history.fold.step)
     exercises, data = given
-    usual = {"run": str(uuid.uuid4()), "data": data or _data_here(source), "source_hash": "", "pruning": None}
-    spec = msgspec.structs.replace(source.spec, **usual)
+    usual = {"run": str(uuid.uuid4()), "data": data or _data_here(source), "pruning": None}
+    spec = msgspec.structs.replace(source.spec, source_hash="", revision=0, **usual)
     with tempfile.TemporaryDirectory(prefix="clew-rerun-") as place:
         folder = Path(place) / "run"
         again = _train(context, spec, history.live, folder, count, exercises)
