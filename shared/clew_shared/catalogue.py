@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -15,17 +16,34 @@ BUILTIN = Path(__file__).parent / "builtin_catalogue.json"
 
 
 def load_builtin() -> Catalogue:
-    """The exercises that come with this version. Raises ``ProblemError`` when the package is incomplete."""
+    """The exercises that come with this version, each with the text of its file beside it in the package.
+
+    Raises ``ProblemError`` when the package is incomplete.
+    """
+    agent = find_spec("clew_agent")
+    root = Path(agent.origin).parents[1] if agent is not None and agent.origin is not None else Path()
     try:
-        return decode(BUILTIN.read_bytes())
-    except (OSError, msgspec.DecodeError) as error:
+        return _with_sources(decode(BUILTIN.read_bytes()), lambda card: (root / card.file).read_bytes().decode())
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         text = f"The built-in catalogue cannot be read: {error}."
         raise problem("catalogue.builtin", text, "Install Clew again.", str(BUILTIN)) from None
 
 
+def pack(catalogue: Catalogue) -> bytes:
+    """The built-in catalogue as the package carries it: without the texts that are in it as files already."""
+    return encode(_with_sources(catalogue, lambda _: ""))
+
+
+def _with_sources(catalogue: Catalogue, source: Callable[[ExerciseCard], str]) -> Catalogue:
+    cards = tuple(msgspec.structs.replace(card, source=source(card)) for card in catalogue.exercises)
+    return msgspec.structs.replace(catalogue, exercises=cards)
+
+
 def encode(catalogue: Catalogue) -> bytes:
-    """The catalogue as JSON that reads well in a diff: two spaces, one field a line."""
-    return msgspec.json.format(msgspec.json.encode(catalogue), indent=2) + b"\n"
+    """The catalogue as JSON with one line for each exercise, so that a diff names those that changed."""
+    frame = msgspec.json.encode(msgspec.structs.replace(catalogue, exercises=()))
+    cards = b",\n".join(map(msgspec.json.encode, catalogue.exercises))
+    return frame.replace(b'"exercises":[]', b'"exercises":[\n%b\n]' % cards, 1) + b"\n"
 
 
 def decode(data: bytes) -> Catalogue:

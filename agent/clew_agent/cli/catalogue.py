@@ -13,7 +13,7 @@ from clew_shared.base.harmless import say
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.terminal import ascii_json
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.catalogue import BUILTIN, encode, load_builtin
+from clew_shared.catalogue import BUILTIN, encode, load_builtin, pack
 
 
 def catalogue(argv: Sequence[str]) -> int:
@@ -27,7 +27,7 @@ def catalogue(argv: Sequence[str]) -> int:
     made = make_catalogue(options.exercises)
     if options.write is not None:
         _remind(made)
-        options.write.write_bytes(encode(made))
+        options.write.write_bytes(pack(made))
     elif options.check:
         return _check(made)
     elif options.json:
@@ -54,7 +54,7 @@ def _check(made: Catalogue) -> int:
     except ProblemError as error:
         say(f"clew-agent catalogue: {error}", sys.stderr)
         return 1
-    if encode(packaged) == encode(made):
+    if packaged == made:
         return 0
     before = {card.id: card for card in packaged.exercises}
     after = {card.id: card for card in made.exercises}

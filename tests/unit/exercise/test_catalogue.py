@@ -16,7 +16,7 @@ from clew_agent.catalogue.exercise_files import ExerciseFile, builtin_files, fol
 from clew_agent.cli import main as cli
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard, Preset, Requirement
-from clew_shared.catalogue import catalogue_hash, decode, encode, find_card, find_preset, load_builtin
+from clew_shared.catalogue import BUILTIN, catalogue_hash, decode, encode, find_card, find_preset, load_builtin
 from clew_shared.params import check
 
 GOOD = """
@@ -82,6 +82,11 @@ def test_built_in_cards_are_complete_and_in_the_order_of_the_courses() -> None:
         for preset in card.presets:
             assert check(card.params, preset.values)[1] == (), f"{card.id} {preset.name}"
             assert preset.data in ("", *card.datasets)
+
+
+def test_the_packaged_catalogue_has_one_line_for_each_exercise_and_no_copy_of_its_file() -> None:
+    lines = BUILTIN.read_text(encoding="utf-8").splitlines()[1:-1]
+    assert [json.loads(line.rstrip(","))["source"] for line in lines] == [""] * len(builtin_files())
 
 
 def test_a_preset_says_its_data_where_its_guide_does() -> None:
