@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 import pytest
 
+from clew_shared.catalogue import known_sets
+
 GPU = "gpu"
-_MNIST_FILES = ("mnist.npz", "mnist.pkl.gz", "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte")
 
 
 class Need(NamedTuple):
@@ -33,7 +34,7 @@ class Need(NamedTuple):
 
 def _has_real_mnist() -> bool:
     folder = os.environ.get("CLEW_DATA")
-    return bool(folder) and any((Path(str(folder)) / name).is_file() for name in _MNIST_FILES)
+    return bool(folder) and any((Path(str(folder)) / name).is_file() for name in known_sets()["mnist"].files)
 
 
 def _is_root() -> bool:

@@ -322,9 +322,51 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     problem: Problem | None = None
 
 
+class DataSetCard(msgspec.Struct, frozen=True, kw_only=True):
+    """A data set that Clew knows by name: what it is called and which files hold it.
+
+    ``files`` are where it is looked for in a folder, the first choice first; of a set in several files one is enough.
+    ``whole`` are the names of files that hold all of it, ``parts`` those of files that hold some of it and that no
+    other set has. A file with one of ``endings`` is taken for this set when no name says otherwise. ``wanted`` says
+    which files it needs, and ``published`` where they are to be had, in words: Clew downloads none. Exercises that take
+    the set ``like`` take this one too. A built-in set comes with a Python package: ``packaged`` is its file there,
+    ``package`` what pip calls the package.
+    """
+
+    name: str
+    title: str
+    order: int = 100
+    """Sets with a smaller number come first, then by name."""
+    like: str = ""
+    files: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+    wanted: str = ""
+    published: str = ""
+    packaged: str = ""
+    package: str = ""
+
+    @property
+    def label(self) -> str:
+        """The title as a choice: "MNIST", "Digits, built in"."""
+        return f"{self.title}, built in" if self.packaged else self.title
+
+    @property
+    def in_a_sentence(self) -> str:
+        """The title after a verb: "MNIST", "the built-in digits"."""
+        return f"the built-in {self.title.lower()}" if self.packaged else self.title
+
+    @property
+    def example(self) -> str:
+        """What a file or folder with it is called."""
+        return self.whole[0] if self.whole else self.name
+
+
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
-    """The cards in the order in which they are shown, with the chapters' order."""
+    """The cards in the order in which they are shown, with the chapters' order, and the data sets known by name."""
 
     chapters: tuple[str, ...] = ()
     exercises: tuple[ExerciseCard, ...] = ()
+    datasets: tuple[DataSetCard, ...] = ()
     version: str = ""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import did_you_mean, problem
-from clew_shared.cards import Catalogue, ExerciseCard, Preset
+from clew_shared.cards import Catalogue, DataSetCard, ExerciseCard, Preset
 
 BUILTIN = Path(__file__).parent / "builtin_catalogue.json"
 
@@ -22,11 +24,36 @@ def load_builtin() -> Catalogue:
     """
     agent = find_spec("clew_agent")
     root = Path(agent.origin).parents[1] if agent is not None and agent.origin is not None else Path()
+    return _read(
+        BUILTIN, lambda data: _with_sources(decode(data), lambda card: (root / card.file).read_bytes().decode())
+    )
+
+
+def known_sets() -> Mapping[str, DataSetCard]:
+    """The data sets that this version knows, by name. Raises ``ProblemError`` when the package is incomplete."""
+    return _sets(BUILTIN)
+
+
+@cache
+def _sets(file: Path) -> Mapping[str, DataSetCard]:
+    return _read(file, lambda data: {card.name: card for card in from_json(data, _DataSets).datasets})
+
+
+class _DataSets(msgspec.Struct):
+    """The part of a catalogue that is asked for again and again: it takes a small part of the time of the whole."""
+
+    datasets: tuple[DataSetCard, ...] = ()
+
+
+_T = TypeVar("_T")
+
+
+def _read(file: Path, parse: Callable[[bytes], _T]) -> _T:
     try:
-        return _with_sources(decode(BUILTIN.read_bytes()), lambda card: (root / card.file).read_bytes().decode())
+        return parse(file.read_bytes())
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         text = f"The built-in catalogue cannot be read: {error}."
-        raise problem("catalogue.builtin", text, "Install Clew again.", str(BUILTIN)) from None
+        raise problem("catalogue.builtin", text, "Install Clew again.", str(file)) from None
 
 
 def pack(catalogue: Catalogue) -> bytes:
@@ -40,10 +67,12 @@ def _with_sources(catalogue: Catalogue, source: Callable[[ExerciseCard], str]) -
 
 
 def encode(catalogue: Catalogue) -> bytes:
-    """The catalogue as JSON with one line for each exercise, so that a diff names those that changed."""
-    frame = msgspec.json.encode(msgspec.structs.replace(catalogue, exercises=()))
-    cards = b",\n".join(map(msgspec.json.encode, catalogue.exercises))
-    return frame.replace(b'"exercises":[]', b'"exercises":[\n%b\n]' % cards, 1) + b"\n"
+    """The catalogue as JSON with a line for each exercise and data set, so that a diff names those that changed."""
+    text = msgspec.json.encode(msgspec.structs.replace(catalogue, exercises=(), datasets=()))
+    for name in (b"datasets", b"exercises"):  # an exercise without data has an empty field of that name
+        lines = b",\n".join(map(msgspec.json.encode, getattr(catalogue, name.decode())))
+        text = text.replace(b'"%b":[],' % name, b'"%b":[\n%b\n],' % (name, lines), 1)
+    return text + b"\n"
 
 
 def decode(data: bytes) -> Catalogue:

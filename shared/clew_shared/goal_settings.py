@@ -11,11 +11,17 @@ import msgspec
 
 from clew_shared.base.number_words import either
 from clew_shared.cards import ExerciseCard, Goal, Requirement
+from clew_shared.data_sets import data_set_of
 from clew_shared.params import ParamSpec, Value, format_value, value_words
 from clew_shared.run_settings import label_of, settings_of
 from clew_shared.spec import SINGLE, SPREAD, RunSpec
 
 _FIELDS = (*SPREAD, "precision")
+
+
+def is_for(goal: Goal, data: str) -> bool:
+    """Whether runs with ``data`` (a data set or a file) are judged by this goal."""
+    return goal.data in ("", data_set_of(data))
 
 
 def asked_settings(spec: RunSpec, card: ExerciseCard | None) -> dict[str, Value]:

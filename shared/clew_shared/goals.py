@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clew_shared.base.data_files import data_set_of
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard, Goal
-from clew_shared.goal_settings import asked_settings, requires_words, unmet
+from clew_shared.catalogue import known_sets
+from clew_shared.goal_settings import asked_settings, is_for, requires_words, unmet
 from clew_shared.journal.history import Column, History
 from clew_shared.params import STEPS, Value
 from clew_shared.rate_range import is_rate_test
@@ -30,22 +30,10 @@ class GoalResult(NamedTuple):
     unmet: str = ""
 
 
-_SETS = {
-    "mnist": "MNIST",
-    "digits": "the built-in digits",
-    "fashion-mnist": "Fashion-MNIST",
-    "cifar10": "CIFAR-10",
-}
-
-
-def is_for(goal: Goal, data: str) -> bool:
-    """Whether runs with ``data`` (a data set or a file) are judged by this goal."""
-    return goal.data in ("", data_set_of(data))
-
-
 def needs_words(goal: Goal) -> str:
     """What a goal is for, for those who use other data: "needs MNIST"."""
-    return f"needs {_SETS.get(goal.data, goal.data)}"
+    known = known_sets().get(goal.data)
+    return f"needs {known.in_a_sentence if known else goal.data}"
 
 
 _LOSS = "loss"

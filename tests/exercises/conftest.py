@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.datasets import digits
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.load import load
-from clew_agent.datasets.search import Search, find_digits
+from clew_agent.datasets.search import Search
 from clew_agent.training import runtime
 
 
@@ -22,7 +21,7 @@ def deterministic() -> None:
 @pytest.fixture(scope="session")
 def small_digits() -> DataSet:
     """1,797 handwritten digits that come with scikit-learn."""
-    return digits.read(find_digits())
+    return load("digits", Search())
 
 
 @pytest.fixture(scope="session")

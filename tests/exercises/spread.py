@@ -69,16 +69,15 @@ def main(devices: int) -> None:
 def outcome(case: Case, devices: int) -> Outcome:
     """Train one case here."""
     from clew_agent.catalogue.examine import find_exercise
-    from clew_agent.datasets import digits
     from clew_agent.datasets.load import load
-    from clew_agent.datasets.search import Search, find_digits
+    from clew_agent.datasets.search import Search
     from clew_agent.strategies.registry import make_strategy
     from clew_agent.training.engine import Engine
     from clew_shared.params import build
 
     exercise = find_exercise(case.exercise, None)[0]
     own = Search(own=Path(os.environ.get("CLEW_DATA", ".")).absolute())
-    data = digits.read(find_digits()) if case.data == "digits" else load(case.data, own) if case.data else None
+    data = load(case.data, own) if case.data else None
     strategy = make_strategy(case.strategy, devices, case.options)
     settings = build(exercise.Settings, case.values)
     engine = Engine(exercise, settings, 1, data, strategy=strategy, precision=case.precision)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from clew_agent.datasets import registry
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises.softmax import EXERCISE
+from clew_shared.cards import DataSetCard
 from tests.exercises.training import assert_same_bits, make_engine, race_records, train
+
+
+def test_the_card_names_data_sets_that_are_like_one_that_the_exercise_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = DataSetCard(name="new", title="New", like="fashion-mnist")
+    monkeypatch.setattr(registry, "cards", lambda: (new, DataSetCard(name="other", title="Other", like="unknown")))
+    assert EXERCISE.card("", "").datasets == (*EXERCISE.datasets, "new")
 
 
 @pytest.mark.needs("real-mnist")

@@ -25,11 +25,12 @@ from clew_agent.catalogue.exercise_files import (
     source_hash,
 )
 from clew_agent.catalogue.script_card import read_script
+from clew_agent.datasets import registry
 from clew_agent.node import operating_system
 from clew_shared import __version__
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.cards import Catalogue, DataSetCard, ExerciseCard
 from clew_shared.catalogue import load_builtin
 
 IMPORT_LIMIT_S = 120.0
@@ -58,7 +59,7 @@ def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) ->
     own = folder_files(folder) if folder else ()
     builtin = _packaged() if folder else ()
     added = (card for file in own for card in (_script_cards(file) or examine_files((file,), limit)))
-    return arrange([*(builtin or examine_files(builtin_files(), limit)), *map(_own, added)])
+    return arrange([*(builtin or examine_files(builtin_files(), limit)), *map(_own, added)], registry.cards())
 
 
 def _packaged() -> tuple[ExerciseCard, ...]:
@@ -84,8 +85,10 @@ def _own(card: ExerciseCard) -> ExerciseCard:
     return msgspec.structs.replace(card, chapter=card.chapter or OWN_CHAPTER)
 
 
-def arrange(cards: Sequence[ExerciseCard]) -> Catalogue:
-    """The catalogue of ``cards`` in the order in which they are shown. Of two with one id the first counts.
+def arrange(cards: Sequence[ExerciseCard], datasets: tuple[DataSetCard, ...] = ()) -> Catalogue:
+    """The catalogue of the exercises, in the order in which they are shown, and of the data sets.
+
+    Of two exercises with one id the first counts.
 
     After the built-in exercises come chapters by the least ``order`` in them, and in a chapter exercises by theirs;
     where that is equal, by name.
@@ -102,7 +105,7 @@ def arrange(cards: Sequence[ExerciseCard]) -> Catalogue:
 
     ordered = sorted(unique, key=place)
     chapters = tuple(dict.fromkeys(card.chapter for card in ordered))
-    return Catalogue(chapters=chapters, exercises=tuple(ordered), version=__version__)
+    return Catalogue(chapters=chapters, exercises=tuple(ordered), datasets=datasets, version=__version__)
 
 
 def _renamed(card: ExerciseCard, seen: dict[str, int]) -> ExerciseCard:
@@ -241,13 +244,15 @@ class CatalogueSource:
         self._next_look = 0.0
         self._trouble: Problem | None = None
         self._builtin: tuple[ExerciseCard, ...] = ()
+        self._datasets: tuple[DataSetCard, ...] = ()
         self._catalogue = catalogue or Catalogue()
         if catalogue is None:
             self._begin()
 
     def _begin(self) -> None:
         try:
-            self._builtin = load_builtin().exercises
+            packaged = load_builtin()
+            self._builtin, self._datasets = packaged.exercises, packaged.datasets
         except ProblemError as error:
             _log.info("%s The exercise files are asked instead.", error)
             self._read(builtin_files())
@@ -361,7 +366,7 @@ class CatalogueSource:
             name = self._folder.name
             cards.append(ExerciseCard(id=f"folder-{name}", title=name, problem=self._trouble))
         mine = [card if card.file.startswith(_PACKAGE) else _own(card) for card in cards]
-        self._catalogue = arrange([*self._builtin, *mine])
+        self._catalogue = arrange([*self._builtin, *mine], self._datasets)
 
 
 def _stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:

@@ -59,6 +59,7 @@ def _check(made: Catalogue) -> int:
     before = {card.id: card for card in packaged.exercises}
     after = {card.id: card for card in made.exercises}
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    changed += ["the data sets"] if packaged.datasets != made.datasets else []
     what = ", ".join(changed) or "their order or the version"
     say(f"The built-in catalogue is out of date: {what}. Run: clew-agent catalogue --write", sys.stderr)
     return 1

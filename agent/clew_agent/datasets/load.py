@@ -7,31 +7,39 @@ they are searched says ``clew_agent.datasets.search``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from clew_agent.datasets import cifar, digits, mnist, table
+from clew_agent.datasets import registry, table
 from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.datasets.search import Search, locate
 from clew_shared.base.problem import problem
+from clew_shared.data_sets import USUAL, data_set_of
 
 __all__ = ["DataSet", "Split", "load"]
 
 
 def load(name_or_path: str, search: Search) -> DataSet:
-    """The data set ``name_or_path``. A path must hold MNIST, or images like it, in one of its forms, or CIFAR-10, or be
-    a CSV file, or a folder with a folder of images for each class.
+    """The data set ``name_or_path``. A path must hold a data set that Clew knows by name, or images in one of MNIST's
+    forms, or be a CSV file, or a folder with a folder of images for each class.
 
     Raises ``ProblemError`` when the name is unknown, nothing is found, or what is found is damaged; a damaged file is
     never passed over for the next place.
     """
     path = locate(name_or_path, search)
-    if name_or_path == "digits":
-        return digits.read(path)
-    if table.is_table(path):
-        return table.read(path)
+    return reader_of(name_or_path, path)(path)
+
+
+def reader_of(name_or_path: str, path: Path) -> Callable[[Path], DataSet]:
+    """What reads the file or folder ``path`` at which ``name_or_path`` was found."""
+    known = registry.modules()
+    if name_or_path not in known and table.is_table(path):
+        return table.read
     if path.is_dir():
-        return _read_images(path)
-    return cifar.read(path) if cifar.is_cifar(path) else mnist.read(path)
+        return _read_images
+    name = name_or_path if name_or_path in known else data_set_of(str(path))
+    read: Callable[[Path], DataSet] = known.get(name, known[USUAL]).read
+    return read
 
 
 def _read_images(folder: Path) -> DataSet:

@@ -13,21 +13,22 @@ from pathlib import Path
 
 import msgspec
 
-from clew_shared.base.data_files import (
-    DIGITS_BROUGHT,
-    IMAGE_SUFFIXES,
-    MNIST_FILES,
-    NAMES,
-    UNREAD_IMAGE_SUFFIXES,
-    data_set_of,
-    file_names,
-    idx_names,
-    sklearn_digits,
-)
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, did_you_mean, problem
 from clew_shared.base.remedies import own_file, set_to
+from clew_shared.cards import DataSetCard
+from clew_shared.catalogue import known_sets
+from clew_shared.data_sets import BUILT_IN, USUAL, brought_as, data_set_of, packaged_file
 
+IMAGE_SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
+    *(".pbm", ".pgm", ".ppm", ".pnm"),
+)
+UNREAD_IMAGE_SUFFIXES = (
+    *(".heic", ".heif", ".avif", ".svg", ".eps", ".ps", ".pdf", ".psd", ".ai", ".jp2", ".jxl", ".ico", ".tga", ".xcf"),
+    *(".raw", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".exr", ".hdr"),
+)
+"""What people keep images in and Clew does not read: a folder with them is not called empty."""
 _MOST_INNER = 100
 """So many folders in the folder that somebody named are searched: archives unpack into one of their own."""
 _AGENT = Path(__file__).resolve().parents[1]
@@ -52,7 +53,7 @@ def find_search(places: Places, environ: Mapping[str, str] = os.environ) -> Sear
 
 def is_name(text: str) -> bool:
     """Whether ``text`` is meant as the name of a data set, not as a path."""
-    return text in NAMES or not (os.sep in text or "/" in text or "." in text or _exists(text))
+    return text in known_sets() or not (os.sep in text or "/" in text or "." in text or _exists(text))
 
 
 def _exists(text: str) -> bool:
@@ -64,7 +65,7 @@ def _exists(text: str) -> bool:
 
 def available(search: Search) -> tuple[str, ...]:
     """The names of the data sets that are here."""
-    return tuple(name for name in NAMES if _is_here(name, search))
+    return tuple(name for name in known_sets() if _is_here(name, search))
 
 
 def locate(name_or_path: str, search: Search) -> Path:
@@ -79,20 +80,26 @@ def locate(name_or_path: str, search: Search) -> Path:
         raise problem("data.read", text, "Check the path and its permissions, or choose other data.", "data") from None
 
 
-def find_digits(brought: Path = _AGENT.parent / DIGITS_BROUGHT) -> Path:
-    """The file of the digits: the one that a laptop brought along with this agent, else scikit-learn's."""
-    path = brought if brought.is_file() else sklearn_digits()
+def find_packaged(card: DataSetCard, root: Path = _AGENT.parent) -> Path:
+    """The file of a built-in set: the one that a laptop brought along with the agent in ``root``, else its package's.
+
+    Raises ``ProblemError`` when there is neither.
+    """
+    brought = root / brought_as(card)
+    path = brought if brought.is_file() else packaged_file(card)
     if path is None:
-        text = "The data set 'digits' comes with scikit-learn, which this Python environment lacks."
-        raise problem("data.digits", text, "Install it: pip install scikit-learn.", "digits", own_file())
+        text = f"The data set {card.name!r} comes with {card.package}, which this Python environment lacks."
+        raise problem("data.digits", text, f"Install it: pip install {card.package}.", card.name, own_file())
     return path
 
 
-def find_in(folder: Path, name: str) -> Path | None:
-    """The file of ``folder``, or of its subfolder of that name, that holds the data set ``name``; for IDX files the
-    training images, for CIFAR-10's batches the first."""
-    here = (folder / file for file in file_names(name))
-    return next((path for path in here if data_set_of(str(path)) == name and path.is_file()), None)
+def find_in(folder: Path, card: DataSetCard) -> Path | None:
+    """The file of ``folder`` or below that holds a data set; of a set in several files the first that it looks for.
+
+    Several sets may have files of one name, so that the folder's name decides.
+    """
+    here = (folder / file for file in card.files)
+    return next((path for path in here if data_set_of(str(path)) == card.name and path.is_file()), None)
 
 
 def image_classes(folder: Path) -> tuple[Path, ...]:
@@ -137,20 +144,15 @@ def _why_left_out(file: Path) -> str:
     return f"that are no images ({suffix or 'no ending'})"
 
 
-def find_idx(folder: Path, stem: str) -> Path | None:
-    """The IDX file called ``stem`` in one of the spellings in which it is handed round."""
-    return next((folder / name for name in idx_names(stem) if (folder / name).is_file()), None)
-
-
 def _locate(name_or_path: str, search: Search) -> Path:
     if not is_name(name_or_path):
         return _locate_path(Path(name_or_path).expanduser())
-    if name_or_path == "digits":
-        return find_digits()
-    if name_or_path not in NAMES:
-        hint = did_you_mean(name_or_path, NAMES) or f"Known: {', '.join(NAMES)}; or give a path."
+    known = known_sets()
+    if name_or_path not in known:
+        hint = did_you_mean(name_or_path, known) or f"Known: {', '.join(known)}; or give a path."
         raise problem("data.unknown", f"There is no data set {name_or_path!r}.", hint, "data")
-    return _find_named(name_or_path, search)
+    card = known[name_or_path]
+    return find_packaged(card) if card.packaged else _find_named(card, search)
 
 
 def _is_here(name: str, search: Search) -> bool:
@@ -162,8 +164,10 @@ def _is_here(name: str, search: Search) -> bool:
 
 
 def _locate_path(path: Path) -> Path:
+    known = known_sets()
+    usual = known[USUAL]
     if not path.exists():
-        raise _missing(f"The data path {path} does not exist.", str(path), "mnist")
+        raise _missing(f"The data path {path} does not exist.", str(path), usual)
     if path.is_file():
         return path
     if not path.is_dir():
@@ -171,53 +175,42 @@ def _locate_path(path: Path) -> Path:
         raise problem("data.kind", text, "Name a file, such as mnist.npz, or the folder that holds it.", str(path))
     inner = sorted(one for one in shown_in(path) if one.is_dir())[:_MOST_INNER]
     places = [path, *inner]
-    found = next((file for place in places for name in NAMES if (file := find_in(place, name)) is not None), None)
+    found = next(
+        (file for place in places for card in known.values() if (file := find_in(place, card)) is not None), None
+    )
     if found is not None:
         return found
     if not image_classes(path):
         beside = left_out(path)
         if beside:
             text = f"The folder {path} holds no folders of images that can be read, one for each class. {beside}"
-            raise _missing(text, str(path), "mnist")
-        text = f"The folder {path} holds no data set ({_WANTED['mnist']}) and no folders of images, one for each class."
-        raise _missing(text, str(path), "mnist")
+            raise _missing(text, str(path), usual)
+        text = f"The folder {path} holds no data set ({usual.wanted}) and no folders of images, one for each class."
+        raise _missing(text, str(path), usual)
     return path
 
 
-def _find_named(name: str, search: Search) -> Path:
+def _find_named(card: DataSetCard, search: Search) -> Path:
     if search.own is not None:
         if not search.own.exists():
             text = f"CLEW_DATA names {search.own}, which does not exist."
             raise problem("data.search", text, "Correct or unset CLEW_DATA.", "CLEW_DATA")
-        if search.own.is_file() and data_set_of(str(search.own)) == name:
+        if search.own.is_file() and data_set_of(str(search.own)) == card.name:
             return search.own
     folders = ([search.own] if search.own else []) + list(search.folders)
-    found = next((path for path in (find_in(folder, name) for folder in folders) if path is not None), None)
+    found = next((path for path in (find_in(folder, card) for folder in folders) if path is not None), None)
     if found is None:
         looked = ", ".join(map(str, folders)) or "no folder"
-        raise _missing(f"The data set {name!r} was not found ({_WANTED[name]}). Looked in: {looked}.", "data", name)
+        text = f"The data set {card.name!r} was not found ({card.wanted}). Looked in: {looked}."
+        raise _missing(text, "data", card)
     return found
 
 
-_WANTED = {
-    "mnist": f"{MNIST_FILES[0]}, {MNIST_FILES[1]} or the four IDX files",
-    "fashion-mnist": "fashion-mnist.npz, or the four IDX files in a folder called fashion-mnist",
-    "cifar10": "cifar-10-python.tar.gz, cifar-10-binary.tar.gz or the folder that one of them unpacks to",
-}
-_SOURCES = {
-    "mnist": "",
-    "fashion-mnist": (
-        "The files are at https://github.com/zalandoresearch/fashion-mnist, and on Debian and Ubuntu in the package"
-        " dataset-fashion-mnist (folder /usr/share/datasets/fashion-mnist). "
-    ),
-    "cifar10": "The files are at https://www.cs.toronto.edu/~kriz/cifar.html. ",
-}
-"""Where each set is published. Clew downloads none."""
-
-
-def _missing(text: str, where: str, name: str) -> ProblemError:
+def _missing(text: str, where: str, card: DataSetCard) -> ProblemError:
     ways = (
-        f"{_SOURCES[name]}Choose the file, or name its folder in CLEW_DATA; copy it into one of these folders; "
+        f"{card.published} Choose the file, or name its folder in CLEW_DATA; copy it into one of these folders; "
         "or use the built-in digits."
     )
-    return problem("data.missing", text, ways, where, own_file(name), set_to("data", "digits"))
+    return problem(
+        "data.missing", text, ways.lstrip(), where, own_file(card.name, card.example), set_to("data", BUILT_IN)
+    )

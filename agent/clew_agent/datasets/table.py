@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from clew_agent.datasets.dataset import DataSet, Rows, Split, aligned, junk
 from clew_agent.datasets.files import digest, read_bytes
-from clew_shared.base.data_files import TABLE_SUFFIXES
+from clew_shared.data_sets import TABLE_SUFFIXES
 
 _LABELS = ("class", "label")
 _MOST_CLASSES = 1000

@@ -43,6 +43,7 @@ from clew_shared.base.harmless import say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.terminal import replace_missing_characters
+from clew_shared.data_sets import BUILT_IN, USUAL
 from clew_shared.journal.run_folder import RunFolder
 
 try:
@@ -117,8 +118,8 @@ class Warm:
         from clew_agent.datasets.search import find_search
 
         search = find_search(find_places())
-        if not self.data.keep("mnist", search):
-            self.data.keep("digits", search)
+        if not self.data.keep(USUAL, search):
+            self.data.keep(BUILT_IN, search)
         gc.freeze()
 
     def rehearse(self) -> None:

@@ -11,14 +11,13 @@ from typing import Any
 
 import msgspec
 
-from clew_agent.datasets.search import Search, find_search, is_name, locate
+from clew_agent.datasets.search import Search, find_search, locate
 from clew_agent.strategies.cluster_settings import ASYNC, LOCAL_MODES, LOCAL_OPTIMIZER, LOCK_FREE, SYNC
 from clew_shared import spec as specs
-from clew_shared.base.data_files import NAMES
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.catalogue import find_card, find_preset, load_builtin
+from clew_shared.catalogue import find_card, find_preset, known_sets, load_builtin
 from clew_shared.journal.files import check_size
 from clew_shared.params import Value, check
 from clew_shared.revisions import trains_alike
@@ -168,7 +167,7 @@ def _data(spec: RunSpec, card: ExerciseCard, search: Search) -> Iterator[Problem
             yield Problem("spec.data", f"The exercise {card.id!r} takes no data set.", "Leave data out.", "data")
         return
     name = data_name(spec, card)
-    if is_name(name) and name in NAMES and name not in card.datasets:
+    if name in known_sets() and name not in card.datasets:
         text = f"The exercise {card.id!r} does not take the data set {name!r}."
         yield Problem("spec.data", text, f"Possible: {', '.join(card.datasets)}.", "data")
         return

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.datasets.registry import accepted
 from clew_agent.strategies import registry, single
 from clew_agent.training import random
 from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer, make_schedule
@@ -243,7 +244,7 @@ class Exercise(Generic[SettingsT]):
             pictures=self.pictures,
             races=self.races,
             strategies=self.strategies or self._possible(),
-            datasets=self.datasets,
+            datasets=accepted(self.datasets),
             order=self.order,
             source=source,
             source_hash=hashlib.sha256(source.encode()).hexdigest(),

@@ -30,7 +30,8 @@ from clew_gui.plotting.cluster import STRATEGY, setup_of
 from clew_gui.session.run_record import run_record
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.goals import check_goal, data_asked, is_for
+from clew_shared.goal_settings import is_for
+from clew_shared.goals import check_goal, data_asked
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History, peer_words
 from clew_shared.journal.lifecycle import RunState

@@ -17,6 +17,7 @@ from clew_gui.commands.has_display import has_display
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.data_sets import BUILT_IN
 
 _DEFAULT = "softmax"
 _PICTURE_S = 120
@@ -74,11 +75,11 @@ def _run(context: CommandContext, card: ExerciseCard) -> tuple[int, Path | None]
     try:
         return _run_with(context, card, ())
     except ProblemError as error:
-        if "digits" not in card.datasets:
+        if BUILT_IN not in card.datasets:
             raise
         context.say(error.problems[0].text)
         context.say("So the built-in digits are used: 1,797 real handwritten digits of 8 × 8 pixels.")
-    return _run_with(context, card, ("--data", "digits"))
+    return _run_with(context, card, ("--data", BUILT_IN))
 
 
 def _run_with(context: CommandContext, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from clew_shared.base.data_files import DIGITS_BROUGHT, sklearn_digits
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.base.remedies import choose, path_on_site
+from clew_shared.catalogue import known_sets
+from clew_shared.data_sets import brought_as, packaged_file
 
 OWN_PACKAGES = ("clew_agent", "clew_shared")
 
@@ -26,8 +27,8 @@ Files = Mapping[str, bytes]
 def own_files() -> dict[str, bytes]:
     """The agent's packages as this very program runs them, so that both ends always match. They are not imported.
 
-    The built-in digits come along where this computer has scikit-learn, so that no site needs it for them. Raises
-    ``ProblemError`` when this installation of Clew lacks the packages.
+    Built-in data sets come along where this computer has the Python package that holds them, so that no site needs it
+    for them. Raises ``ProblemError`` when this installation of Clew lacks the agent's packages.
     """
     found: dict[str, bytes] = {}
     for name in OWN_PACKAGES:
@@ -38,8 +39,8 @@ def own_files() -> dict[str, bytes]:
             text = f"This installation of Clew has no source files of {name}, so it cannot bring the agent to a site."
             raise problem("bootstrap.sources", text, "Install Clew again, from its wheel.", name)
         found |= {f"{name}/{path}": data for path, data in sources.items()}
-    digits = sklearn_digits()
-    return found if digits is None else found | {DIGITS_BROUGHT: digits.read_bytes()}
+    built_in = {brought_as(card): packaged_file(card) for card in known_sets().values()}
+    return found | {name: file.read_bytes() for name, file in built_in.items() if file is not None}
 
 
 def files_below(folder: Path) -> dict[str, bytes]:

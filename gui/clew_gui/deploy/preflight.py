@@ -16,6 +16,7 @@ from clew_gui.schedulers.partitions import time_problem
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.base.remedies import OWN_FILE, own_file, path_on_site, set_to
+from clew_shared.data_sets import BUILT_IN
 from clew_shared.spec import RunSpec, to_toml
 
 _LIMITS_S = 10.0
@@ -70,7 +71,7 @@ def _from_here(line: SiteConnection, found: Problem) -> Problem:
     seen = f"That is what the login node of {line.title} sees; nothing was sent."
     hint, remedies = _HINTS.get(found.code, found.hint), found.remedies
     if found.code in _HINTS:
-        missing = next((one.what for one in remedies if one.act == OWN_FILE), "")
-        digits = (set_to("data", "digits"),) if found.code == "data.missing" else ()
-        remedies = (own_file(missing), *digits, path_on_site(missing))
+        own = next((one for one in remedies if one.act == OWN_FILE), own_file())
+        digits = (set_to("data", BUILT_IN),) if found.code == "data.missing" else ()
+        remedies = (own, *digits, path_on_site(own.what, own.value))
     return msgspec.structs.replace(found, hint=f"{hint} {seen}".lstrip(), remedies=remedies)

@@ -9,9 +9,10 @@ import msgspec
 from clew_gui.deploy.requirements import FRAMEWORK, KERAS, PYTHON, SMALL, TENSORFLOW
 from clew_gui.deploy.there import ask_there
 from clew_gui.sites.site_connection import SiteConnection
-from clew_shared.base.data_files import DIGITS_FILE, NAMES, data_set_of, file_names
 from clew_shared.base.problem import Problem, problem
 from clew_shared.base.remedies import Remedy, list_modules
+from clew_shared.catalogue import known_sets
+from clew_shared.data_sets import BUILT_IN, data_set_of
 
 INDEX = "https://pypi.org/simple/"
 _MACHINES = ("x86_64", "aarch64")
@@ -71,8 +72,9 @@ def probe(line: SiteConnection, agent: str = "agent", *, thorough: bool = False)
     layout = line.layout()
     question |= {"software": layout.software, "launcher": layout.launcher, "agent": agent}
     folders = (line.site.data, layout.data)
-    sets = {name: file_names(name) for name in NAMES if file_names(name)}
-    data = {"folders": folders, "sets": sets, "digits": f"datasets/data/{DIGITS_FILE}"}
+    known = known_sets()
+    sets = {name: card.files for name, card in known.items() if card.files}
+    data = {"folders": folders, "sets": sets, "digits": known[BUILT_IN].packaged}
     question |= {"thorough": thorough, "index": INDEX, "data": data}
     answer = ask_there(line, "probe_there.py", question)
     try:

@@ -104,16 +104,17 @@ def data_sets(question: "dict[str, Any]") -> "dict[str, Any]":
     own = os.environ.get("CLEW_DATA", "")
     if own:  # a file, or a folder that goes first
         folders = [Path(own), *folders] if os.path.isdir(own) else [Path(own)]  # noqa: PTH112  # it never raises
+    package, _, inside = question["digits"].partition("/")
     try:
-        sklearn = find_spec("sklearn")
+        spec = find_spec(package)
     except (ImportError, ValueError):
-        sklearn = None
-    package = [Path(sklearn.origin).parent] if sklearn is not None and sklearn.origin else []
+        spec = None
+    packages = [Path(spec.origin).parent] if spec is not None and spec.origin else []
     file = first_file([Path(own)] if own else [], [""])
     found = {name: file or first_file(folders, files) for name, files in question["sets"].items()}
     return {
         "sets": {name: path for name, path in found.items() if path},
-        "digits": first_file(package, [question["digits"]]),
+        "digits": first_file(packages, [inside]),
         "searched": [str(folder) for folder in folders],
     }
 

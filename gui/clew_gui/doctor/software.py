@@ -9,10 +9,10 @@ from clew_gui.doctor.context import Diagnosis, last_line, listed
 from clew_gui.doctor.finding import CheckResult, Verdict, fine, note, refused, wrong
 from clew_gui.doctor.modules import available, load, near
 from clew_gui.sites.consent import consents, words_of
-from clew_shared.base.data_files import sklearn_digits
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.remedies import check_node, list_modules, read_consent
-from clew_shared.catalogue import load_builtin
+from clew_shared.catalogue import known_sets, load_builtin
+from clew_shared.data_sets import BUILT_IN, USUAL, packaged_file
 
 _PYTHON_CODES = ("bootstrap.old", "bootstrap.machine")
 _MACHINE = """nproc 2>/dev/null || echo; awk '/^MemTotal/ {print $2}' /proc/meminfo 2>/dev/null || echo
@@ -131,15 +131,16 @@ def data(diagnosis: Diagnosis) -> CheckResult:
     found = diagnosis.probed
     if found is None or folder.verdict is Verdict.BAD:
         return folder
-    here, there = sklearn_digits() is not None, bool(found.digits)
-    sets = {"mnist": f"not found in {listed(found.searched)}"}
+    built_in = known_sets()[BUILT_IN]
+    here, there = packaged_file(built_in) is not None, bool(found.digits)
+    sets = {USUAL: f"not found in {listed(found.searched)}"}
     sets |= {name: f"found in {file}" for name, file in found.sets.items()}
-    digits = "come with the agent" if here else "come with scikit-learn there" if there else "not there"
-    places = " ".join(f"{_exercises(name)}: {where}." for name, where in (sets | {"digits": digits}).items())
+    digits = "come with the agent" if here else f"come with {built_in.package} there" if there else "not there"
+    places = " ".join(f"{_exercises(name)}: {where}." for name, where in (sets | {BUILT_IN: digits}).items())
     text = f"{folder.text} {places}"
     if here or there:
         return folder._replace(text=text)
-    way = "Install scikit-learn on this computer, and Clew brings the digits along."
+    way = f"Install {built_in.package} on this computer, and Clew brings the digits along."
     return note(text, f"{folder.hint} {way}".lstrip())
 
 

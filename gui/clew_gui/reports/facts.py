@@ -23,7 +23,8 @@ from clew_shared.advice import advise
 from clew_shared.base.problem import problem
 from clew_shared.base.remedies import choose, list_all
 from clew_shared.cards import ExerciseCard, Goal
-from clew_shared.goals import check_goal, data_asked, is_for
+from clew_shared.goal_settings import is_for
+from clew_shared.goals import check_goal, data_asked
 from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.history import History

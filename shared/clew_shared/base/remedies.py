@@ -59,14 +59,15 @@ def choose(option: str) -> Remedy:
     return Remedy(CHOOSE, option)
 
 
-def own_file(data: str = "") -> Remedy:
-    """Use a file of this computer as data; it is brought to the site. ``data`` is the set that is missing."""
-    return Remedy(OWN_FILE, data)
+def own_file(data: str = "", example: str = "") -> Remedy:
+    """Use a file of this computer as data; it is brought to the site. ``data`` is the set that is missing, ``example``
+    what a file or folder with it is called."""
+    return Remedy(OWN_FILE, data, example)
 
 
-def path_on_site(data: str = "") -> Remedy:
+def path_on_site(data: str = "", example: str = "") -> Remedy:
     """Use data that are on the site already."""
-    return Remedy(SITE_PATH_OF_DATA, data)
+    return Remedy(SITE_PATH_OF_DATA, data, example)
 
 
 def list_modules(site: str) -> Remedy:
@@ -130,7 +131,6 @@ _PLACEHOLDERS = {
     "exercises": "DIR",
     "key": "FILE",
 }
-_EXAMPLES = {"fashion-mnist": "fashion-mnist", "cifar10": "cifar-10-python.tar.gz"}
 _LISTS = {
     "runs": "clew runs",
     "jobs": "clew jobs",
@@ -144,7 +144,7 @@ _LISTS = {
 def as_typed(remedy: Remedy) -> str:
     """What to type for it; empty for one that this version does not know."""
     site, value, what = shlex.quote(remedy.site), shlex.quote(remedy.value), remedy.what.replace("_", "-")
-    example = _EXAMPLES.get(remedy.what, f"{remedy.what or 'mnist'}.npz")
+    example = value if remedy.value else f"{remedy.what or 'mnist'}.npz"
     words = {
         SET: f"--{what} {value}" if remedy.value else f"--{what}",
         CHOOSE: f"--{what} {_PLACEHOLDERS.get(remedy.what, 'NAME')}",

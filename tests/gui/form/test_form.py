@@ -20,8 +20,8 @@ from clew_gui.views.theme.theme import LIGHT, font
 from clew_gui.views.window.message_bar import MessageBar
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
-from clew_shared.cards import Preset
-from clew_shared.catalogue import load_builtin
+from clew_shared.cards import DataSetCard, Preset
+from clew_shared.catalogue import encode, load_builtin
 from clew_shared.journal.events import Checkpoint
 from clew_shared.params import describe
 from tests.gui import fakes
@@ -389,3 +389,21 @@ def test_weights_are_a_choice_of_the_earlier_runs_whose_weights_are_here_and_a_p
     assert form.values()["weights"] == "/data/weights.npz"
     form.set_values({})
     assert (form.values()["weights"], editor.currentText()) == ("", "None")
+
+
+def test_the_form_offers_every_data_set_that_the_exercise_takes_by_its_title(
+    panel: NextRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = DataSetCard(name="kuzushiji", title="Kuzushiji-MNIST", files=("kuzushiji.npz",))
+    changed = load_builtin()
+    (tmp_path / "catalogue.json").write_bytes(
+        encode(msgspec.structs.replace(changed, datasets=(*changed.datasets, new)))
+    )
+    monkeypatch.setattr("clew_shared.catalogue.BUILTIN", tmp_path / "catalogue.json")
+    panel.set_card(msgspec.structs.replace(fakes.card(), datasets=("mnist", "digits", "kuzushiji")))
+    box = panel.data_choice.combo
+    assert [box.itemText(row) for row in range(3)] == ["MNIST", "Digits, built in", "Kuzushiji-MNIST"]
+    box.setCurrentIndex(2)
+    box.activated.emit(2)
+    assert panel.data_choice.value() == "kuzushiji"
+    assert panel.data_choice.staged() == "", "it is a name, not a file of one's own"

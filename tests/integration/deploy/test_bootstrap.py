@@ -200,7 +200,7 @@ def test_before_a_run_is_sent_the_agent_says_on_the_login_node_what_it_would_ref
 def test_digits_are_refused_where_neither_the_laptop_nor_the_site_has_them(
     open_line: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew_gui.deploy.bundle.sklearn_digits", lambda: None)
+    monkeypatch.setattr("clew_gui.deploy.bundle.packaged_file", lambda _: None)
     line, _ = open_line()
     found = refused(line, ensure_agent(line, ignore), RunSpec(exercise="softmax", data="digits"))
     assert found is not None

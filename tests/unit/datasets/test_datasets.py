@@ -21,19 +21,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from clew_agent.datasets import digits
 from clew_agent.datasets.cache import DataCache
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.files import gunzip, read_bytes
 from clew_agent.datasets.formats import format_idx, parse_idx, parse_npy, parse_npz
+from clew_agent.datasets.known import digits
+from clew_agent.datasets.known.mnist import IDX_STEMS
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.datasets.load import load
-from clew_agent.datasets.search import Search, available, find_digits, find_search, is_name, locate
+from clew_agent.datasets.search import Search, available, find_packaged, find_search, is_name, locate
 from clew_gui.deploy import probe_there
 from clew_gui.deploy.bundle import own_files
-from clew_shared.base.data_files import DIGITS_BROUGHT, DIGITS_FILE, IDX_STEMS, file_names, sklearn_digits
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
+from clew_shared.catalogue import known_sets
+from clew_shared.data_sets import brought_as, packaged_file
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -141,19 +143,19 @@ def test_digits_look_like_mnist() -> None:
 def test_the_digits_that_come_with_the_agent_are_the_same_bits_and_need_no_scikit_learn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = sklearn_digits()
+    theirs = packaged_file(digits.CARD)
     assert theirs is not None
-    assert find_digits(tmp_path / "none") == theirs, "nothing was brought"
-    brought = tmp_path / DIGITS_BROUGHT
+    assert find_packaged(digits.CARD, tmp_path / "none") == theirs, "nothing was brought"
+    brought = tmp_path / brought_as(digits.CARD)
     brought.parent.mkdir(parents=True)
-    brought.write_bytes(own_files()[DIGITS_BROUGHT])
-    monkeypatch.setattr("clew_agent.datasets.search.sklearn_digits", lambda: None)
-    assert find_digits(brought) == brought
+    brought.write_bytes(own_files()[brought_as(digits.CARD)])
+    monkeypatch.setattr("clew_agent.datasets.search.packaged_file", lambda _: None)
+    assert find_packaged(digits.CARD, tmp_path) == brought
     mine, usual = digits.read(brought), digits.read(theirs)
     assert_same(mine, usual)
     assert (mine.source, mine.sha256) == (usual.source, usual.sha256)
     with pytest.raises(ProblemError, match="this Python environment lacks"):
-        find_digits(tmp_path / "none")
+        find_packaged(digits.CARD, tmp_path / "none")
 
 
 def test_enlarging_keeps_a_flat_picture_flat_and_the_order_of_grey_levels() -> None:
@@ -223,8 +225,8 @@ def test_the_doctor_finds_what_the_agent_would_find(name: str, tmp_path: Path, m
     monkeypatch.setenv("CLEW_DATA", own)
     question = {
         "folders": [str(tmp_path / "course"), str(tmp_path / "cache")],
-        "sets": {"mnist": list(file_names("mnist"))},
-        "digits": f"datasets/data/{DIGITS_FILE}",
+        "sets": {"mnist": list(known_sets()["mnist"].files)},
+        "digits": digits.CARD.packaged,
     }
     told = probe_there.data_sets(question)
     search = find_search(
@@ -236,7 +238,7 @@ def test_the_doctor_finds_what_the_agent_would_find(name: str, tmp_path: Path, m
     except ProblemError:
         found = ""
     assert told["sets"].get("mnist", "") == found
-    assert told["digits"] == str(sklearn_digits())
+    assert told["digits"] == str(packaged_file(digits.CARD))
 
 
 def test_a_folder_that_may_not_be_read_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,12 @@ import pytest
 from PIL import Image
 
 from clew_agent.datasets.formats import format_idx
+from clew_agent.datasets.known.cifar10 import BATCHES
+from clew_agent.datasets.known.mnist import IDX_STEMS
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, available
-from clew_shared.base.data_files import CIFAR_BATCHES, IDX_STEMS, data_set_of
 from clew_shared.base.problem import ProblemError
+from clew_shared.data_sets import data_set_of
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -46,7 +48,7 @@ def write_idx(folder: Path, first: int) -> Path:
 def batches() -> dict[str, tuple[Pixels, list[int]]]:
     """Three images in each batch, as the files have them: red, green and blue one after the other."""
     draw = np.random.default_rng(3)
-    return {name: (draw.integers(0, 256, (3, 3072), dtype=np.uint8), [0, 9, 4]) for name in CIFAR_BATCHES}
+    return {name: (draw.integers(0, 256, (3, 3072), dtype=np.uint8), [0, 9, 4]) for name in BATCHES}
 
 
 def as_binary(x: Pixels, labels: list[int]) -> bytes:
@@ -187,6 +189,7 @@ def test_a_missing_set_says_where_it_is_published_and_where_to_put_it(tmp_path: 
         ("/data/FashionMNIST/raw/train-images-idx3-ubyte", "fashion-mnist"),
         ("/data/cifar-10-python.tar.gz", "cifar10"),
         ("/data/cifar-10-batches-bin", "cifar10"),
+        ("/data/images.tgz", "cifar10"),  # no other set is read from an archive
         ("/data/data_batch_1", "cifar10"),
         ("/data/cifar-100-python", "cifar-100-python"),
         ("/data/flowers", "flowers"),

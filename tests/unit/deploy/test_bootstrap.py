@@ -27,8 +27,9 @@ from clew_gui.deploy.there import pythons, remote_word
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection, SiteLayout
-from clew_shared.base.data_files import DIGITS_BROUGHT, sklearn_digits
 from clew_shared.base.problem import ProblemError
+from clew_shared.catalogue import known_sets
+from clew_shared.data_sets import BUILT_IN, brought_as, packaged_file
 
 PROJECT = Path(__file__).parents[3]
 BOOTSTRAP = PROJECT / "gui/clew_gui/deploy"
@@ -162,11 +163,12 @@ def test_the_bundle_is_the_running_program_with_its_catalogue() -> None:
 
 
 def test_the_digits_come_along_where_this_computer_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = sklearn_digits()
+    digits = known_sets()[BUILT_IN]
+    file = packaged_file(digits)
     assert file is not None
-    assert own_files()[DIGITS_BROUGHT] == file.read_bytes()
-    monkeypatch.setattr("clew_gui.deploy.bundle.sklearn_digits", lambda: None)
-    assert DIGITS_BROUGHT not in own_files()
+    assert own_files()[brought_as(digits)] == file.read_bytes()
+    monkeypatch.setattr("clew_gui.deploy.bundle.packaged_file", lambda _: None)
+    assert brought_as(digits) not in own_files()
 
 
 def test_the_name_stands_for_the_content_and_the_archive_for_it() -> None:

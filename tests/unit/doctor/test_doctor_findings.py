@@ -484,7 +484,7 @@ def test_which_exercises_find_their_data_there(
 def test_digits_that_the_laptop_cannot_bring_are_the_sites(
     clinic: Clinic, there: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew_gui.doctor.software.sklearn_digits", lambda: None)
+    monkeypatch.setattr("clew_gui.doctor.software.packaged_file", lambda _: None)
     found = clinic.look(Case("data", PLAIN, "", (), probed={"sets": {"mnist": "/m"}, "digits": there}), 0)
     assert (found.verdict, "come with scikit-learn there" in found.text) == (verdict, bool(there))
     assert bool(found.hint) is not bool(there)

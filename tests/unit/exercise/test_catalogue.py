@@ -16,7 +16,16 @@ from clew_agent.catalogue.exercise_files import ExerciseFile, builtin_files, fol
 from clew_agent.cli import main as cli
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard, Preset, Requirement
-from clew_shared.catalogue import BUILTIN, catalogue_hash, decode, encode, find_card, find_preset, load_builtin
+from clew_shared.catalogue import (
+    BUILTIN,
+    catalogue_hash,
+    decode,
+    encode,
+    find_card,
+    find_preset,
+    known_sets,
+    load_builtin,
+)
 from clew_shared.params import check
 
 GOOD = """
@@ -84,9 +93,11 @@ def test_built_in_cards_are_complete_and_in_the_order_of_the_courses() -> None:
             assert preset.data in ("", *card.datasets)
 
 
-def test_the_packaged_catalogue_has_one_line_for_each_exercise_and_no_copy_of_its_file() -> None:
-    lines = BUILTIN.read_text(encoding="utf-8").splitlines()[1:-1]
-    assert [json.loads(line.rstrip(","))["source"] for line in lines] == [""] * len(builtin_files())
+def test_the_packaged_catalogue_has_one_line_for_each_exercise_and_data_set_and_no_copy_of_its_file() -> None:
+    _, *lines, _ = BUILTIN.read_text(encoding="utf-8").splitlines()
+    between = lines.index('],"datasets":[')
+    assert [json.loads(line.rstrip(","))["source"] for line in lines[:between]] == [""] * len(builtin_files())
+    assert [json.loads(line.rstrip(","))["name"] for line in lines[between + 1 :]] == list(known_sets())
 
 
 def test_a_preset_says_its_data_where_its_guide_does() -> None:

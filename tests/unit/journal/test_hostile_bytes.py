@@ -36,9 +36,9 @@ from hypothesis import strategies as st
 
 from clew_agent.catalogue.catalogue import read_examined
 from clew_agent.catalogue.exercise_files import Examined, ExerciseFile, read_source
-from clew_agent.datasets import digits
 from clew_agent.datasets.files import gunzip, read_bytes
 from clew_agent.datasets.formats import format_idx, parse_idx, parse_npy, parse_npz
+from clew_agent.datasets.known import digits
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.processes.nursery_messages import Ready, StartGuard, StartRefused, pair, receive_reply, receive_start
 from clew_agent.services.services import read_line

@@ -39,10 +39,6 @@ Numbers have the digits 0 to 9: 500, 25,000 or 1e4 for a whole number, 0.05 or 5
 The exit status is 0 for a finished run, 1 for a failed one, 2 when something asked for is wrong (then nothing was
 started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
-DATA_HELP = (
-    "a data set by name (mnist, digits, fashion-mnist, cifar10) or a file or folder;"
-    " with --site also site:/path, a path there"
-)
 _SPREAD = ("strategy", "devices", "precision")
 _OWN = (
     *("help", "preset", "set", "seed", "data", "name", "predict", "rate_range", "out", "queue", "exercises", "json"),
@@ -84,7 +80,7 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
         "--set", metavar="NAME=VALUE", action=_Assign, help="a hyperparameter; may be given several times"
     )
     parser.add_argument("--seed", metavar="N", help="the same seed gives the same run, bit by bit (default 1)")
-    parser.add_argument("--data", metavar="NAME|PATH", help=DATA_HELP)
+    parser.add_argument("--data", metavar="NAME|PATH", help=_data_help(cards))
     parser.add_argument("--name", metavar="TEXT", default="", help="a name for the run, for your own use")
     parser.add_argument(
         "--predict", metavar="FILE", help="the curve that you expect: CSV with the columns step and METRIC"
@@ -169,6 +165,12 @@ def meaning(spec: ParamSpec) -> str:
     if spec.shown_when:
         parts.append(f"with {spec.shown_when.name} {' or '.join(spec.shown_when.values)}")
     return "; ".join(parts)
+
+
+def _data_help(cards: Sequence[ExerciseCard]) -> str:
+    names = ", ".join(dict.fromkeys(name for card in cards for name in card.datasets))
+    known = f"a data set by name ({names}) or " if names else ""
+    return f"{known}a file or folder; with --site also site:/path, a path there"
 
 
 def _epilog(cards: Sequence[ExerciseCard]) -> str:

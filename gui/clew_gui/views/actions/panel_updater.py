@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
+from clew_gui.views.form.data_choice import is_path
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.card_words import NOTHING, CardWords
 from clew_gui.views.presentation.interfaces import JobLike, RunLike
@@ -15,7 +16,6 @@ from clew_gui.views.runs.run_choices import estimate, goals_for
 from clew_gui.views.runs.run_columns import is_number, more_columns
 from clew_gui.views.runs.runs_model import RunRow, added
 from clew_gui.views.window.window import MainWindow
-from clew_shared.base.data_files import NAMES
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.cards import Goal
@@ -390,7 +390,7 @@ class PanelUpdater:
         elsewhere = bool(self._window.next_run.where.choice().key)
         here = self._scope.session.link.datasets if self._scope.session is not None and not elsewhere else ()
         absent = bool(here) and card.datasets[0] not in here
-        own = chosen not in ("", *NAMES)
+        own = is_path(chosen)
         note = " (your data)" if own else ""
         if absent and not own:
             first = words.data_short(card.datasets[0])

@@ -11,19 +11,30 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 from clew_gui.views.form.fields import choose_quietly, combo
 from clew_gui.views.presentation.words import WAITS, data_name
 from clew_gui.views.theme.parts import Appearance, Button, Elided, label, set_role
-from clew_shared.base.data_files import NAMES
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import known_sets
+from clew_shared.data_sets import BUILT_IN
 from clew_shared.spec import SITE_PATH
 
 FILE = "file…"
 FOLDER = "folder…"
 THERE = "there…"
-BUILT_IN = "digits"
-"""The set that is everywhere: an exercise that names it first was made for it."""
 Answer = Callable[[Problem | None], None]
 Check = Callable[[Path, Answer], None]
 """Looks whether a file or folder is a data set, and calls back with what is wrong with it, if anything."""
+
+
+def is_path(choice: str) -> bool:
+    """Whether a choice is a file or folder, not the name of a data set."""
+    return choice != "" and choice not in known_sets()
+
+
+def _patterns() -> list[str]:
+    """What files with data are called."""
+    sets = known_sets().values()
+    endings = [f"*{ending}" for card in sets for ending in card.endings]
+    return ["*.csv", *endings, *(f"{card.parts[0]}*" for card in sets if card.parts)]
 
 
 class DataChoice(QObject):
@@ -115,13 +126,13 @@ class DataChoice(QObject):
             return self._of_preset
         if self._card.datasets[0] == BUILT_IN and self._card.id not in self._own_choice:
             return BUILT_IN
-        taken = self.choice in self._card.datasets or (self.choice != "" and self.choice not in NAMES)
+        taken = self.choice in self._card.datasets or is_path(self.choice)
         return self.choice if taken else self.default()
 
     def staged(self) -> str:
         """The file of this computer that a run on a site needs there; empty when it needs none."""
         value = self.value()
-        return "" if value in ("", *NAMES) or value.startswith(SITE_PATH) else value
+        return value if is_path(value) and not value.startswith(SITE_PATH) else ""
 
     def problems(self) -> tuple[Problem, ...]:
         """What keeps a run from using it."""
@@ -133,7 +144,7 @@ class DataChoice(QObject):
             good = value.removeprefix(SITE_PATH).startswith(("/", "~/"))
             text = "The path of the data on the site must begin with / or ~/."
             found = None if good else Problem("data.there", text)
-        elif value not in NAMES:
+        elif is_path(value):
             found = self._file_problem(value)
         elif self._looking and not self._elsewhere:
             found = Problem("data.unknown", "Clew is looking for the data sets on this computer; this takes a second.")
@@ -175,9 +186,8 @@ class DataChoice(QObject):
         for name in self._card.datasets if self._card is not None else ():
             self.combo.addItem(data_name(name) if self._is_found(name) else f"{data_name(name)}, not found", name)
         if self.combo.count():
-            file = self.choice if self.choice not in ("", *NAMES) else ""
-            if file:
-                self.combo.addItem(data_name(file), file)
+            if is_path(self.choice):
+                self.combo.addItem(data_name(self.choice), self.choice)
             self.combo.addItem("Choose file…", FILE)
             self.combo.addItem("Folder of images…", FOLDER)
             if self._elsewhere:
@@ -247,8 +257,8 @@ class DataChoice(QObject):
         """Let a person choose a file, or a folder of images; nothing changes when none is chosen."""
         from PySide6.QtWidgets import QFileDialog
 
-        start = str(Path(self.choice).parent) if self.choice not in ("", *NAMES) else self.folder or str(Path.home())
-        kinds = "Data (*.npz *.gz *.pkl *.csv *ubyte data_batch_1*);;All files (*)"
+        start = str(Path(self.choice).parent) if is_path(self.choice) else self.folder or str(Path.home())
+        kinds = f"Data ({' '.join(_patterns())});;All files (*)"
         title = "Choose a folder with one folder of images for each class" if folder else "Choose a data file"
         dialog = QFileDialog(self._window, title, start, "" if folder else kinds)
         dialog.setFileMode(QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile)

@@ -11,10 +11,10 @@ from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.presentation.remedies import RemedyButton, RemedyButtons
 from clew_gui.views.presentation.words import data_short
 from clew_shared.base import remedies
-from clew_shared.base.data_files import MNIST_FILES
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.places import Places
 from clew_shared.base.remedies import Remedy
+from clew_shared.catalogue import known_sets
 
 
 class FormRemedies:
@@ -60,10 +60,11 @@ class FormRemedies:
         return RemedyButton(text, lambda: form.use_file(str(found)))
 
     def _file_here(self, data: str) -> Path | None:
-        """The file of MNIST on this computer, where runs of this computer look for it; the others are folders."""
+        """The one file of a data set on this computer, where runs of this computer look for it."""
+        card = known_sets().get(data)
         folders = [Path(os.environ["CLEW_DATA"])] if os.environ.get("CLEW_DATA") else []
-        files = (folder / name for folder in (*folders, self._places.data) for name in MNIST_FILES)
-        return next((file for file in files if file.is_file()), None) if data == "mnist" else None
+        files = (folder / name for folder in (*folders, self._places.data) for name in (card.whole if card else ()))
+        return next((file for file in files if file.is_file()), None)
 
     def _site_path(self, _remedy: Remedy) -> RemedyButton | None:
         if not self._form.where.choice().key:

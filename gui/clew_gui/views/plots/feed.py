@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
-from clew_shared.base.data_files import data_set_of
 from clew_shared.cards import ExerciseCard, Goal
+from clew_shared.data_sets import data_set_of
 from clew_shared.journal.events import Live
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import STEPS, ParamSpec, format_value

@@ -11,18 +11,13 @@ from typing import TYPE_CHECKING
 from clew_gui.base.number_words import quantity
 from clew_gui.base.state_words import NONE, STATE_WORDS, queue_place, spread_words
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
+from clew_shared.catalogue import known_sets
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value, value_words
 
 if TYPE_CHECKING:
     from clew_gui.views.presentation.interfaces import RunLike
 
-DATA_NAMES = {
-    "mnist": "MNIST",
-    "digits": "Digits, built in",
-    "fashion-mnist": "Fashion-MNIST",
-    "cifar10": "CIFAR-10",
-}
 NOT_SENT = "Not sent"
 
 
@@ -89,7 +84,8 @@ WAITS = frozenset({"data.unknown", "data.checking", "place.loading", "exercise.r
 
 def data_name(name: str) -> str:
     """A data set as people know it; a path by its file name."""
-    return DATA_NAMES.get(name, name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
+    known = known_sets().get(name)
+    return known.label if known else name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
 
 
 def run_data(run: RunLike, card: ExerciseCard | None) -> str:

@@ -14,8 +14,8 @@ from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.runs.run_columns import cells, facts, keys
 from clew_gui.views.runs.runs_model import RunRow
-from clew_shared.base.data_files import data_set_of
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
+from clew_shared.goal_settings import is_for
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, STEPS, Value, check
 from clew_shared.run_settings import Facts
@@ -405,7 +405,7 @@ def is_preset(card: ExerciseCard, name: str, run: RunLike) -> bool:
 
 def goals_for(card: ExerciseCard, data: str) -> list[Goal]:
     """The goals by which runs with this data are judged."""
-    return [goal for goal in card.goals if not data or goal.data in ("", data_set_of(data))]
+    return [goal for goal in card.goals if not data or is_for(goal, data)]
 
 
 def goals_by_data(card: ExerciseCard) -> list[list[Goal]]:

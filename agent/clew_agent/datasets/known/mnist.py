@@ -1,8 +1,7 @@
 """MNIST in its three usual forms: four IDX files, one npz, and the pickle of the courses.
 
 The first five sixths of the training images (50,000 of 60,000) train, the rest validates: the split of the courses'
-pickle, so that all three forms give the same numbers. Other sets of the same form and size of image work as well, such
-as Fashion-MNIST (H. Xiao, K. Rasul, R. Vollgraf, arXiv:1708.07747).
+pickle, so that all three forms give the same numbers. Other sets of the same form and size of image work as well.
 """
 
 from __future__ import annotations
@@ -13,28 +12,38 @@ from pathlib import Path
 import numpy as np
 
 from clew_agent.datasets.dataset import Array, DataSet, Split, check_labels, junk, pixels
-from clew_agent.datasets.files import MAX_BYTES, digest, read_bytes
+from clew_agent.datasets.files import digest, read_bytes
 from clew_agent.datasets.formats import looks_like_idx, parse_idx, parse_npz
 from clew_agent.datasets.lab_pickle import parse_pickle
-from clew_agent.datasets.search import find_idx
-from clew_shared.base.data_files import IDX_STEMS, data_set_of, idx_folder
 from clew_shared.base.problem import problem
+from clew_shared.cards import DataSetCard
 
+IDX_STEMS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+
+
+def _idx_names(stem: str) -> tuple[str, ...]:
+    """The spellings in which the IDX file ``stem`` is handed round; last those of Kaggle, where it is in a folder of
+    the same name."""
+    short = stem.partition("-idx")[0]
+    bases = (stem, stem.replace("-idx", ".idx"), f"{stem}.idx", f"{short}.idx")
+    names = tuple(name for base in bases for name in (f"{base}.gz", base))
+    return (*names, *(f"{name}/{name}" for name in names[:4]))
+
+
+IMAGES = _idx_names(IDX_STEMS[0])
+"""The training images, which represent the four IDX files where these are looked for."""
+_WHOLE = ("mnist.npz", "mnist.pkl.gz", "mnist.pkl")
+CARD = DataSetCard(
+    name="mnist",
+    title="MNIST",
+    order=1,
+    files=tuple(f"{folder}{file}" for folder in ("", "mnist/", "MNIST/raw/") for file in (*_WHOLE, *IMAGES)),
+    whole=_WHOLE,
+    endings=(".npz", ".gz", ".pkl", "-ubyte", ".idx"),
+    wanted="mnist.npz, mnist.pkl.gz or the four IDX files",
+)
 SIDE = 28
 CLASSES = 10
-FASHION_NAMES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
-"""As in Fashion-MNIST's paper, table 2."""
 _NPZ_NAMES = ("x_train", "y_train", "x_test", "y_test")
 _IMAGE_BYTES = 256 * 1024 * 1024
 """Bound for the formats that hold bytes; the full set has 55 MB."""
@@ -47,13 +56,16 @@ def read(path: Path) -> DataSet:
     """
     data = read_bytes(path)
     if looks_like_idx(data):
-        return _read_idx(idx_folder(path), path)
+        return _read_idx(path)
     if data[:2] == b"PK":
         return _from_npz(path, data)
     if data[:1] in (b"\x80", b"("):
         return _from_pickle(path, data)
     text = f"{path} is not a data set that Clew can read{'' if data else ': it is empty'}."
-    hint = "Clew reads mnist.npz, the four IDX files, mnist.pkl.gz, CIFAR-10, folders of images, and tables as .csv."
+    hint = (
+        "Clew reads mnist.npz, the four IDX files, mnist.pkl.gz, the files of its other data sets, folders of images,"
+        " and tables as .csv."
+    )
     raise problem("data.junk", text, hint, str(path))
 
 
@@ -66,17 +78,30 @@ def _from_npz(path: Path, data: bytes) -> DataSet:
     return _from_bytes((path,), *(arrays[name] for name in _NPZ_NAMES))
 
 
-def _read_idx(folder: Path, chosen: Path) -> DataSet:
-    found = {stem: find_idx(folder, stem) for stem in IDX_STEMS}
+def _idx_folder(path: Path) -> Path:
+    return path.parent.parent if path.parent.name == path.name else path.parent
+
+
+def idx_files(path: Path) -> dict[str, Path | None]:
+    """The four IDX files of which ``path`` is one, by their stems; None for one that is not there."""
+    folder = _idx_folder(path)
+    return {
+        stem: next((folder / name for name in _idx_names(stem) if (folder / name).is_file()), None)
+        for stem in IDX_STEMS
+    }
+
+
+def _read_idx(chosen: Path) -> DataSet:
+    found = idx_files(chosen)
     missing = [stem for stem, path in found.items() if path is None]
     if missing:
         text = f"{chosen} is one of MNIST's four files, but {', '.join(missing)} is missing beside it."
-        raise problem("data.missing", text, "Put all four into one folder, plain or as .gz.", str(folder))
+        raise problem("data.missing", text, "Put all four into one folder, plain or as .gz.", str(_idx_folder(chosen)))
     paths = tuple(path for path in found.values() if path is not None)
-    return _from_bytes(paths, *(_parsefind_idx(path) for path in paths))
+    return _from_bytes(paths, *(_parse(path) for path in paths))
 
 
-def _parsefind_idx(path: Path) -> Array:
+def _parse(path: Path) -> Array:
     try:
         return parse_idx(read_bytes(path, _IMAGE_BYTES))
     except ValueError as error:
@@ -143,9 +168,8 @@ def _complainer(path: Path) -> Callable[[str], Exception]:
 
 def _data_set(paths: tuple[Path, ...], train: Split, validation: Split, test: Split) -> DataSet:
     source = str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} (four IDX files)"
-    fashion = data_set_of(str(paths[0])) == "fashion-mnist"
     return DataSet(
-        name="fashion-mnist" if fashion else "mnist",
+        name=CARD.name,
         source=source,
         sha256=digest(paths),
         train=train,
@@ -153,8 +177,4 @@ def _data_set(paths: tuple[Path, ...], train: Split, validation: Split, test: Sp
         test=test,
         image_shape=(SIDE, SIDE, 1),
         classes=CLASSES,
-        class_names=FASHION_NAMES if fashion else (),
     )
-
-
-__all__ = ["CLASSES", "MAX_BYTES", "SIDE", "read"]

@@ -17,21 +17,32 @@ import numpy.typing as npt
 from clew_agent.datasets.dataset import Array, DataSet, Labels, Split, check_labels, junk, pixels
 from clew_agent.datasets.files import digest, read_bytes
 from clew_agent.datasets.lab_pickle import parse_pickle
-from clew_shared.base.data_files import CIFAR_BATCHES, data_set_of
 from clew_shared.base.problem import problem
+from clew_shared.cards import DataSetCard
 
+BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
+"""The files of the Python version; in the binary version each ends with ``.bin``."""
+_ARCHIVES = (".tar.gz", ".tgz", ".tar")
+_WHOLE = ("cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
+_FIRST = (BATCHES[0], f"{BATCHES[0]}.bin")
+_UNPACKED = (*_WHOLE, f"cifar-10-batches-py/{_FIRST[0]}", f"cifar-10-batches-bin/{_FIRST[1]}", *_FIRST)
+CARD = DataSetCard(
+    name="cifar10",
+    title="CIFAR-10",
+    order=4,
+    files=tuple(f"{folder}{file}" for folder in ("", "cifar10/", "cifar-10/") for file in _UNPACKED),
+    whole=_WHOLE,
+    parts=tuple(f"{name}{end}" for name in BATCHES for end in ("", ".bin")),
+    endings=_ARCHIVES,
+    wanted="cifar-10-python.tar.gz, cifar-10-binary.tar.gz or the folder that one of them unpacks to",
+    published="The files are at https://www.cs.toronto.edu/~kriz/cifar.html.",
+)
 SIDE, CHANNELS, CLASSES = 32, 3, 10
 CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 """As in the archive's ``batches.meta``."""
 _IMAGE = CHANNELS * SIDE * SIDE
-_ARCHIVES = (".tar.gz", ".tgz", ".tar")
 _BATCH_BYTES = 64 << 20
 """Bound for one batch; a full one has 31 MB."""
-
-
-def is_cifar(path: Path) -> bool:
-    """Whether the file's name says that it is a batch or an archive of CIFAR-10."""
-    return path.name.lower().endswith(_ARCHIVES) or data_set_of(path.name) == "cifar10"
 
 
 def read(path: Path) -> DataSet:
@@ -41,11 +52,11 @@ def read(path: Path) -> DataSet:
     """
     files = {} if path.name.lower().endswith(_ARCHIVES) else _siblings(path)
     contents = {name: read_bytes(file, _BATCH_BYTES) for name, file in files.items()} or _from_archive(path)
-    batches = {name: _batch(contents[name], _place(path, name)) for name in CIFAR_BATCHES}
+    batches = {name: _batch(contents[name], _place(path, name)) for name in BATCHES}
     *learn, validation, test = batches.values()
     x, y = (np.concatenate(parts) for parts in zip(*learn, strict=True))
     return DataSet(
-        name="cifar10",
+        name=CARD.name,
         source=f"{path.parent} (six batches)" if files else str(path),
         sha256=digest(tuple(files.values()) or (path,)),
         train=Split(pixels(x), y),
@@ -64,12 +75,12 @@ def _from_archive(path: Path) -> dict[str, bytes]:
         with tarfile.open(fileobj=io.BytesIO(read_bytes(path)), mode="r:") as archive:
             for member in archive:
                 name = member.name.rsplit("/", 1)[-1].removesuffix(".bin")
-                file = archive.extractfile(member) if name in CIFAR_BATCHES and member.isreg() else None
+                file = archive.extractfile(member) if name in BATCHES and member.isreg() else None
                 if file is not None and member.size <= _BATCH_BYTES:
                     found[name] = file.read()
     except tarfile.TarError as error:
         raise junk(path, f"it is not a readable archive ({error})") from None
-    missing = [name for name in CIFAR_BATCHES if name not in found]
+    missing = [name for name in BATCHES if name not in found]
     if missing:
         raise junk(path, f"it is an archive without CIFAR-10's {', '.join(missing)}")
     return found
@@ -78,7 +89,7 @@ def _from_archive(path: Path) -> dict[str, bytes]:
 def _siblings(path: Path) -> dict[str, Path]:
     """The six batches in the folder of ``path``, in its version."""
     end = ".bin" if path.name.endswith(".bin") else ""
-    found = {name: path.parent / f"{name}{end}" for name in CIFAR_BATCHES}
+    found = {name: path.parent / f"{name}{end}" for name in BATCHES}
     missing = [file.name for file in found.values() if not file.is_file()]
     if missing:
         text = f"{path} is one of CIFAR-10's six batches, but {', '.join(missing)} is missing beside it."

@@ -15,7 +15,15 @@ import numpy.typing as npt
 
 from clew_agent.datasets.dataset import DataSet, Split, check_labels, junk, pixels
 from clew_agent.datasets.files import digest, read_bytes
+from clew_shared.cards import DataSetCard
 
+CARD = DataSetCard(
+    name="digits",
+    title="Digits",
+    order=2,
+    packaged="sklearn/datasets/data/digits.csv.gz",
+    package="scikit-learn",
+)
 SMALL = 8
 FACTOR = 3
 BORDER = 2
@@ -31,7 +39,7 @@ def read(path: Path) -> DataSet:
     x, y = pixels(enlarge(images)), check_labels(labels, COUNT, CLASSES, lambda found: junk(path, found))
     ends = (TRAIN, TRAIN + VALIDATION)
     return DataSet(
-        name="digits",
+        name=CARD.name,
         source=f"scikit-learn's {path.name}",
         sha256=digest((path,)),
         train=Split(x[: ends[0]], y[: ends[0]]),
