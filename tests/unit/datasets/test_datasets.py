@@ -582,6 +582,30 @@ def test_hostile_pickles_are_refused(tmp_path: Path, hostile: bytes) -> None:
     assert str(path) in refusal(path)
 
 
+DOUBLED = b")q\1" + b"0h\1h\1\x86q\1" * 60
+SAME_HASH = b"".join(b"\x8a\x0a" + (one * (2**61 - 1)).to_bytes(10, "little") + b"N" for one in range(1, 30_000))
+BUFFER = b"cnumpy.core.numeric\n_frombuffer\n(\x96\4\0\0\0\0\0\0\0aaaaq\0"
+
+
+@pytest.mark.parametrize(
+    ("hostile", "words"),
+    [
+        pytest.param(b"}" + DOUBLED + b"h\1Ns.", "8 shared tuples", id="a key that takes 2**60 steps to hash"),
+        pytest.param(b"})" + b"\x85" * 50_000 + b"Ns.", "1,000 tuples", id="a key that is too deep to hash"),
+        pytest.param(b"}(" + SAME_HASH + b"u.", "100 large numbers", id="30,000 keys with one hash"),
+        pytest.param(b"}K\1Ns.", "keys are not text", id="a key that is a number"),
+        pytest.param(DTYPE + b"N}S'name'\nS'O'\ns\x86b.", "not a plain number", id="attributes of a dtype"),
+        pytest.param(b"cnumpy\ndtype\nN}S'_make'\nNs\x86b.", "state of something", id="attributes of a name"),
+        pytest.param(BUFFER + DTYPE + b"K\1\x85\x8c\1CtRh\0K\1a.", "damaged", id="bytes of an array that grow"),
+        pytest.param(b"G" + bytes(8) + b".", "the instruction b'G'", id="a fraction outside of an array"),
+        pytest.param(b"N" + b"r\0\0\1\0.", "in place 65,536", id="room for values that are not there"),
+    ],
+)
+def test_what_pythons_unpickler_would_believe_is_refused_before(hostile: bytes, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_pickle(hostile)
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_plain_data_or_a_refusal(data: bytes) -> None:
     value = ask(parse_pickle, data)
