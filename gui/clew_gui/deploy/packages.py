@@ -8,8 +8,13 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+
+from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
 
 from clew_gui.deploy.probe import Probe
 from clew_gui.deploy.requirements import Need
@@ -18,42 +23,23 @@ from clew_shared.base.places import find_places
 _DOWNLOAD_S = 240.0
 """Some megabytes over a slow line."""
 _OLDEST_GLIBC = 5
-_TAG = re.compile(r"(?:manylinux_(\d+)_(\d+)|manylinux(1|2010|2014)|linux|any)(?:_(\w+))?")
 _NICKNAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 
 
 def suits(tag: str, found: Probe) -> bool:
     """Whether a wheel with this tag (``cp311-cp311-manylinux_2_17_x86_64``) runs in the site's Python."""
-    interpreter, abi, system = [*tag.split("-"), "", ""][:3]
-    return _suits_python(interpreter, abi, found) and any(_suits_system(one, found) for one in system.split("."))
+    return tag.count("-") == 2 and not parse_tag(tag).isdisjoint(_tags(found))
 
 
-def _suits_python(interpreter: str, abi: str, found: Probe) -> bool:
-    major, minor = found.minor
-    names = interpreter.split(".")
-    if abi == "none" and f"py{major}" in names:
-        return True
+def _tags(found: Probe) -> set[Tag]:
+    """What the site's Python could install, and what was built on this machine for itself, where it would run there."""
+    names, here = platforms(found), platform.libc_ver()
+    if here[0] == "glibc" and found.libc and Version(here[1]).release <= found.libc:
+        names.append(f"linux_{found.machine}")
     if found.implementation != "cpython":
-        return False
-    if "abi3" in abi.split("."):
-        oldest = [int(name[3:]) for name in names if re.fullmatch(rf"cp{major}\d+", name)]
-        return any(number <= minor for number in oldest)
-    return f"cp{major}{minor}" in names and abi in (f"cp{major}{minor}", "none")
-
-
-def _suits_system(system: str, found: Probe) -> bool:
-    match = _TAG.fullmatch(system)
-    if match is None:
-        return False
-    if system == "any":
-        return True
-    asked = _NICKNAMES[match[3]] if match[3] else (int(match[1]), int(match[2])) if match[1] else None
-    if match[4] != found.machine or found.system != "Linux":
-        return False
-    if asked is None:  # built on a machine, for itself
-        here = tuple(int(part) for part in re.findall(r"\d+", platform.libc_ver()[1]))
-        return platform.libc_ver()[0] == "glibc" and bool(found.libc) and here <= found.libc
-    return found.libc >= asked
+        return set(compatible_tags(found.minor, platforms=names))
+    name = "cp{}{}".format(*found.minor)
+    return {*cpython_tags(found.minor, [name], names), *compatible_tags(found.minor, name, names)}
 
 
 def from_here(need: Need, found: Probe) -> dict[str, bytes]:
@@ -63,8 +49,7 @@ def from_here(need: Need, found: Probe) -> dict[str, bytes]:
     except PackageNotFoundError:
         return {}
     tags = re.findall(r"(?m)^Tag: *(\S+)", here.read_text("WHEEL") or "")
-    enough = _numbers(here.version) >= _numbers(need.least)
-    if not enough or not any(suits(tag, found) for tag in tags):
+    if Version(here.version) < Version(need.least) or not any(suits(tag, found) for tag in tags):
         return {}
     return dict(_files_of(here, need.module))
 
@@ -130,14 +115,12 @@ def platforms(found: Probe) -> list[str]:
 
 def _best_wheel(need: Need, found: Probe, cache: Path) -> Path | None:
     """The newest wheel of the package in the cache that runs there."""
-    prefix = need.name.replace("-", "_").lower()
     fitting = []
     for path in cache.glob("*.whl"):
-        name, version, *tag = [*path.stem.split("-"), ""]
-        if name.lower() != prefix or len(tag) < 4 or _numbers(version) < _numbers(need.least):
-            continue
-        if suits("-".join(tag[-4:-1]), found):
-            fitting.append((_numbers(version), path))
+        with suppress(InvalidWheelFilename):
+            name, version, _, tags = parse_wheel_filename(path.name)
+            if name == need.name and version >= Version(need.least) and not tags.isdisjoint(_tags(found)):
+                fitting.append((version, path))
     return max(fitting)[1] if fitting else None
 
 
@@ -152,7 +135,3 @@ def _unpacked(wheel: Path) -> Iterator[tuple[str, bytes]]:
                     continue
                 parts = parts[2:]
             yield "/".join(parts), archive.read(name)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0]))
