@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -90,14 +90,17 @@ class ParamSpec(msgspec.Struct, frozen=True, kw_only=True):
     shown_when: Condition | None = None
     runs_of: str = ""
 
+    @property
+    def type(self) -> ParamType:
+        """What depends on its kind."""
+        return TYPES[self.kind]
+
 
 class Params(msgspec.Struct, frozen=True, kw_only=True):
     """Base of every exercise's hyperparameters. Subclasses add fields with a ``Knob`` and a default."""
 
 
 ParamsT = TypeVar("ParamsT", bound=Params)
-
-_KINDS: dict[type, Kind] = {bool: "bool", int: "int", float: "float", str: "text"}
 
 
 def describe(cls: type[Params]) -> tuple[ParamSpec, ...]:
@@ -116,7 +119,7 @@ def _spec(name: str, annotation: Any, default: Any) -> ParamSpec:
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     if optional:
         base = next(arg for arg in get_args(base) if arg is not type(None))
-    kind: Kind = "choice" if knob.choices else _KINDS[base]
+    kind = kind_of(base, knob.choices)
     return ParamSpec(name=name, kind=kind, default=default, optional=optional, **msgspec.structs.asdict(knob))
 
 
@@ -200,13 +203,7 @@ def format_value(value: Value) -> str:
 
 def value_words(spec: ParamSpec, value: Value) -> str:
     """A hyperparameter as a person reads it: a choice by its label, numbers with thousands separated."""
-    if spec.kind == "choice":
-        return next((choice.label for choice in spec.choices if choice.value == value), str(value))
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if spec.kind == "int" and isinstance(value, int):
-        return f"{value:,}"
-    return format_value(value) or "none"
+    return spec.type.words(spec, value) or "none"
 
 
 def _unknown(name: str, known: Mapping[str, ParamSpec]) -> Problem:
@@ -215,12 +212,13 @@ def _unknown(name: str, known: Mapping[str, ParamSpec]) -> Problem:
 
 
 def _typed(spec: ParamSpec, raw: object) -> Value:
-    text = raw.strip() if isinstance(raw, str) and spec.kind != "text" else raw
-    if text is None or (text == "" and (spec.optional or spec.kind != "text")) or (spec.optional and text == "none"):
+    free = spec.type.free
+    text = raw.strip() if isinstance(raw, str) and not free else raw
+    if text is None or (text == "" and (spec.optional or not free)) or (spec.optional and text == "none"):
         if spec.optional:
             return None
         raise ValueError("a value is needed")
-    return _READERS[spec.kind](spec, text)
+    return spec.type.read(spec, text)
 
 
 def _read_float(spec: ParamSpec, raw: object) -> Value:
@@ -296,13 +294,59 @@ def _read_text(_spec: ParamSpec, raw: object) -> Value:
     return raw
 
 
-_READERS = {
-    "float": _read_float,
-    "int": _read_int,
-    "bool": _read_bool,
-    "choice": _read_choice,
-    "text": _read_text,
+def _thousands(_spec: ParamSpec, value: Value) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else format_value(value)
+
+
+def _on_or_off(_spec: ParamSpec, value: Value) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else format_value(value)
+
+
+def _label_of(spec: ParamSpec, value: Value) -> str:
+    return next((choice.label for choice in spec.choices if choice.value == value), format_value(value))
+
+
+def _two(spec: ParamSpec) -> tuple[Choice, ...]:
+    return (Choice("true", spec.unit or "On"), Choice("false", "Off"))
+
+
+class ParamType(msgspec.Struct, frozen=True, kw_only=True):
+    """All that depends on the kind of a hyperparameter; only its control is elsewhere, because nothing here knows Qt.
+
+    ``read`` makes a typed value of one, or of its text, and raises ``ValueError``; ``words`` says it to a person.
+    ``python`` is the type of a value, ``metavar`` what stands for it in the help of a command (empty: the option takes
+    no value). ``choices`` are all values, if they can be listed. A ``number`` changes with the arrow keys; ``several``
+    is an example of several values. ``free``: any text is a value, with its blanks, and so is an empty one.
+    """
+
+    read: Callable[[ParamSpec, object], Value]
+    python: type
+    metavar: str = ""
+    words: Callable[[ParamSpec, Value], str] = lambda _spec, value: format_value(value)
+    choices: Callable[[ParamSpec], tuple[Choice, ...]] = lambda _spec: ()
+    number: bool = False
+    several: str = ""
+    free: bool = False
+
+
+TYPES: Mapping[Kind, ParamType] = {
+    "float": ParamType(read=_read_float, python=float, metavar="NUMBER", number=True, several="0.01, 0.1"),
+    "int": ParamType(read=_read_int, python=int, metavar="N", words=_thousands, number=True, several="10, 20"),
+    "bool": ParamType(read=_read_bool, python=bool, words=_on_or_off, choices=_two),
+    "text": ParamType(read=_read_text, python=str, metavar="TEXT", several="one, two", free=True),
+    "choice": ParamType(
+        read=_read_choice, python=str, metavar="NAME", words=_label_of, choices=lambda spec: spec.choices
+    ),
 }
+"""Each kind of hyperparameter. A new one is an entry here and its control in the window's ``EDITORS``."""
+
+
+def kind_of(python: type, choices: Sequence[object] = ()) -> Kind:
+    """The kind of a hyperparameter that is declared with this type and these choices. Raises ``TypeError``."""
+    found = next((kind for kind, one in TYPES.items() if one.python is python), None)
+    if found is None:
+        raise TypeError(f"a hyperparameter cannot have the type {python.__name__}")
+    return "choice" if choices else found
 
 
 def _check_range(spec: ParamSpec, value: Value) -> None:

@@ -79,7 +79,7 @@ def _plain(value: Value, spec: ParamSpec | None) -> Value:
     """A value of its own kind: TOML has no null, and a command line has only text."""
     if not isinstance(value, str):
         return value
-    if spec is None or spec.kind in ("choice", "text"):
+    if spec is None or spec.type.python is str:
         return None if value == NOT_SET and (spec is None or spec.optional) else value
     typed, wrong = convert(spec, value)
     return typed if wrong is None else value

@@ -122,10 +122,9 @@ def tidy(value: float) -> float | int:
 
 def typed(point: Mapping[str, Value], card: ExerciseCard) -> Point:
     """The point with values of the kinds that the exercise wants: 16.4 of a whole number is 16."""
-    kinds = {param.name: param.kind for param in card.params} | {"devices": "int", "nodes": "int"}
+    whole = {"devices", "nodes", *(param.name for param in card.params if param.type.python is int)}
     return {
-        name: round(value) if kinds.get(name) == "int" and isinstance(value, float) else value
-        for name, value in point.items()
+        name: round(value) if name in whole and isinstance(value, float) else value for name, value in point.items()
     }
 
 
@@ -255,7 +254,7 @@ def read_values(spec: ParamSpec, text: str) -> tuple[tuple[Value, ...], list[Pro
         problems = [Problem("sweep.large", f"{spec.label}: at most {MAX_RUNS:,} values.", "Take fewer.", spec.name)]
     if problems:
         return (), problems
-    whole = spec.kind == "int"
+    whole = spec.type.python is int
     values = [round(v) if whole and isinstance(v, float) else v for v in _expanded(limits)]
     wrong = [found for found in (convert(spec, format_value(value))[1] for value in values) if found is not None]
     return tuple(dict.fromkeys(values)), wrong[:1]

@@ -19,14 +19,13 @@ from clew_shared.base.foreign import from_toml
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset, Requirement
 from clew_shared.goal_settings import unknown_settings
-from clew_shared.params import Choice, Kind, ParamSpec, Value, check, convert
+from clew_shared.params import Choice, ParamSpec, Value, check, convert, kind_of
 from clew_shared.spec import SINGLE
 
 _BEGIN = re.compile(r"^# /// clew[ \t]*\r?$", re.MULTILINE)
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOML_LINE = re.compile(r" ?\(at line (\d+), column \d+\)")
-_KINDS: dict[type, Kind] = {bool: "bool", int: "int", float: "float", str: "text"}
 _TAKEN = ("seed", "folder")
 """Attributes that ``clew_log.start`` adds to the hyperparameters."""
 _SETS = re.compile(r"(test|validation|train|val)_")
@@ -212,7 +211,7 @@ def _card(file: ExerciseFile, source: str, header: _Header) -> ExerciseCard:
 def _param(name: str, one: _Param) -> ParamSpec:
     fields = msgspec.structs.asdict(one)
     fields |= {"label": one.label or _label(name), "choices": tuple(Choice(word, _label(word)) for word in one.choices)}
-    return ParamSpec(name=name, kind="choice" if one.choices else _KINDS[type(one.default)], **fields)
+    return ParamSpec(name=name, kind=kind_of(type(one.default), one.choices), **fields)
 
 
 def _metric(name: str, one: _Metric) -> MetricSpec:

@@ -49,8 +49,8 @@ def _proposed(
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         sampler = optuna.samplers.TPESampler(seed=seed, multivariate=len(sweep.over) > 1)
     study = optuna.create_study(sampler=sampler, direction="minimize" if better == "lower" else "maximize")
-    kinds = {param.name: param.kind for param in card.params}
-    space = {name: _distribution(values, kinds.get(name) == "int") for name, values in sweep.over.items()}
+    whole = {param.name for param in card.params if param.type.python is int}
+    space = {name: _distribution(values, name in whole) for name, values in sweep.over.items()}
     for point, value in tried:
         state = optuna.trial.TrialState.COMPLETE if value is not None else optuna.trial.TrialState.FAIL
         study.add_trial(optuna.create_trial(params=point, distributions=space, value=value, state=state))

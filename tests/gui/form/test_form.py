@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast, get_args
 
 import msgspec
 import pytest
@@ -12,7 +13,8 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit, QStyle, QStyleO
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.form.fields import RunEdit
+from clew_gui.commands.run.arguments import make_parser
+from clew_gui.views.form.fields import EDITORS, NumberEdit, RunEdit
 from clew_gui.views.form.form import GroupHead, ParamForm
 from clew_gui.views.form.next_run import SLIDES, NextRun
 from clew_gui.views.theme.parts import Appearance, Button, column
@@ -23,7 +25,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.cards import DataSetCard, Preset
 from clew_shared.catalogue import encode, load_builtin
 from clew_shared.journal.events import Checkpoint
-from clew_shared.params import describe
+from clew_shared.params import TYPES, Kind, ParamSpec, ParamType, Value, describe
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 
@@ -407,3 +409,32 @@ def test_the_form_offers_every_data_set_that_the_exercise_takes_by_its_title(
     box.activated.emit(2)
     assert panel.data_choice.value() == "kuzushiji"
     assert panel.data_choice.staged() == "", "it is a name, not a file of one's own"
+
+
+def test_each_kind_of_hyperparameter_has_its_type_and_its_control() -> None:
+    assert set(TYPES) == set(EDITORS) == set(get_args(Kind))
+
+
+def test_a_new_kind_of_hyperparameter_is_one_type_and_one_control(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(_spec: ParamSpec, raw: object) -> Value:
+        above, slash, below = str(raw).partition("/")
+        if not slash:
+            raise ValueError(f"expected a fraction such as 1/4, got {raw!r}")
+        return int(above) / int(below)
+
+    kind = cast(Kind, "fraction")
+    one = ParamType(read=read, python=float, metavar="A/B", words=lambda _spec, value: f"{value:.0%}")
+    monkeypatch.setitem(TYPES, kind, one)
+    monkeypatch.setitem(EDITORS, kind, NumberEdit)
+    share = ParamSpec(name="share", kind=kind, label="Share", default=0.5)
+    form = ParamForm(Appearance(), [share])
+    qtbot.addWidget(form)
+    edit(form, "share").setText("1/4")
+    assert form.values() == {"share": 0.25}
+    edit(form, "share").setText("25")
+    assert form.row("share").error.text() == "Expected a fraction such as 1/4, got '25'"
+    assert "50%" in form.row("share").reset.toolTip()
+    text = make_parser([msgspec.structs.replace(fakes.card(), params=(share,))]).format_help()
+    assert "--share A/B" in text

@@ -115,7 +115,7 @@ def _add_devices(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
             seen.add(spec.name)
             words = about(spec).replace("%", "%%")
             flag = f"--{spec.name.replace('_', '-')}"
-            group.add_argument(flag, dest=f"option_{spec.name}", metavar=_metavar(spec), help=words)
+            group.add_argument(flag, dest=f"option_{spec.name}", metavar=spec.type.metavar, help=words)
 
 
 def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
@@ -131,18 +131,14 @@ def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
         flag = spec.name.replace("_", "-")
         agreed = len({other.default for other in specs if other.name == spec.name}) == 1
         words = (about(spec) if agreed else f"{meaning(spec)} (default: the exercise's own)").replace("%", "%%")
-        if spec.kind == "bool":
+        if spec.type.python is bool:
             groups[spec.group].add_argument(
                 f"--{flag}", f"--no-{flag}", dest=spec.name, action=_Assign, nargs=0, help=words
             )
         else:
             groups[spec.group].add_argument(
-                f"--{flag}", dest=spec.name, action=_Assign, metavar=_metavar(spec), help=words
+                f"--{flag}", dest=spec.name, action=_Assign, metavar=spec.type.metavar, help=words
             )
-
-
-def _metavar(spec: ParamSpec) -> str:
-    return {"float": "NUMBER", "int": "N", "choice": "NAME"}.get(spec.kind, "TEXT")
 
 
 def about(spec: ParamSpec) -> str:

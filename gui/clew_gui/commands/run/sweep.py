@@ -107,7 +107,7 @@ def _values(spec: ParamSpec | None, name: str, text: str) -> tuple[Values, list[
         words = [word.strip() for word in text.split(",") if word.strip()]
         whole = name in FIELDS and all(re.fullmatch("[0-9]+", word) for word in words)
         return tuple(int(word) if whole else word for word in words), []
-    if spec.kind == "float" and _TWO_WHOLE.fullmatch(text.strip()):
+    if spec.type.python is float and _TWO_WHOLE.fullmatch(text.strip()):
         found = f"--over {name}={text} may mean one number or two."
         one, two = text.replace(",", "."), text.replace(",", ", ")
         return (), [Problem("cli.over", found, f'Write {one} for one, or --over {name}="{two}" for two.', name)]

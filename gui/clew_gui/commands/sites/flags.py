@@ -16,8 +16,6 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.spec import SITE_PATH, RunSpec
 
-_METAVAR = {"int": "N", "text": "TEXT"}
-
 
 def add_allocation_flags(parser: Parser, about: str) -> None:
     """A flag for each field of an allocation; ``about`` is the heading's second line."""
@@ -25,7 +23,7 @@ def add_allocation_flags(parser: Parser, about: str) -> None:
     for field in FIELDS:
         help_text = f"{inside(field.label)}: {field.help}".replace("%", "%%")
         name = f"allocation_{field.name}"
-        group.add_argument(flag(field), dest=name, metavar=_METAVAR.get(field.kind, "TEXT"), help=help_text)
+        group.add_argument(flag(field), dest=name, metavar=field.type.metavar, help=help_text)
 
 
 def given_allocation(options: argparse.Namespace) -> dict[str, object]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal, SignalInstance
@@ -14,7 +14,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPale
 from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QSizePolicy, QWidget
 
 from clew_gui.views.theme.theme import font
-from clew_shared.params import ParamSpec, Value, format_value
+from clew_shared.params import Kind, ParamSpec, Value, format_value
 
 _NO_RUN = "None"
 _AROUND = 40
@@ -29,7 +29,7 @@ def stepped(spec: ParamSpec, value: float, up: bool, big: bool = False) -> float
     """
     if spec.log and value > 0:
         result = value * (10.0 if up else 0.1) if big else _series(value, up)
-    elif spec.kind == "int":
+    elif spec.type.python is int:
         result = value + (1 if up else -1) * (10 if big else 1)
     else:
         size = 10.0 ** math.floor(math.log10(abs(value))) if value else 0.1
@@ -52,7 +52,7 @@ def _inside(spec: ParamSpec, wanted: float, before: float) -> float:
         return spec.le
     if (spec.gt is not None and wanted <= spec.gt) or (spec.lt is not None and wanted >= spec.lt):
         return before
-    return float(round(wanted)) if spec.kind == "int" else wanted
+    return float(round(wanted)) if spec.type.python is int else wanted
 
 
 class Editor(Protocol):
@@ -103,7 +103,7 @@ class NumberEdit(QLineEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrow keys step a number."""
-        if event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down) and self._spec.kind in ("int", "float"):
+        if event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down) and self._spec.type.number:
             big = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
             self._step(event.key() == Qt.Key.Key_Up, big)
             return
@@ -128,7 +128,7 @@ class NumberEdit(QLineEdit):
         if not math.isfinite(value):
             return
         result = stepped(self._spec, value, up, big)
-        self.set_value(int(result) if self._spec.kind == "int" else result)
+        self.set_value(self._spec.type.python(result))
 
 
 class Combo(QComboBox):
@@ -291,15 +291,19 @@ def keep_from_wheel(control: QWidget) -> None:
     control.installEventFilter(QuietWheel(control))
 
 
+EDITORS: Mapping[Kind, Callable[[ParamSpec], Editor]] = {
+    "float": NumberEdit,
+    "int": NumberEdit,
+    "bool": SwitchEdit,
+    "choice": ChoiceEdit,
+    "text": lambda spec: RunEdit(spec) if spec.runs_of else NumberEdit(spec),
+}
+"""The control for each kind of hyperparameter; all else that depends on the kind is in ``clew_shared.params.TYPES``."""
+
+
 def make_editor(spec: ParamSpec) -> Editor:
-    """The control for this kind of hyperparameter."""
-    if spec.kind == "choice":
-        return ChoiceEdit(spec)
-    if spec.kind == "bool":
-        return SwitchEdit(spec)
-    if spec.runs_of:
-        return RunEdit(spec)
-    return NumberEdit(spec)
+    """The control of a hyperparameter."""
+    return EDITORS[spec.kind](spec)
 
 
 def combo(options: list[tuple[str, str]], name: str) -> QComboBox:

@@ -43,7 +43,7 @@ def several(spec: ParamSpec, raw: object) -> Several | None:
     """The values that a person wrote into a number's field; None where it is one value, or none of these forms. A range
     of a setting that is best looked at by its logarithm is logarithmic. A single comma between digits, as in 0,1, is no
     list: in most of Europe that is one number."""
-    text = raw if isinstance(raw, str) and spec.kind in ("int", "float") else ""
+    text = raw if isinstance(raw, str) and spec.type.number else ""
     if not is_many(text) and ("." in text or text.count(",") > 1):
         text = text.replace(",", ", ")
     if not is_many(text):

@@ -28,7 +28,7 @@ from clew_gui.views.theme.parts import Appearance, Button, column, frame, label,
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import idle_seeds
-from clew_shared.params import Choice, ParamSpec, Value, convert, format_value, matters
+from clew_shared.params import ParamSpec, Value, convert, format_value, matters
 from clew_shared.spec import RateRange, RunSpec, check_spec
 from clew_shared.study import StudySpec, check_study, study_runs, sweep_study, usual_metric
 from clew_shared.sweep import Sweep, Values, is_many, read_range, read_values, settled
@@ -86,14 +86,14 @@ class SweepDialog(Dialog):
                 continue
             text = self._typed.get(spec.name) or format_value(values[spec.name])
             field: QLineEdit | ManyChoices
-            if spec.kind in ("choice", "bool"):
+            if spec.type.choices(spec):
                 field = ticks = ManyChoices(spec, text)
                 ticks.edited.connect(self._edited)
             else:
-                field = self._field(spec.label, text, "0.01, 0.1" if spec.kind == "float" else "10, 20")
+                field = self._field(spec.label, text, spec.type.several)
             self.fields[spec.name] = field
             self._put(grid, line, spec.label, field)
-            if isinstance(field, QLineEdit) and spec.kind in ("int", "float"):
+            if isinstance(field, QLineEdit) and spec.type.number:
                 grid.addWidget(RangeButton(self._appearance, spec, field), line, 2)
             line += 1
         grid.setColumnStretch(1, 1)
@@ -207,7 +207,7 @@ class SweepDialog(Dialog):
 def spaced(spec: ParamSpec, text: str) -> str:
     """``text`` with a blank after each comma that separates values: 0.01,0.1 are two, 25,000 is one."""
     thousands = re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text) is not None
-    return text if spec.kind not in ("int", "float") or thousands else re.sub(r",\s*", ", ", text)
+    return text if not spec.type.number or thousands else re.sub(r",\s*", ", ", text)
 
 
 class ManyChoices(QPushButton):
@@ -222,9 +222,8 @@ class ManyChoices(QPushButton):
         self.setAutoDefault(False)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         menu = StayingMenu(self)
-        choices = spec.choices or (Choice("true", spec.unit or "On"), Choice("false", "Off"))
         self.entries: dict[str, QAction] = {}
-        for choice in choices:
+        for choice in spec.type.choices(spec):
             entry = menu.addAction(choice.label)
             entry.setCheckable(True)
             entry.toggled.connect(lambda _on: self._ticked())

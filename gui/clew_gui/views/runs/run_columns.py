@@ -28,10 +28,8 @@ def more_columns(card: ExerciseCard) -> dict[str, str]:
 
 def is_number(card: ExerciseCard, name: str) -> bool:
     """Whether a column's values are numbers, which are aligned to the right."""
-    kinds = {param.name: param.kind for param in card.params}
-    return (
-        name in ("seed", "devices", "nodes") or kinds.get(name) in ("int", "float") or _metric(card, name) is not None
-    )
+    numbers = {"seed", "devices", "nodes", *(param.name for param in card.params if param.type.number)}
+    return name in numbers or _metric(card, name) is not None
 
 
 def cells(card: ExerciseCard, run: RunLike, names: Iterable[str], best: Best) -> tuple[tuple[str, str], ...]:
@@ -102,7 +100,7 @@ def facts(card: ExerciseCard, run: RunLike, best: Best) -> Facts:
         if value is not None:
             results[metric.name] = value
     name, state, note = words.name_of(run), STATE_WORDS[run.state], run.note
-    shown = (value_words(param, values[param.name]) for param in card.params if param.kind == "choice")
+    shown = (value_words(param, values[param.name]) for param in card.params if param.choices)
     texts = [str(run.number), name, note.note, *note.tags, state, run.where, *shown, *map(str, values.values())]
     known: dict[str, Value] = {"name": name, "note": note.note, "state": state, "number": run.number}
     known |= {"study": run.spec.study, "exercise": run.spec.exercise}
