@@ -3,15 +3,19 @@
 PY := .venv/bin/python
 PYTEST_ARGS ?=
 WORKERS ?= 5
+FAST_WORKERS ?= 2
 BENCH_ARGS ?=
 ROUNDS ?=
+# Some machines switch Python's cache of compiled modules off; the tests start hundreds of interpreters.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --max-worker-restart 0
 SOAK_MINUTES ?=
 
-.PHONY: help setup run test check format bench soak gpu-check cluster-up cluster-down
+.PHONY: help setup run test test-fast check format bench soak gpu-check cluster-up cluster-down
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
 	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose, WORKERS=0 for one process)"
+	@echo "make test-fast      run those of tests/unit, tests/contract and tests/gui"
 	@echo "make check          lint, types, import rules, generated files"
 	@echo "make format         let ruff rewrite what it can"
 	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 40 minutes on a quiet machine"
@@ -27,7 +31,10 @@ run: setup
 	@.venv/bin/clew start
 
 test: setup
-	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0 --durations=30 --durations-min=5 $(PYTEST_ARGS)
+	@$(PYTEST) -n $(WORKERS) --durations=30 --durations-min=5 $(PYTEST_ARGS)
+
+test-fast: setup
+	@$(PYTEST) -n $(FAST_WORKERS) tests/unit tests/contract tests/gui $(PYTEST_ARGS)
 
 check: setup
 	@.venv/bin/ruff check

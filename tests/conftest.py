@@ -13,6 +13,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.durations import Durations, Recorder
 from tests.guards import (
     expect_logs,
     home,
@@ -24,7 +25,7 @@ from tests.guards import (
     no_unexpected_logs,
 )
 from tests.needs import Selection
-from tests.sharing import Sharing, granted_s, longest_first
+from tests.sharing import Sharing, longest_first
 
 if TYPE_CHECKING:
     from tests.gui.cputime import MeasuredApplication
@@ -48,9 +49,22 @@ settings.register_profile("soak", _COMMON, derandomize=False, max_examples=2000)
 settings.load_profile("soak" if os.environ.get("CLEW_SOAK") == "1" else "clew")
 
 
+# Nearly everything that a collection of 270 files makes stays for good, TensorFlow and Qt included: to look through it
+# again and again is a quarter of the collection's time, and later a part of every test's.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on Python's garbage collector looks at what the tests make, and no longer at what is there by now."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the selection; with ``CLEW_DEMAND_ALL=1`` (set by .ci/run) left-out and skipped tests are failures."""
     config.pluginmanager.register(Selection(demand_all=os.environ.get("CLEW_DEMAND_ALL") == "1"), "clew-selection")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(), "clew-durations")
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +97,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Under xdist start with the tests that take longest. Alone, tests run in the order of their folders."""
     if hasattr(config, "workerinput"):
-        order = longest_first([(item.nodeid, granted_s(item)) for item in items])
+        order = longest_first([item.nodeid for item in items], Durations.load())
         items[:] = [items[place] for place in order]
 
 

@@ -24,6 +24,8 @@ FAULTS = (
     "tests/cluster/test_remote_run_faults.py",
     f"{PEERS}::test_what_dies_or_freezes_ends_the_run_which_goes_on_from_its_checkpoint",
 )
+SLIDES = ("tests/exercises/test_cnn.py::test_the_slides_values_give_the_slides_accuracy",)
+"""Trains all of the slides' steps in a soak."""
 PARSERS = ("-m", "hypothesis", "tests/unit", "tests/contract")
 """Property tests try more examples in a soak."""
 _TIMEOUT_S = 3600
@@ -61,7 +63,7 @@ def goes_on(rounds: int, minutes: float, done: int, seconds: float) -> bool:
 def _round(seed: str, tally: Path, words: Sequence[str]) -> int:
     environment = os.environ | {"CLEW_SOAK": "1", "CLEW_SEED": seed, "CLEW_TALLY": str(tally)}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", f"--timeout={_TIMEOUT_S}"]
-    for tests in [words] if words else [FAULTS, PARSERS]:
+    for tests in [words] if words else [FAULTS, SLIDES, PARSERS]:
         if code := subprocess.run([*command, *tests], env=environment, check=False).returncode:
             return code
     return 0

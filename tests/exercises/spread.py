@@ -1,7 +1,7 @@
 """Trains over several devices in a process of its own, as a trainer does: a process has one number of them for good.
 
-Reads cases as JSON from standard input and prints one JSON list: of each case the loss of every step, the last
-evaluation and what was reduced.
+Reads a JSON list of cases from each line of standard input and prints one JSON list for it: of each case the loss of
+every step, the last evaluation and what was reduced.
 """
 
 from __future__ import annotations
@@ -44,30 +44,61 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     traces: int
 
 
+class Spread:
+    """A process that has ``devices`` devices until the ``with`` block ends; it imports TensorFlow once."""
+
+    def __init__(self, devices: int) -> None:
+        root = Path(__file__).parents[2]
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tests.exercises.spread", str(devices)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": str(root), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        )
+
+    def __call__(self, cases: Sequence[Case]) -> list[Outcome]:
+        """Train all ``cases`` there."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(msgspec.json.encode(cases) + b"\n")
+        self._process.stdin.flush()
+        line = next((line for line in self._process.stdout if line.startswith(b"[")), b"")
+        assert line, f"it ended with {self._process.wait()}"
+        return msgspec.json.decode(line, type=list[Outcome])
+
+    def __enter__(self) -> Spread:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()  # it only waits for the next line
+        self._process.communicate()
+
+
 def spread(devices: int, cases: Sequence[Case]) -> list[Outcome]:
     """Train all ``cases`` on ``devices`` devices in one new process."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "tests.exercises.spread", str(devices)],
-        input=msgspec.json.encode(cases),
-        stdout=subprocess.PIPE,
-        check=True,
-        cwd=Path(__file__).parents[2],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    return msgspec.json.decode(done.stdout.splitlines()[-1], type=list[Outcome])
+    with Spread(devices) as process:
+        return process(cases)
 
 
 def main(devices: int) -> None:
     """The process."""
-    from clew_agent.training.runtime import configure
+    from clew_agent.node.lean_import import lean_import
 
-    cases = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Case])
-    configure(devices=devices, precision=cases[0].precision)
-    print(json.dumps([msgspec.to_builtins(outcome(case, devices)) for case in cases]))
+    with lean_import():
+        from clew_agent.training.runtime import configure
+
+    configured = False
+    for line in sys.stdin.buffer:
+        cases = msgspec.json.decode(line, type=list[Case])
+        if not configured:
+            configure(devices=devices, precision=cases[0].precision)
+            configured = True
+        print(json.dumps([msgspec.to_builtins(outcome(case, devices)) for case in cases]), flush=True)
 
 
 def outcome(case: Case, devices: int) -> Outcome:
-    """Train one case here."""
+    """Train one case here. It is evaluated at its end only, unless its values say otherwise."""
     from clew_agent.catalogue.examine import find_exercise
     from clew_agent.datasets.load import load
     from clew_agent.datasets.search import Search
@@ -79,7 +110,8 @@ def outcome(case: Case, devices: int) -> Outcome:
     own = Search(own=Path(os.environ.get("CLEW_DATA", ".")).absolute())
     data = load(case.data, own) if case.data else None
     strategy = make_strategy(case.strategy, devices, case.options)
-    settings = build(exercise.Settings, case.values)
+    rarely = {"evaluate_every": case.values["steps"]} if "steps" in case.values else {}
+    settings = build(exercise.Settings, rarely | case.values)
     engine = Engine(exercise, settings, 1, data, strategy=strategy, precision=case.precision)
     engine.compile()
     if case.restore:

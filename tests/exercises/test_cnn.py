@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -23,9 +25,13 @@ def context(step: int, rows: Rows) -> StepContext:
 @pytest.mark.needs("real-mnist")
 @pytest.mark.timeout(900)
 def test_the_slides_values_give_the_slides_accuracy(real_mnist: DataSet) -> None:
-    engine = make_engine(EXERCISE, {"evaluate_every": 1_000_000}, real_mnist)  # once is enough here
-    train(engine)
-    assert engine.evaluate()["test_accuracy"] == pytest.approx(0.9597, abs=0.007)
+    """In a soak all 1,000 steps; else the first 150, of which the accuracy is known as well."""
+    soak = os.environ.get("CLEW_SOAK") == "1"
+    engine = make_engine(EXERCISE, {}, real_mnist)
+    assert engine.steps == 1000
+    train(engine, until=1000 if soak else 150)
+    expected = pytest.approx(0.9597, abs=0.007) if soak else pytest.approx(0.881, abs=0.01)
+    assert engine.evaluate()["test_accuracy"] == expected
 
 
 def test_the_digits_are_learnt_with_the_tiny_preset(small_digits: DataSet) -> None:

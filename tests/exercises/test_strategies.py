@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
-from tests.exercises.spread import Case, Outcome, outcome, spread
+from tests.exercises.spread import Case, Outcome, Spread, outcome
 
-SOFTMAX = Case(exercise="softmax", values={"steps": 10, "batch_size": 50, "learning_rate": 0.1, "evaluate_every": 100})
+SOFTMAX = Case(exercise="softmax", values={"steps": 10, "batch_size": 50, "learning_rate": 0.1})
 CNN = Case(exercise="cnn", values={"steps": 10, "batch_size": 50})
 FULL = Case(
     exercise="cnn",
@@ -34,9 +34,19 @@ NETWORKS = [
 """Losses, and of the last one the norm of a gradient."""
 EVERY_STEP = {"average_every": 1}
 
+Alone = Callable[[Case], Outcome]
+SpreadOut = Callable[[int, list[Case]], list[Outcome]]
+
 
 @pytest.fixture(scope="module")
-def alone() -> Callable[[Case], Outcome]:
+def spread() -> Iterator[SpreadOut]:
+    """Trains cases on two or on four devices. A process has one number of them for good, so there is one for each."""
+    with Spread(2) as two, Spread(4) as four:
+        yield lambda devices, cases: {2: two, 4: four}[devices](cases)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Alone:
     """What one device makes of a case. Several tests compare with it, so each case is trained once."""
     known: dict[bytes, Outcome] = {}
 
@@ -58,10 +68,11 @@ def differ(one: Outcome, other: Outcome) -> float:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("devices", [2, 4])
-def test_several_devices_train_as_one_does(devices: int, alone: Callable[[Case], Outcome]) -> None:
+def test_several_devices_train_as_one_does(devices: int, alone: Alone, spread: SpreadOut) -> None:
     """Batches of 50 and 22 on 4 devices are filled up; dropout, augmentation and batch normalisation are the same."""
     cases = [SOFTMAX, FULL, *([CNN, *NETWORKS] if devices == 2 else ())]
-    for case, spread_out in zip(cases, spread(devices, cases), strict=True):
+    outcomes = spread(devices, cases)
+    for case, spread_out in zip(cases, outcomes, strict=True):
         single = alone(case)
         assert len(spread_out.losses) == len(single.losses) == 10
         assert differ(spread_out, single) < 1e-5, (case.exercise, devices)
@@ -69,16 +80,16 @@ def test_several_devices_train_as_one_does(devices: int, alone: Callable[[Case],
         assert (spread_out.replicas, spread_out.logical, spread_out.traces) == (devices, True, 1)
         assert spread_out.reduced_bytes > single.reduced_bytes == 0
     weights = 784 * 10 + 10
-    assert spread(devices, [SOFTMAX])[0].reduced_bytes == 4 * weights
+    assert outcomes[0].reduced_bytes == 4 * weights
 
 
-def test_sixteen_bits_halve_what_is_reduced_and_hardly_change_the_loss() -> None:
+def test_sixteen_bits_halve_what_is_reduced_and_hardly_change_the_loss(spread: SpreadOut) -> None:
     whole, half = spread(2, [SOFTMAX, Case(exercise="softmax", values=SOFTMAX.values, options={"reduce": "float16"})])
     assert half.reduced_bytes * 2 == whole.reduced_bytes
     assert 0 < differ(half, whole) < 2e-3
 
 
-def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path, alone: Callable[[Case], Outcome]) -> None:
+def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path, alone: Alone, spread: SpreadOut) -> None:
     """And what is saved between two averages is an average: the run goes on from there as it would have gone. To
     evaluate the average between two averages changes no weight."""
     rare = {"average_every": 4}
@@ -102,7 +113,7 @@ def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path, alon
 
 
 def test_a_run_goes_on_under_another_strategy_and_number_of_devices(
-    tmp_path: Path, alone: Callable[[Case], Outcome]
+    tmp_path: Path, alone: Alone, spread: SpreadOut
 ) -> None:
     """The state has names of its own: no strategy and no number of devices is in it."""
     one, two, four = (str(tmp_path / name) for name in ("one", "two", "four"))
@@ -123,7 +134,7 @@ def test_a_run_goes_on_under_another_strategy_and_number_of_devices(
 
 
 @pytest.mark.needs("real-mnist")
-def test_softmax_reaches_the_slides_accuracy_under_each_strategy() -> None:
+def test_softmax_reaches_the_slides_accuracy_under_each_strategy(spread: SpreadOut) -> None:
     values = {"steps": 500}
     cases = [
         Case(exercise="softmax", values=values, data="mnist"),

@@ -42,14 +42,17 @@ def make_engine(
 
 
 def train(engine: Engine, until: int | None = None) -> Record:
-    """Train up to step ``until`` (default: the end), evaluating when due; every step's metrics by name."""
+    """Train up to step ``until`` (default: the end); every step's metrics by name.
+
+    It is evaluated on the way only where early stopping looks at that: nothing else here would hear of it.
+    """
     pieces: list[tuple[npt.NDArray[np.floating[Any]], ...]] = []
     last = engine.steps if until is None else until
     while not engine.done and engine.step < last:
         block = engine.run_block()
         assert block.first + block.count == engine.step
         pieces.append(block.values)
-        if engine.evaluation_due():
+        if engine.plan.patience and engine.evaluation_due():
             engine.evaluate()
     names = [spec.name for spec in engine.per_step]
     return dict(zip(names, map(np.concatenate, zip(*pieces, strict=True)), strict=True))

@@ -1,0 +1,77 @@
+"""How long each file of tests takes: what takes longest starts first, and the beginning says when the end will be.
+
+``tests/durations.toml`` has the seconds of each file that takes long, as ``make test`` measured them on two cores that
+did nothing else. ``CLEW_RECORD=1 make test`` writes it again, after all tests have passed.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+FILE = Path(__file__).with_name("durations.toml")
+_SHORT_S = 3.0
+"""Files that take less are not listed: together they take as long as ``others`` says."""
+_AT_ONCE = 5
+"""So many processes shared the two cores when it was measured."""
+_COLLECT_S = 20
+"""Until each process has collected all tests."""
+
+
+class Durations:
+    """Seconds of files, as they were recorded."""
+
+    def __init__(self, recorded: Mapping[str, float]) -> None:
+        self._recorded = recorded
+
+    @classmethod
+    def load(cls) -> Durations:
+        """Those of the file."""
+        return cls(tomllib.loads(FILE.read_text(encoding="utf-8"))["seconds"])
+
+    def of(self, file: str) -> float:
+        """Seconds that it took; 0 of a file that is short or new."""
+        return self._recorded.get(file, 0.0)
+
+    def sentence(self, tests: Iterable[str], cores: int) -> str:
+        """What to expect of these tests, by their ids: ``5,748 tests: about 12 minutes on two free cores``."""
+        counts = Counter(test.partition("::")[0] for test in tests)
+        long = [self.of(file) for file in counts]
+        short = sum(count for file, count in counts.items() if file not in self._recorded)
+        total = sum(long) + short * self._recorded.get("each other test", 0.0)
+        minutes = (_COLLECT_S + max([total / _AT_ONCE, *long])) / 60
+        said = f"{counts.total():,} tests: about {max(1, round(minutes))} min on two cores that do nothing else"
+        return f"{said}; this computer has {cores}." if cores != 2 else f"{said}."
+
+
+class Recorder:
+    """Plugin object of the process that gives out the tests: adds up what they took."""
+
+    def __init__(self) -> None:
+        self._seconds: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add one phase of a test to its file."""
+        file = report.nodeid.partition("::")[0]
+        self._seconds[file] += report.duration  # type: ignore[assignment]  # a Counter of floats
+        self._counts[file] += report.when == "call"
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Write the file again if all tests have passed."""
+        if exitstatus == 0 and os.environ.get("CLEW_RECORD") == "1":
+            FILE.write_text(tomli_w.dumps({"seconds": recorded(self._seconds, self._counts)}), encoding="utf-8")
+
+
+def recorded(seconds: Mapping[str, float], counts: Mapping[str, int]) -> dict[str, float]:
+    """What the file holds: long files, longest first, and the mean of a test of all the others."""
+    long = {file: round(took, 1) for file, took in seconds.items() if took >= _SHORT_S}
+    others = [file for file in seconds if file not in long]
+    mean = sum(seconds[file] for file in others) / max(1, sum(counts[file] for file in others))
+    return {"each other test": round(mean, 4), **dict(sorted(long.items(), key=lambda item: -item[1]))}
