@@ -13,16 +13,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import operating_system
-from clew_agent.trainer.hash_helper import HashHelper
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Checkpoint, Event, Points, State
-from clew_shared.journal.files import DIGEST_EVERY, JournalWriter
+from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunState
 
 PATIENCE_S = 600.0
@@ -32,10 +30,6 @@ _RETRY_S = 1.0
 _QUEUE = 64
 """Events that may wait: some seconds of training, and at most a few megabytes."""
 _RESERVE_BYTES = 64 * 1024
-_LONG_BYTES = 4 << 20
-_FAST_S = 1.0
-"""A journal so long whose last MiB came within so short a time is hashed by a process of its own: below that hashing
-takes less than a hundredth of a core, and starting a process costs more."""
 _LAST_BYTES = 16 * 1024
 """Of these a run's last words are sure: the records of its files, its last state and the seal."""
 
@@ -76,8 +70,7 @@ class Reserve:
 class Recorder:
     """Appends events to ``writer`` in its own thread, in the order of ``put``.
 
-    ``patience`` is how long the disk may refuse, ``retry`` the pause between attempts, both in seconds. ``fast``: a
-    journal that grows by a MiB in less (seconds) is hashed elsewhere.
+    ``patience`` is how long the disk may refuse, ``retry`` the pause between attempts, both in seconds.
     """
 
     def __init__(
@@ -86,14 +79,11 @@ class Recorder:
         reserve: Reserve,
         patience: float = PATIENCE_S,
         retry: float = _RETRY_S,
-        fast: float = _FAST_S if operating_system.POSIX else 0.0,
     ) -> None:
         self._writer = writer
         self._reserve = reserve
         self._patience = patience
         self._retry = retry
-        self._fast = fast
-        self._measured = (0, time.monotonic())
         self._queue: queue.Queue[Event | None] = queue.Queue(_QUEUE)
         self._last_from = 0
         self.files: set[str] = set()
@@ -223,25 +213,10 @@ class Recorder:
         self._follow(event)
         self._dirty = True
         self._settle()
-        self._relieve()
         if isinstance(event, State | Checkpoint):
             self._persist(self._sync)
         if isinstance(event, Checkpoint):
             self.files.update(record.path for record in event.files)
-
-    def _relieve(self) -> None:
-        """Start a helper once, when the journal is long and grows fast."""
-        size, now = self._writer.size, time.monotonic()
-        if size - self._measured[0] < DIGEST_EVERY:
-            return
-        fast, self._measured = now - self._measured[1] < self._fast, (size, now)
-        if fast and size >= _LONG_BYTES:
-            self._fast = 0.0
-            with suppress(OSError), ExitStack() as unwanted:  # where it cannot be had, this process goes on hashing
-                helper = HashHelper(self._writer.path, size)
-                unwanted.callback(helper.close)
-                if self._writer.hash_with(helper):
-                    unwanted.pop_all()
 
     def _settle(self) -> None:
         """Say that training goes on, where the disk refused that when it was due."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import continue_run
@@ -44,7 +44,6 @@ __all__ = [
     "FrameReader",
     "JournalWriter",
     "Record",
-    "RunningHash",
     "attempts",
     "check_size",
     "encode_frame",
@@ -136,26 +135,6 @@ def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
-class _Hash(Protocol):
-    """What of a ``hashlib`` object is needed here."""
-
-    def update(self, data: bytes, /) -> None: ...
-    def hexdigest(self) -> str: ...
-
-
-class RunningHash(Protocol):
-    """SHA-256 of a journal as it grows, computed somewhere else."""
-
-    def update(self, data: bytes, /) -> None:
-        """These bytes have been added."""
-
-    def hexdigest(self) -> str:
-        """SHA-256 of all bytes so far, as hexadecimal digits."""
-
-    def close(self) -> None:
-        """No more bytes come."""
-
-
 class JournalWriter:
     """Appends frames to one journal file; used by one thread of one process at a time.
 
@@ -169,8 +148,7 @@ class JournalWriter:
         self.size = 0
         self.sealed = False
         self._descriptor = descriptor
-        self._hash: _Hash = hashlib.sha256()
-        self._helper: RunningHash | None = None
+        self._hash = hashlib.sha256()
         self._digested = 0
         self._torn = 0  # bytes of an unfinished frame after ``size`` that could not be taken back yet
 
@@ -217,16 +195,6 @@ class JournalWriter:
         """SHA-256 of everything in the file so far, as hexadecimal digits."""
         return self._hash.hexdigest()
 
-    def hash_with(self, other: RunningHash) -> bool:
-        """Leave the hashing to ``other`` if it agrees about what is in the file; whether it does. ``close`` closes it.
-
-        Raises ``OSError`` as it comes from ``other``.
-        """
-        agrees = other.hexdigest() == self.sha256
-        if agrees:
-            self._hash = self._helper = other
-        return agrees
-
     def append(self, event: Event) -> int:
         """Write one event; returns the file's length after it. A ``Digest`` goes before it when one is due.
 
@@ -255,9 +223,6 @@ class JournalWriter:
 
     def close(self) -> None:
         """Close the file; doing it twice is harmless."""
-        if self._helper is not None:
-            self._helper.close()
-            self._helper = None
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -102,7 +102,6 @@ def loaded_by(module: str) -> set[str]:
     [
         ("clew_agent.supervisor.serve", {"tensorflow", "keras", "numpy", "PySide6", "paramiko"}),
         ("clew_agent.cli.main", {"tensorflow", "keras", "PySide6"}),
-        ("clew_agent.trainer.hash_helper", {"msgspec", "numpy", "psutil", "zmq"}),  # a fast run waits for it
         ("clew_gui.commands.main", {"tensorflow", "keras", "PySide6", "shiboken6", "pyqtgraph", "clew_agent"}),
         ("clew_gui.session", {"tensorflow", "keras", "PySide6", "pyqtgraph"}),
         ("clew_gui.app", {"tensorflow", "keras", "clew_agent"}),
