@@ -18,7 +18,7 @@ help:
 	@echo "make test-fast      run those of tests/unit, tests/contract and tests/gui"
 	@echo "make check          lint, types, import rules, generated files"
 	@echo "make format         let ruff rewrite what it can"
-	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 40 minutes on a quiet machine"
+	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 25 minutes on a quiet machine"
 	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
 	@echo "make gpu-check      train on this machine's GPUs in every way, and keep the log in docs; without a GPU it does nothing"
 	@echo "make cluster-up     a small Slurm cluster in network namespaces, as root; make cluster-down ends it"

@@ -23,18 +23,12 @@ _TITLES = {
     "start": "From start to window and agent",
     "first": "From Run clicked to the first point",
     "site": "From Run to the first point on a cluster",
-    "tunnel": "The tunnel to a compute node",
     "loops": "Speed of the training loop",
     "strategies": "Two devices beside bare tf.distribute",
-    "servers": "Parameter servers beside bare TensorFlow loops",
-    "kernels": "XLA, fused kernels and updates in turn, per exercise",
     "observation": "What recording and watching cost",
-    "peers": "A thousand processes in one run",
     "journal": "A journal of ten million points",
     "plot": "Drawing and panning curves",
     "compare": "A thousand runs in the table and in Compare",
-    "99": "99 % on MNIST",
-    "networks": "Accuracies of the networks on MNIST",
 }
 _HEAD = "# Benchmarks\n"
 

@@ -24,19 +24,16 @@ Which comes first changes from pair to pair, and both wait until the viewer has 
 hour's other load nor the place of things in memory favours one of them. *Trainer* is the processor time of the
 training process with all its threads, from the first block until all points are in the journal and on the disk. The
 ratio is the median over the pairs, in brackets the bounds between which 95 % of 10,000 bootstrap resamples of the
-pairs lie. *Helper* is the process that hashes a journal which grows by a MiB in a second; *others* are supervisor and
-viewer. Nothing of what they take is left out of *altogether*, which is the ratio of all of it to the loop alone. A
-run's guard looks at its trainer twenty times a second, whatever is trained, and is not in the table.
+pairs lie. *Others* are supervisor and viewer; *altogether* is the ratio of all of it to the loop alone. A run's
+guard looks at its trainer twenty times a second, whatever is trained, and is not in the table.
 Limits: system calls of the kernel on behalf of the process count, the disk's own work does not."""
 
 
 class Pair(NamedTuple):
-    """Processor seconds a step: of the loop alone, of the trainer, its helper, and supervisor and viewer; bytes a
-    step."""
+    """Processor seconds a step: of the loop alone, of the trainer, and of supervisor and viewer; bytes a step."""
 
     nobody: float
     trainer: float
-    helper: float
     others: float
     size: float
 
@@ -45,7 +42,7 @@ class Pair(NamedTuple):
         """From a worker's answer."""
         alone, alone_cpu, _ = answer["nobody"]
         steps, cpu, _ = answer["observed"]
-        rest = (answer[name] / steps for name in ("helpers", "watching", "bytes"))
+        rest = (answer[name] / steps for name in ("watching", "bytes"))
         return Pair(alone_cpu / alone, cpu / steps, *rest)
 
 
@@ -59,9 +56,9 @@ def rows(found: Mapping[str, Sequence[Pair]]) -> list[tuple[str, ...]]:
     return [
         (
             VIEWERS[viewer],
-            *(f"{1e6 * median(values):.4g}" for values in list(zip(*pairs, strict=True))[:4]),
+            *(f"{1e6 * median(values):.4g}" for values in list(zip(*pairs, strict=True))[:3]),
             f"{cost(pairs):.3f}",
-            f"{sum(sum(pair[1:4]) for pair in pairs) / sum(pair.nobody for pair in pairs):.3g}",
+            f"{sum(sum(pair[1:3]) for pair in pairs) / sum(pair.nobody for pair in pairs):.3g}",
         )
         for viewer, pairs in found.items()
     ]
@@ -105,7 +102,7 @@ def report(rounds: int, quick: bool) -> str:
         with workers("tests.bench.observation_worker", words) as running:
             answers = [{viewer: running[viewer].answer() for viewer in words} for _ in range(rounds)]
         found = {viewer: [Pair.of(answer[viewer]) for answer in answers] for viewer in words}
-        head = ("attached", "alone µs", "trainer µs", "helper µs", "others µs", "trainer / alone", "altogether")
+        head = ("attached", "alone µs", "trainer µs", "others µs", "trainer / alone", "altogether")
         below = floor(median(pair.size for pair in found["reader"]))
         parts.append(f"### `{exercise}`, stretches of {steps:,} steps\n\n{table(head, rows(found))}\n\n{below}")
         print(parts[-1], flush=True)

@@ -160,13 +160,13 @@ class Observed:
         """Bytes in the journal."""
         return self._folder.journal(1).stat().st_size
 
-    def others(self) -> tuple[float, float]:
-        """Processor seconds so far: of the processes that this trainer has started, and of viewer and supervisor."""
+    def watching(self) -> float:
+        """Processor seconds of viewer and supervisor so far."""
         watching = [psutil.Process(self._viewer.pid)]
         if (address := find_agent(self._places)) is not None:
             watching.append(psutil.Process(address.pid))
-        own = [child for child in psutil.Process().children() if child.pid != self._viewer.pid]
-        return _cpu(own), _cpu(watching)
+        times = [process.cpu_times() for process in watching]
+        return sum(found.user + found.system for found in times)
 
     def _begin(self, run: str) -> JournalWriter:
         self._folder.path.mkdir(parents=True)
@@ -203,24 +203,17 @@ class Observed:
         shutil.rmtree(self._home, ignore_errors=True)
 
 
-def _cpu(processes: list[psutil.Process]) -> float:
-    times = [process.cpu_times() for process in processes]
-    return sum(found.user + found.system for found in times)
-
-
 def pair(engine: Engine, observed: Observed, steps: int, nobody_first: bool) -> dict[str, object]:
     """One round: both stretches, what the other processes took meanwhile, and how long the journal became."""
     nobody = to_nobody(engine, steps) if nobody_first else None
-    before, size = observed.others(), observed.size
+    before, size = observed.watching(), observed.size
     watched = observed.train(steps)
     observed.wait()
-    helpers, watching = (now - then for now, then in zip(observed.others(), before, strict=True))
     size = observed.size - size
     return {
         "nobody": nobody or to_nobody(engine, steps),
         "observed": watched,
-        "helpers": helpers,
-        "watching": watching,
+        "watching": observed.watching() - before,
         "bytes": size,
     }
 

@@ -17,8 +17,6 @@ from tests.bench.bench_journal import make_folder
 from tests.bench.bench_loops import RACES, Contender, Race, behind, check_results, present, race, rows
 from tests.bench.bench_site import rows as site_rows
 from tests.bench.bench_start import PLOTS, WINDOW, imports, slow, window
-from tests.bench.bench_tunnel import OPENSSH, PARAMIKO
-from tests.bench.bench_tunnel import rows as tunnel_rows
 from tests.bench.first_point_worker import journal_marks, split
 from tests.bench.measure import CannotMeasure, Timing, ratio, table
 from tests.bench.site_clicker import AGENT, ARRIVED, CLICK, DIALLED, IMPORTED, LIVE, stages
@@ -81,13 +79,6 @@ def test_what_the_laptop_and_the_agent_do_at_once_follows_on_the_same_moment() -
     assert lines[-1] == (ARRIVED, "0.500 (6.50)", "0.300 (0.50)")
 
 
-def test_tunnels_are_compared_with_openssh() -> None:
-    quick = {"down": 50.0, "up": 80.0, "trip": 0.25, "slow trip": 1.0, "open": 3.0}
-    lines = tunnel_rows({PARAMIKO: [quick] * 3, OPENSSH: [quick | {"down": 100.0}] * 3})
-    assert lines[0][:2] == (PARAMIKO, "50, × 0.5 (0.5 to 0.5)")
-    assert lines[1] == (OPENSSH, "100", "80", "0.25", "1.00", "3.00")
-
-
 def test_what_cannot_be_measured_is_said_and_the_page_stays(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,8 +131,7 @@ def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.M
 
 
 def test_all_benchmarks_are_known() -> None:
-    first = ["start", "first", "site", "tunnel", "loops", "strategies", "servers", "kernels", "observation"]
-    assert names() == [*first, "peers", "journal", "plot", "compare", "99", "networks"]
+    assert names() == ["start", "first", "site", "loops", "strategies", "observation", "journal", "plot", "compare"]
 
 
 def test_a_table_lines_up() -> None:

@@ -1,10 +1,10 @@
-"""The benchmarks of the way to a cluster, each once and short, so that they run when they are wanted."""
+"""The benchmark of the way to a cluster, once and short, so that it runs when it is wanted."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.bench import bench_site, bench_tunnel
+from tests.bench import bench_site
 from tests.bench.laptop import at_laptop
 from tests.bench.site_clicker import ARRIVED, BEFORE, OF_THE_RUN, clicker, new_place, stages
 from tests.cluster.mini import MiniCluster
@@ -20,10 +20,3 @@ def test_a_run_tells_the_moments_on_its_way(cluster: MiniCluster) -> None:
     assert all(seconds > -0.02 for seconds, _ in found.values()), found
     assert max(since for _, since in found.values()) == found[ARRIVED][1]
     assert bench_site.rows({"once": [found]})[-1][0] == ARRIVED
-
-
-def test_every_tunnel_carries_the_bytes_both_ways(cluster: MiniCluster) -> None:
-    with at_laptop(cluster) as laptop:
-        found = bench_tunnel.race(laptop, rounds=1, megabytes=2, trips=20)
-    assert [row[0] for row in bench_tunnel.rows(found)] == list(bench_tunnel.WAYS)
-    assert all(value > 0 for rounds in found.values() for one in rounds for value in one.values())
