@@ -52,6 +52,7 @@ class Knob(msgspec.Struct, frozen=True):
     ``gt``/``ge``/``lt``/``le`` bound a number; ``live`` means it may be changed while the run trains; ``log`` means
     that the arrow keys multiply instead of adding; ``choices`` turns a ``str`` into a choice. ``runs_of`` names the
     exercise of which an earlier run's folder may be the value of a ``str``: the window offers those that are here.
+    ``example`` is shown in an empty field, or beside a switch; a field has ``lines`` lines.
     """
 
     label: str
@@ -67,6 +68,8 @@ class Knob(msgspec.Struct, frozen=True):
     log: bool = False
     shown_when: Condition | None = None
     runs_of: str = ""
+    example: str = ""
+    lines: int = 1
 
 
 class ParamSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +92,8 @@ class ParamSpec(msgspec.Struct, frozen=True, kw_only=True):
     log: bool = False
     shown_when: Condition | None = None
     runs_of: str = ""
+    example: str = ""
+    lines: int = 1
 
     @property
     def type(self) -> ParamType:
@@ -213,8 +218,9 @@ def _unknown(name: str, known: Mapping[str, ParamSpec]) -> Problem:
 
 def _typed(spec: ParamSpec, raw: object) -> Value:
     free = spec.type.free
+    empty_is_one = free or any(choice.value == "" for choice in spec.choices)
     text = raw.strip() if isinstance(raw, str) and not free else raw
-    if text is None or (text == "" and (spec.optional or not free)) or (spec.optional and text == "none"):
+    if text is None or (text == "" and (spec.optional or not empty_is_one)) or (spec.optional and text == "none"):
         if spec.optional:
             return None
         raise ValueError("a value is needed")
@@ -284,7 +290,7 @@ def _read_bool(_spec: ParamSpec, raw: object) -> Value:
 def _read_choice(spec: ParamSpec, raw: object) -> Value:
     allowed = [choice.value for choice in spec.choices]
     if raw not in allowed:
-        raise ValueError(f"expected one of {', '.join(allowed)}; got {raw!r}")
+        raise ValueError(f"expected one of {', '.join(filter(None, allowed))}; got {raw!r}")
     return str(raw)
 
 

@@ -14,22 +14,35 @@ from clew_shared.params import Knob, Params, ParamSpec, Value, check, describe
 from clew_shared.spec import RunSpec
 
 _GROUP = "Allocation"
+_OWN = "the scheduler's own"
 
 
 class AllocationRequest(Params, frozen=True):
     """Empty texts and None mean that the scheduler's own default holds. GPUs and CPU cores are those of one node."""
 
-    partition: Annotated[str, Knob("Partition", "partition or queue; several with commas", _GROUP)] = ""
-    account: Annotated[str, Knob("Account", "account or project that pays", _GROUP)] = ""
-    reservation: Annotated[str, Knob("Reservation", "nodes kept for a course; may change daily", _GROUP)] = ""
-    qos: Annotated[str, Knob("QOS", "quality of service", _GROUP)] = ""
+    partition: Annotated[str, Knob("Partition", "partition or queue; several with commas", _GROUP, example=_OWN)] = ""
+    account: Annotated[str, Knob("Account", "account or project that pays", _GROUP, example="none")] = ""
+    reservation: Annotated[
+        str, Knob("Reservation", "nodes kept for a course; may change daily", _GROUP, example="none")
+    ] = ""
+    qos: Annotated[str, Knob("QOS", "quality of service", _GROUP, example="none")] = ""
     time: Annotated[
-        str, Knob("Time limit", "as 02:00:00, 30 (minutes), 1-00:00:00 or 2h; empty: the scheduler's own", _GROUP)
+        str,
+        Knob(
+            "Time limit",
+            "as 02:00:00, 30 (minutes), 1-00:00:00 or 2h; empty: the scheduler's own",
+            _GROUP,
+            example="02:00:00",
+        ),
     ] = ""
     nodes: Annotated[int, Knob("Nodes", "how many nodes", _GROUP, ge=1, le=10_000)] = 1
-    gpus: Annotated[int | None, Knob("GPUs per node", "how many GPUs of each node", _GROUP, ge=0, le=64)] = None
-    cpus: Annotated[int | None, Knob("CPU cores per node", "how many cores of each node", _GROUP, ge=1, le=4096)] = None
-    features: Annotated[str, Knob("Node features", "which kind of node, such as k80 or xk", _GROUP)] = ""
+    gpus: Annotated[
+        int | None, Knob("GPUs per node", "how many GPUs of each node", _GROUP, ge=0, le=64, example="none")
+    ] = None
+    cpus: Annotated[
+        int | None, Knob("CPU cores per node", "how many cores of each node", _GROUP, ge=1, le=4096, example=_OWN)
+    ] = None
+    features: Annotated[str, Knob("Node features", "which kind of node, such as k80 or xk", _GROUP, example="k80")] = ""
 
 
 FIELDS: tuple[ParamSpec, ...] = describe(AllocationRequest)

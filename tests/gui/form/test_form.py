@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit, QStyle, QStyleOptionComboBox, QWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit, QPlainTextEdit, QStyle, QStyleOptionComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -438,3 +438,16 @@ def test_a_new_kind_of_hyperparameter_is_one_type_and_one_control(
     assert "50%" in form.row("share").reset.toolTip()
     text = make_parser([msgspec.structs.replace(fakes.card(), params=(share,))]).format_help()
     assert "--share A/B" in text
+
+
+def test_a_text_of_several_lines_has_a_field_of_several_lines_and_its_example(qtbot: QtBot) -> None:
+    note = ParamSpec(name="note", kind="text", label="Note", default="", example="One\nTwo", lines=2)
+    form = ParamForm(Appearance(), [note])
+    qtbot.addWidget(form)
+    field = form.row("note").editor.widget()
+    assert isinstance(field, QPlainTextEdit)
+    assert field.placeholderText() == "One\nTwo"
+    field.setPlainText("Three\nFour")
+    assert form.values() == {"note": "Three\nFour"}
+    form.row("note").reset.click()
+    assert field.toPlainText() == ""

@@ -134,7 +134,7 @@ def test_the_modules_of_a_site_are_listed_and_one_is_added_to_it(program: Progra
     dialog.names.setCurrentRow(1)
     dialog.take.click()
     edited = next(one for one in program.window.findChildren(SitesDialog) if one.isVisible())
-    assert edited.form.row("modules").text() == "tensorflow/2.19"
+    assert edited.form.texts()["modules"] == "tensorflow/2.19"
     edited.reject()
 
 

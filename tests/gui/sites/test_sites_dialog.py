@@ -78,6 +78,13 @@ def test_what_is_wrong_is_told_with_its_field(name: str, text: str, words: str) 
     assert [one for one in problems if one.where == name and words.lower() in one.text.lower()], problems
 
 
+def test_a_field_that_is_cleared_is_at_its_default() -> None:
+    cleared = texts_of(FULL) | dict.fromkeys(("port", "requeue", "launch", "allocation.nodes", "modules"), "")
+    usual = {"port": 0, "requeue": False, "launch": "", "modules": ()}
+    asked = msgspec.structs.replace(FULL.allocation, nodes=1)
+    assert site_of(cleared) == (msgspec.structs.replace(FULL, **usual, allocation=asked), ())
+
+
 def test_a_new_sites_name_is_free_and_allowed() -> None:
     assert free_name("jureca", frozenset({LOCAL})) == "jureca"
     assert free_name("login.Example", frozenset({"login-example"})) == "login-example-2"
@@ -112,7 +119,7 @@ def dialog(parent: QWidget, store: SiteStore) -> SitesDialog:
 
 def line(dialog: SitesDialog, name: str) -> QLineEdit:
     """A field of one line."""
-    control = dialog.form.row(name).control
+    control = dialog.form.row(name).editor.widget()
     assert isinstance(control, QLineEdit)
     return control
 
@@ -128,6 +135,17 @@ def test_all_sites_are_listed_and_a_torn_one_hides_no_other(dialog: SitesDialog)
     assert line(dialog, "host").text() == "login.example.org"
     dialog.choose("torn")
     assert "host must be a text" in dialog.note.text()
+
+
+def test_a_group_of_which_nothing_is_set_is_folded(dialog: SitesDialog) -> None:
+    prologue = dialog.form.row("prologue").editor.widget()
+    shown = []
+    for name in ("cave", "login", "cave"):
+        if name == "login":
+            dialog.begin(name, Site(host="login"))
+        dialog.choose(name)
+        shown.append(prologue.isVisibleTo(dialog.form))
+    assert shown == [True, False, True]
 
 
 def test_a_wrong_value_is_said_below_its_field_at_once_and_cannot_be_saved(dialog: SitesDialog) -> None:

@@ -239,9 +239,9 @@ def test_what_is_not_set_stays_to_the_letter(said: Said, mine: Path) -> None:
         (["mine", "password=x"], ["must not contain secrets"]),
         (["mine", "python"], ["'python' sets no field", "modules=python,cuda/11.8"]),
         (["mine", "host=a", "host=b"], ["host is given twice"]),
-        (["mine", "scheduler=lsf"], ["scheduler must be one of slurm, pbs, mnsubmit, none; got 'lsf'"]),
+        (["mine", "scheduler=lsf"], ["Scheduler (scheduler): expected one of slurm, pbs, mnsubmit, none; got 'lsf'"]),
         (["mine", "scheduler="], ["The scheduler cannot be cleared. Give one of slurm, pbs, mnsubmit, none"]),
-        (["mine", "requeue=perhaps"], ["requeue is true or false, got 'perhaps'"]),
+        (["mine", "requeue=perhaps"], ["Requeue (requeue): expected true or false, got 'perhaps'"]),
         (
             ["mine", "time=soon", "nodes=0", "user=a b"],
             ["3 things", "'soon' cannot be read", "at least 1", "The user cannot"],

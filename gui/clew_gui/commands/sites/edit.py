@@ -18,7 +18,7 @@ from clew_gui.commands.sites.show import agree, as_json, report_kept
 from clew_gui.sites.check import check_title
 from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import LOCAL, Site
-from clew_gui.sites.site_fields import ASKED, GROUPS, texts_of, with_fields
+from clew_gui.sites.site_fields import ASKED, SITE_FIELDS, texts_of, with_fields
 from clew_gui.sites.site_file import from_toml, line_of, read_text
 from clew_gui.sites.store import NamedSite, SiteStore
 from clew_shared.base.private_files import make_private, write_private
@@ -32,9 +32,10 @@ _OURS = "#:"
 
 def about_fields() -> str:
     """Every field of a site with what it is for."""
-    fields = [field for group in GROUPS for field in group.fields]
-    own = [f"  {field.name:<13} {field.help}" for field in fields if not field.name.startswith(ASKED)]
-    asked = [f"  {field.name.removeprefix(ASKED):<13} {field.help}" for field in fields if field.name.startswith(ASKED)]
+    own = [f"  {field.name:<13} {field.help}" for field in SITE_FIELDS if not field.name.startswith(ASKED)]
+    asked = [
+        f"  {field.name.removeprefix(ASKED):<13} {field.help}" for field in SITE_FIELDS if field.name.startswith(ASKED)
+    ]
     return "\n".join(["Fields:", *own, "Fields of [allocation], what a job asks for:", *asked])
 
 

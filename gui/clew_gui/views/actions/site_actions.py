@@ -257,8 +257,8 @@ class SiteActions(QObject):
     def _add_module(self, name: str, module: str) -> None:
         """Open the site with one more module, to be looked at and saved."""
         dialog = self.show_sites(name)
-        line = dialog.form.row("modules")
-        line.set_text("\n".join(filter(None, (line.text().strip(), module))))
+        modules = dialog.form.texts()["modules"].strip()
+        dialog.form.row("modules").editor.set_value(", ".join(filter(None, (modules, module))))
         dialog.form.focus("modules")
 
     def find(self, name: str, site: Site, dialog: SitesDialog) -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal, SignalInstance
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
 
 from clew_gui.views.theme.theme import font
 from clew_shared.params import Kind, ParamSpec, Value, format_value
@@ -83,8 +83,7 @@ class NumberEdit(QLineEdit):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         if spec.unit:
             self.setTextMargins(0, 0, round(QFontMetricsF(font("caption")).horizontalAdvance(spec.unit)) + 6, 0)
-        if spec.optional:
-            self.setPlaceholderText("not set")
+        self.setPlaceholderText(spec.example or ("not set" if spec.optional else ""))
         self.textChanged.connect(lambda _text: self.edited.emit())
 
     def raw(self) -> object:
@@ -129,6 +128,33 @@ class NumberEdit(QLineEdit):
             return
         result = stepped(self._spec, value, up, big)
         self.set_value(self._spec.type.python(result))
+
+
+class LinesEdit(QPlainTextEdit):
+    """Some lines of text; Tab goes on to the next field."""
+
+    edited = Signal()
+
+    def __init__(self, spec: ParamSpec) -> None:
+        super().__init__()
+        self.setFont(font("mono"))
+        self.setTabChangesFocus(True)
+        self.setProperty("role", "lines")
+        self.setPlaceholderText(spec.example)
+        self.setFixedHeight(round(QFontMetricsF(self.font()).lineSpacing() * spec.lines) + 18)
+        self.textChanged.connect(self.edited.emit)
+
+    def raw(self) -> object:
+        """The text."""
+        return self.toPlainText()
+
+    def set_value(self, value: Value) -> None:
+        """Show a text."""
+        self.setPlainText(format_value(value))
+
+    def widget(self) -> QWidget:
+        """Itself."""
+        return self
 
 
 class Combo(QComboBox):
@@ -258,7 +284,7 @@ class SwitchEdit(QCheckBox):
         super().__init__()
         self.setMinimumHeight(30)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._on = spec.unit
+        self.setText(spec.example)
         self.toggled.connect(lambda _on: self.edited.emit())
 
     def raw(self) -> object:
@@ -296,7 +322,7 @@ EDITORS: Mapping[Kind, Callable[[ParamSpec], Editor]] = {
     "int": NumberEdit,
     "bool": SwitchEdit,
     "choice": ChoiceEdit,
-    "text": lambda spec: RunEdit(spec) if spec.runs_of else NumberEdit(spec),
+    "text": lambda spec: RunEdit(spec) if spec.runs_of else LinesEdit(spec) if spec.lines > 1 else NumberEdit(spec),
 }
 """The control for each kind of hyperparameter; all else that depends on the kind is in ``clew_shared.params.TYPES``."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from clew_gui.views.form.fields import Editor, RunEdit, make_editor
-from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, set_role
+from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, row, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
 from clew_shared.params import ParamSpec, Value, convert, format_value, matters, value_words
@@ -57,13 +58,14 @@ def several(spec: ParamSpec, raw: object) -> Several | None:
 
 class FormRow:
     """Label and field of one hyperparameter; the reset arrow and the sentence of an error when they are needed, and the
-    button that sweeps several values. ``sweep`` is what that does."""
+    button that sweeps several values. ``sweep`` is what that does. Without ``usual`` the default is just what an empty
+    field means: nothing says that a field was changed."""
 
     def __init__(
         self,
         appearance: Appearance,
         spec: ParamSpec,
-        usual: Usual = ON_SLIDES,
+        usual: Usual | None = ON_SLIDES,
         sweep: Callable[[], None] = lambda: None,
     ) -> None:
         self.spec = spec
@@ -86,6 +88,7 @@ class FormRow:
         self._error: QLabel | None = None
         self._grid: QGridLayout | None = None
         self._line = 0
+        self._beside: tuple[QWidget, ...] = ()
         self._dress()
 
     def _dress(self) -> None:
@@ -94,7 +97,7 @@ class FormRow:
         field.setAccessibleName(spec.label)
         field.setAccessibleDescription(spec.help)
         field.setObjectName(f"field.{spec.name}")
-        default = f"{self.usual.source}: {value_words(spec, spec.default)}."
+        default = f"{self.usual.source}: {value_words(spec, spec.default)}." if self.usual is not None else ""
         field.setToolTip(f"{spec.help} {default}".strip())
         self.label.setToolTip(field.toolTip())
         self.label.setFixedWidth(LABEL_WIDTH)
@@ -103,16 +106,26 @@ class FormRow:
     def put(self, grid: QGridLayout, line: int) -> int:
         """Stand in this line of the grid, the error's sentence below it; the next free line."""
         self._grid, self._line = grid, line
-        grid.addWidget(self.label, line, 0)
+        place = Qt.AlignmentFlag.AlignTop if self.spec.lines > 1 else Qt.AlignmentFlag(0)
+        grid.addWidget(self.label, line, 0, place)
         grid.addWidget(self.editor.widget(), line, 1)
         return line + 2
+
+    def put_beside(self, button: QWidget) -> None:
+        """Share the field's place with a button."""
+        self._beside = (button,)
+        if self._grid is not None:
+            self._grid.removeWidget(self.editor.widget())
+            both = row(self.editor.widget(), button, gap=8)
+            both.setStretch(0, 1)
+            self._grid.addLayout(both, self._line, 1)
 
     @property
     def reset(self) -> IconButton:
         """The arrow back to the default."""
         if self._reset is None:
             spec = self.spec
-            back = f"{self.usual.back}: {value_words(spec, spec.default)}"
+            back = f"{self.usual.back if self.usual is not None else 'Back'}: {value_words(spec, spec.default)}"
             made = self._reset = IconButton(self._appearance, "reset", f"Reset {spec.label}", back, size=14)
             made.setFixedSize(22, 22)
             made.clicked.connect(lambda: self.editor.set_value(spec.default))
@@ -154,7 +167,7 @@ class FormRow:
         raw = self.editor.raw()
         self.value, self.problem = convert(self.spec, raw)
         self.remark = None
-        self.several = several(self.spec, raw) if self.problem is not None else None
+        self.several = several(self.spec, raw) if self.problem is not None and self.usual is not None else None
         if self.several is not None:
             text = f"{self.spec.label} has {self.several.number} values: sweep them, or write one."
             many = Problem(SEVERAL, text, where=self.spec.name)
@@ -162,7 +175,7 @@ class FormRow:
 
     def show_state(self) -> None:
         """Strong label and reset arrow when changed, red outline and a sentence when wrong."""
-        changed = self.changed
+        changed = self.changed and self.usual is not None
         if changed != self._strong:
             self._strong = changed
             self.dress_label()
@@ -186,14 +199,15 @@ class FormRow:
     def show_row(self, visible: bool) -> None:
         """A field that does not matter with the other values is not there."""
         self.visible = visible
-        for widget in (self.label, self.editor.widget()):
+        for widget in (self.label, self.editor.widget(), *self._beside):
             widget.setVisible(visible and not self.folded)
 
 
 def short(found: Problem, spec: ParamSpec) -> str:
     """The problem without the field's name, which is beside it."""
-    text = found.text.removeprefix(f"{spec.label} ({spec.name}): ")
-    return text[:1].upper() + text[1:]
+    named = f"{spec.label} ({spec.name}): "
+    text = found.text.removeprefix(named)
+    return text[:1].upper() + text[1:] if found.text.startswith(named) else text
 
 
 SELDOM = ("Record",)
@@ -205,7 +219,7 @@ class GroupHead(QToolButton):
 
     def __init__(self, appearance: Appearance, title: str) -> None:
         super().__init__()
-        self._appearance, self._title = appearance, title
+        self._appearance, self.title = appearance, title
         self.setProperty("role", "group")
         self.setFont(font("section"))
         self.setText(title)
@@ -218,19 +232,25 @@ class GroupHead(QToolButton):
 
     def retheme(self) -> None:
         """Tint the arrow."""
-        self.setAccessibleName(f"{'Hide' if self.isChecked() else 'Show'} {self._title.lower()}")
+        self.setAccessibleName(f"{'Hide' if self.isChecked() else 'Show'} {self.title.lower()}")
         self.setIcon(self._appearance.icon("down" if self.isChecked() else "right"))
 
 
 class ParamForm(QWidget):
-    """Rows in groups. ``changed`` is emitted after any change, when values and problems are up to date."""
+    """Rows in groups; those with the headings ``folded`` are shown when a person opens them, or when a field in them
+    says something unusual. ``changed`` is emitted after any change, when values and problems are up to date."""
 
     changed = Signal()
     sweep_asked = Signal()
     """Several values in a field are to be swept."""
 
     def __init__(
-        self, appearance: Appearance, specs: Sequence[ParamSpec], usual: Usual = ON_SLIDES, heads: bool = True
+        self,
+        appearance: Appearance,
+        specs: Sequence[ParamSpec],
+        usual: Usual | None = ON_SLIDES,
+        heads: bool = True,
+        folded: Collection[str] = SELDOM,
     ) -> None:
         super().__init__()
         self.setObjectName("panel")
@@ -238,6 +258,7 @@ class ParamForm(QWidget):
         self._appearance = appearance
         self._rows = {spec.name: FormRow(appearance, spec, usual, self.sweep_asked.emit) for spec in specs}
         self._heads: list[tuple[GroupHead, tuple[str, ...]]] = []
+        self._folded, self._marks_changes = folded, usual is not None
         self._quiet = False
         self._build(_groups(specs), heads)
         for form_row in self._rows.values():
@@ -256,14 +277,15 @@ class ParamForm(QWidget):
         for title, specs in groups.items():
             if heads:
                 head = GroupHead(self._appearance, title)
-                head.setChecked(title not in SELDOM)
+                head.setChecked(title not in self._folded)
                 head.toggled.connect(lambda _on: self._fold())
                 grid.addWidget(head, line, 0, 1, 3)
                 self._heads.append((head, tuple(spec.name for spec in specs)))
                 line += 1
             for spec in specs:
                 line = self._rows[spec.name].put(grid, line)
-        keep_column(grid, line)
+        if self._marks_changes:
+            keep_column(grid, line)
 
     def sizeHint(self) -> QSize:
         """Never wider than the panel it scrolls in."""
@@ -310,11 +332,30 @@ class ParamForm(QWidget):
             form_row.dress_label()
 
     def show_problems(self, problems: Iterable[Problem]) -> None:
-        """Put problems that came from elsewhere under their fields."""
+        """Put problems that came from elsewhere under their fields, with what to do about each."""
+        by_field: dict[str, list[Problem]] = {}
         for found in problems:
-            if found.where in self._rows:
-                self._rows[found.where].problem = found
-                self._rows[found.where].show_state()
+            by_field.setdefault(found.where, []).append(found)
+        for name, several in by_field.items():
+            if name in self._rows:
+                text = "\n".join(map(str, several))
+                self._rows[name].problem = msgspec.structs.replace(several[0], text=text, hint="")
+                self._rows[name].show_state()
+
+    def only_problems(self, problems: Iterable[Problem]) -> None:
+        """Put these under their fields in place of what earlier calls put there."""
+        for form_row in self._rows.values():
+            form_row.read()
+        self.show_problems(problems)
+        for form_row in self._rows.values():
+            form_row.show_state()
+        self._fold()
+
+    def fold_usual(self) -> None:
+        """Fold again what begins folded and says nothing unusual."""
+        for head, names in self._heads:
+            usual = not any(self._rows[name].changed for name in names)
+            head.setChecked(not (usual and head.title in self._folded))
 
     def mark(self, problems: Iterable[Problem]) -> None:
         """Show what somebody else said of fields, until anything is changed. It keeps nothing from running: the same

@@ -23,8 +23,9 @@ from clew_gui.sites.site import LOCAL, Site, address, title_of
 from clew_gui.sites.site_fields import ASKED, NAME, free_name, site_of, texts_of
 from clew_gui.sites.site_file import read_site, to_toml
 from clew_gui.sites.store import SiteStore
+from clew_gui.views.form.form import LABEL_WIDTH
 from clew_gui.views.sites.prompts import FittedDialog
-from clew_gui.views.sites.site_form import LABELS, SiteForm
+from clew_gui.views.sites.site_form import SiteForm
 from clew_gui.views.theme.dialog import Dialog, ask_place
 from clew_gui.views.theme.parts import Appearance, Button, Elided, column, frame, label, row, set_role
 from clew_gui.views.theme.theme import font
@@ -128,9 +129,9 @@ class SitesDialog(Dialog):
         self.name.textChanged.connect(lambda _text: self._edited())
         self._name_line = QWidget()
         words = label("Short name")
-        words.setFixedWidth(LABELS)
+        words.setFixedWidth(LABEL_WIDTH)
         words.setBuddy(self.name)
-        line = row(words, self.name, gap=10, margins=(2, 0, 24, 0), parent=self._name_line)
+        line = row(words, self.name, gap=6, margins=(16, 0, 28, 0), parent=self._name_line)
         line.setStretch(1, 1)
         self.name_error = label("", "caption", "bad", wrap=True)
         self.name_error.hide()
@@ -292,7 +293,7 @@ class SitesDialog(Dialog):
     def _show_problems(self, problems: Sequence[Problem]) -> None:
         """Title, address, and what the buttons may do."""
         draft = self.draft()
-        self.form.row("title").show_shape(self.name.text().strip() or draft.name)
+        self.form.show_title(self.name.text().strip() or draft.name)
         here = draft.name == LOCAL
         site = draft.site
         self.title.setText(title_of(draft.name, site))
