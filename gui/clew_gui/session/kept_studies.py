@@ -103,7 +103,8 @@ def _order(state: RunState) -> int:
 
 
 def _key(spec: RunSpec, card: ExerciseCard) -> bytes:
-    return msgspec.json.encode(bare(spec, card), order="sorted")
+    # All fields: by itself a spec leaves out only those that are their very default, not those that are equal to it.
+    return msgspec.json.encode(msgspec.structs.asdict(bare(spec, card)), order="sorted")
 
 
 def typed_spec(spec: RunSpec, card: ExerciseCard) -> RunSpec:
