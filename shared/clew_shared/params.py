@@ -72,28 +72,13 @@ class Knob(msgspec.Struct, frozen=True):
     lines: int = 1
 
 
-class ParamSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One hyperparameter as data: what ``Knob`` says, plus its name, kind and default (the course's value)."""
+class ParamSpec(Knob, frozen=True, kw_only=True):
+    """One hyperparameter as data: what its ``Knob`` says, plus its name, kind and default (the course's value)."""
 
     name: str
     kind: Kind
-    label: str
     default: Value
     optional: bool = False
-    help: str = ""
-    group: str = "Training"
-    unit: str = ""
-    gt: float | None = None
-    ge: float | None = None
-    lt: float | None = None
-    le: float | None = None
-    choices: tuple[Choice, ...] = ()
-    live: bool = False
-    log: bool = False
-    shown_when: Condition | None = None
-    runs_of: str = ""
-    example: str = ""
-    lines: int = 1
 
     @property
     def type(self) -> ParamType:
