@@ -18,15 +18,20 @@ BUILTIN = Path(__file__).parent / "builtin_catalogue.json"
 
 
 def load_builtin() -> Catalogue:
-    """The exercises that come with this version, each with the text of its file beside it in the package.
+    """The exercises that come with this version, each with the text of its file if that is in the package.
 
     Raises ``ProblemError`` when the package is incomplete.
     """
-    agent = find_spec("clew_agent")
+    agent = find_spec("clew_agent")  # as a place of files: nothing of it is imported
     root = Path(agent.origin).parents[1] if agent is not None and agent.origin is not None else Path()
-    return _read(
-        BUILTIN, lambda data: _with_sources(decode(data), lambda card: (root / card.file).read_bytes().decode())
-    )
+    return _read(BUILTIN, lambda data: _with_sources(decode(data), lambda card: _text(root / card.file)))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        return ""  # guides, forms and curves are shown without the code as well
 
 
 def known_sets() -> Mapping[str, DataSetCard]:
@@ -51,7 +56,7 @@ _T = TypeVar("_T")
 def _read(file: Path, parse: Callable[[bytes], _T]) -> _T:
     try:
         return parse(file.read_bytes())
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError) as error:
         text = f"The built-in catalogue cannot be read: {error}."
         raise problem("catalogue.builtin", text, "Install Clew again.", str(file)) from None
 

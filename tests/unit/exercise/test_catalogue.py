@@ -100,6 +100,11 @@ def test_the_packaged_catalogue_has_one_line_for_each_exercise_and_data_set_and_
     assert [json.loads(line.rstrip(","))["name"] for line in lines[between + 1 :]] == list(known_sets())
 
 
+def test_without_the_agents_files_the_exercises_are_there_without_their_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew_shared.catalogue.find_spec", lambda _: None)
+    assert {card.source for card in load_builtin().exercises} == {""}
+
+
 def test_a_preset_says_its_data_where_its_guide_does() -> None:
     """The window and ``clew run`` take them from the card, on a site as well."""
     cards = load_builtin().exercises
