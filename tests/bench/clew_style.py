@@ -11,14 +11,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.strategies.registry import make_strategy
 from clew_agent.trainer.loop import SCHEMA, split
 from clew_agent.trainer.recorder import Recorder, Reserve
-from clew_agent.training import optimizers
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Exercise
 from clew_agent.training.runtime import configure
@@ -27,7 +25,6 @@ from clew_shared.journal.files import JournalWriter
 from clew_shared.params import build
 from tests.bench.measure import Timing
 from tests.bench.work import bench_data
-from tests.exercises.training import AtOnce
 
 Round = Callable[[], Timing]
 FRAME_BYTES = 512 * 1024
@@ -36,23 +33,18 @@ FRAME_BYTES = 512 * 1024
 def clew_round(name: str, steps: int, variant: str = "") -> Round:
     """A function that trains ``steps`` steps from fresh weights; compiling and the last evaluation are not timed.
 
-    The time ends when the last point is in the file, with the variant "sync" when it is on the disk. "other" compiles
-    with XLA what the exercise does not, and the other way round; "unfused" takes Keras' own Adam, "at-once" updates a
-    variable as soon as its own gradient is known; "mirrored" and "local-sgd" are those strategies on two devices.
+    The time ends when the last point is in the file, with the variant "sync" when it is on the disk; "mirrored" and
+    "local-sgd" are those strategies on two devices.
     """
     spread = variant in ("mirrored", "local-sgd")
     configure(devices=2 if spread else 1)
     exercise = find_exercise(name)
-    if variant == "other":
-        type(exercise).jit = not exercise.jit
-    if variant == "unfused":
-        optimizers.FusedAdam = keras.optimizers.Adam  # type: ignore[misc]
     settings = build(exercise.Settings, {"steps": steps})
     data = bench_data() if exercise.datasets else None
 
     def run() -> Timing:
         gc.collect()  # compiled functions of the round before, with their data, go in circles
-        strategy = make_strategy(variant, 2) if spread else AtOnce() if variant == "at-once" else None
+        strategy = make_strategy(variant, 2) if spread else None
         engine = Engine(exercise, settings, 1, data, strategy=strategy)
         engine.compile()
         folder = Path(tempfile.mkdtemp(prefix="clew-bench-"))

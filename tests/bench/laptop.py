@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
-from clew_gui.ssh.connection import Hop, SshFiles
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
 from clew_shared.base.places import Places
 from tests.bench.measure import CannotMeasure
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from tests.cluster.mini import MiniCluster
 
 SITE = "minicluster"
-LOGIN, NODE, NODE_ADDRESS = "10.77.0.1", "node1", "10.77.1.11"
+LOGIN = "10.77.0.1"
 _CLUSTER = Path(__file__).parents[2] / "packaging/cluster"
 
 
@@ -40,30 +39,18 @@ class Laptop:
 
     def __init__(self, cluster: MiniCluster, folder: Path) -> None:
         self.cluster = cluster
-        self.folder = folder
-        self.key = str(Path(cluster.info()["laptop_home"]) / ".ssh/id_ed25519")
         self.places = Places(folder / "home", folder / "private")
         site = Site(
             title="Mini cluster",
             host=LOGIN,
             user="student",
-            key=self.key,
+            key=str(Path(cluster.info()["laptop_home"]) / ".ssh/id_ed25519"),
             scheduler="slurm",
             modules=("tensorflow",),
             data="/opt/data",
             allocation=AllocationRequest(time="30", cpus=4),
         )
         site_store(self.places).save(SITE, site)
-
-    @property
-    def hop(self) -> Hop:
-        """The login node."""
-        return Hop(host=LOGIN, user="student", name="login", keys=(self.key,), identities_only=True)
-
-    @property
-    def files(self) -> SshFiles:
-        """Where SSH's things lie; nothing is read of who runs the benchmark."""
-        return SshFiles(known_hosts=self.folder / "known_hosts", runtime=self.folder / "private", ssh_config="none")
 
     @property
     def asker(self) -> AskOnce:
