@@ -1,102 +1,88 @@
-"""The desktop program: ``build_app`` is the only place where its objects are joined, ``main`` runs it.
-
-The first frame needs Qt alone. Once it is painted, a thread imports the session (and with it NumPy and ZeroMQ), while
-the GUI's thread makes Qt's classes and then imports the plots, bit by bit, so that the window answers meanwhile; each
-is put in its place when it is there, in an event of its own.
-"""
+"""The desktop program: ``build_app`` is the only place where its objects are joined, ``main`` runs it."""
 
 from __future__ import annotations
 
 import argparse
 import gc
-import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
+from clew_gui.session.job_managers import JobManagers, open_managers
+from clew_gui.session.run_record import run_record
+from clew_gui.session.session import Session
+from clew_gui.sites.logins import stays_s
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.data_check import DataChecker
 from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
 from clew_gui.views.actions.scope import FIRST_EXERCISE
+from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.presentation.interfaces import SessionLike
+from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads
+from clew_gui.views.sites.prompts import WindowPrompter
+from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button
 from clew_gui.views.theme.theme import apply, make_app, prepare
+from clew_gui.views.window.collector import Collector
 from clew_gui.views.window.error_reporting import log_from_now, show_surprises
-from clew_gui.views.window.loader import ASIDE, HERE, SESSION, Collector, Loader
 from clew_gui.views.window.single import OneWindow
 from clew_gui.views.window.window import MainWindow
 from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory, WindowState
 from clew_shared.base.harmless import say
 from clew_shared.base.places import Places, find_places
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue
+from clew_shared.catalogue import load_builtin
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.spec import RunSpec, to_table
 
-if TYPE_CHECKING:
-    from clew_gui.session.job_managers import JobManagers
-    from clew_gui.ssh.prompts import AskOnce, Prompter
-    from clew_gui.views.actions.data_check import DataChecker
-    from clew_gui.views.actions.site_actions import SiteActions
-    from clew_gui.views.plots.panel import ConvergencePlots
-    from clew_gui.views.sites.prompts import WindowPrompter
-
-_LOG = logging.getLogger(__name__)
 SessionMaker = Callable[["Prompter"], tuple[SessionLike, "JobManagers | None"]]
 TAB_WORDS = ("guide", "run", "compare", "speed-up", "cluster", "report")
-_UNPAINTED_MS = 1500
-"""A window that is not painted (minimised from the start) loads the rest after this time as well."""
 
 
 class Program(QObject):
     """One window with everything that belongs to it."""
 
-    ready = Signal()
-    """The plots and the session are there."""
-    settled = Signal()
-    """Ready, or it is known that something cannot be loaded."""
-
     def __init__(
-        self, app: QApplication, places: Places, catalogue: Catalogue, memory: Memory, theme: str | None = None
+        self,
+        app: QApplication,
+        places: Places,
+        catalogue: Catalogue,
+        make_session: SessionMaker,
+        memory: Memory,
+        theme: str | None = None,
     ) -> None:
         super().__init__()
         self.app, self.places, self.memory = app, places, memory
         self.state = memory.load_window()
         choice = theme or self.state.theme
-        self.window = MainWindow(Appearance(theme_of(app, choice)), self.state)
-        self.controller = WindowController(self.window, catalogue, places)
-        self.actions = WindowActions(app, self.window, self.controller, places)
+        self.window = window = MainWindow(Appearance(theme_of(app, choice)), self.state)
+        self.asker = WindowPrompter(window.appearance, window, stays_s=lambda: stays_s(places))
+        self.asker.announced.connect(window.messages.show_note)
+        answers = AskOnce(self.asker)  # of all that logs in: a manager does not ask again what the doctor has asked
+        self.session, managers = make_session(answers)
+        self.controller = WindowController(window, catalogue, places, self.session)
+        self.actions = WindowActions(app, window, self.controller, places)
         self.actions.theme_choice = known_choice(choice)
-        self.session: SessionLike | None = None
-        self.asker: WindowPrompter | None = None
-        self.sites: SiteActions | None = None
-        self.checker: DataChecker | None = None
-        self._answers: AskOnce | None = None
-        """Asks for everything in this window that logs in: a site's manager does not ask again what the doctor has
-        asked."""
-        self._managers: JobManagers | None = None
-        self._make_session: SessionMaker | None = None
-        self._loader = Loader(self, ASIDE, HERE)
-        self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
-        self._loader.complete.connect(self._make_rest)
-        self._loader.failed.connect(self.loading_failed, Qt.ConnectionType.QueuedConnection)
+        self.checker = DataChecker(self, places)
+        window.next_run.check_data_with(self.checker.check)
         self._recall()
-        self._unpainted = QTimer(self)
-        self._unpainted.setSingleShot(True)
-        self._unpainted.setObjectName("unpainted")
-        self._unpainted.timeout.connect(self._load)
-        self.settled.connect(Collector(self).begin)
+        self.sites = SiteActions(window, self.controller, places, answers, site_store(places), managers)
+        self._collector = Collector(self)
         self._closed = False
         self._seen = self.state
         """How the window was a second ago."""
         self.controller.second.connect(self._keep_what_rests)
-        self.window.may_close = self.may_close
+        window.may_close = self.may_close
 
     def _recall(self) -> None:
         """As the window before was left."""
@@ -113,84 +99,13 @@ class Program(QObject):
         controls.smoothing.setValue(round(100 * state.smoothing))
         controls.recall(state.unit, state.page)
         window.actions_["log_scale"].setChecked(state.log_axes)
-
-    def begin(self, make_session: SessionMaker) -> None:
-        """Load what takes long, once the first frame is painted."""
-        self._make_session = make_session
-        self.window.painted.connect(self._load)
-        self._unpainted.start(_UNPAINTED_MS)
-
-    def _load(self) -> None:
-        self._unpainted.stop()
-        if not self._closed:
-            self._loader.start()
-
-    def _loaded(self, stage: int) -> None:
-        if not self._closed and ASIDE[stage] is SESSION:
-            self._begin_session()
-
-    def _begin_session(self) -> None:
-        if self._make_session is not None:
-            from clew_gui.sites.logins import stays_s
-            from clew_gui.ssh.prompts import AskOnce
-            from clew_gui.views.sites.prompts import WindowPrompter
-
-            self.asker = WindowPrompter(self.window.appearance, self.window, stays_s=lambda: stays_s(self.places))
-            self.asker.announced.connect(self.window.messages.show_note)
-            self._answers = AskOnce(self.asker)
-            self.session, self._managers = self._make_session(self._answers)
-            QTimer.singleShot(0, self, self._attach)
-
-    def _attach(self) -> None:
-        if self.session is not None and not self._closed:
-            from clew_gui.views.actions.data_check import DataChecker
-
-            self.controller.attach(self.session)
-            self.checker = DataChecker(self, self.places)
-            self.window.next_run.check_data_with(self.checker.check)
-
-    def _make_rest(self) -> None:
-        if not self._closed:
-            self._make_plots()
-            QTimer.singleShot(0, self, self._make_sites)
-
-    def _make_sites(self) -> None:
-        from clew_gui.sites.store import site_store
-        from clew_gui.views.actions.site_actions import SiteActions
-
-        if self._answers is not None and not self._closed:
-            store = site_store(self.places)
-            self.sites = SiteActions(self.window, self.controller, self.places, self._answers, store, self._managers)
-
-    def _make_plots(self) -> None:
-        from clew_gui.views.plots.panel import ConvergencePlots
-
-        plots = ConvergencePlots(self.window.appearance.theme)
-        QTimer.singleShot(0, self, lambda: self._put_plots(plots))
-
-    def _put_plots(self, plots: ConvergencePlots) -> None:
-        from clew_gui.views.plots.feed import PlotFeed
-
-        if not self._closed:
-            self.actions.put_plots(plots, PlotFeed(plots))
-            self.ready.emit()
-            self.settled.emit()
-
-    def loading_failed(self, text: str) -> None:
-        """Say in the window that a part of it could not be imported; ``text`` is the traceback."""
-        _LOG.error("parts of the window could not be loaded:\n%s", text)
-        hint = "Install Clew again: pip install 'clew[gui]'."
-        found = Problem("window.load", f"The plots could not be loaded: {text.splitlines()[-1]}", hint)
-        self.window.messages.show_problems((found,))
-        self.window.next_run.refuse("A part of Clew could not be loaded; the message above says which")
-        self.settled.emit()
+        self.actions.take_controls()
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 
     def may_close(self) -> bool:
         """Close, and let runs go on. Said once, the first time that some are running."""
-        runs = self.session.runs.values() if self.session is not None else ()
-        busy = [run for run in runs if run.state not in TERMINAL]
+        busy = [run for run in self.session.runs.values() if run.state not in TERMINAL]
         if busy and not self.state.told_runs_go_on:
             self.state = msgspec.structs.replace(self.state, told_runs_go_on=True)
             self._show_runs_go_on(len(busy))
@@ -199,8 +114,6 @@ class Program(QObject):
         return True
 
     def _show_runs_go_on(self, number: int) -> None:
-        from clew_gui.views.theme.dialog import Dialog
-
         what = "A run goes on" if number == 1 else f"{number} runs go on"
         sentence = (
             f"{what} without this window and will be here when you open Clew again. You won't see this message again."
@@ -220,19 +133,13 @@ class Program(QObject):
         if self._closed:
             return
         self._closed = True
-        self._unpainted.stop()
         self.window.messages.lapse()
-        if self.checker is not None:
-            self.checker.stop()
-        if self.asker is not None:
-            self.asker.close()
+        self.checker.stop()
+        self.asker.close()
         self.controller.detach()
         self._remember(self._left())
-        self._loader.wait()
-        if self.sites is not None:
-            self.sites.close()
-        if self.session is not None:
-            self.session.close()
+        self.sites.close()
+        self.session.close()
 
     def _keep_what_rests(self) -> None:
         """Once a second: what changed, and rests now, is kept. Nothing is lost when the window is killed."""
@@ -293,25 +200,20 @@ def build_app(
     app.setApplicationName("Clew")
     prepare(app)
     kept = memory if memory is not None else FileMemory(places.config / "window.toml")
-    program = Program(app, places, catalogue or _builtin_catalogue(), kept, theme)
-    if isinstance(kept, FileMemory) and kept.problem is not None:
-        program.window.messages.show_problems((kept.problem,))
-    cards = program.controller.scope.catalogue.exercises
-    known = {card.id for card in cards}
-    candidates = (exercise, program.state.exercise, FIRST_EXERCISE)
-    wanted = next((name for name in candidates if name in known), cards[0].id if cards else "")
-    program.controller.open_exercise(wanted)
-    apply(app, program.window.appearance.theme)  # once, when every widget is in its place
+    known = catalogue or load_builtin()
     given = session
 
-    def make(prompter: Prompter) -> tuple[SessionLike, JobManagers | None]:
-        return (
-            (given, managers)
-            if given is not None
-            else _live_session(places, program.controller.scope.catalogue, prompter)
-        )
+    def make_session(prompter: Prompter) -> tuple[SessionLike, JobManagers | None]:
+        return (given, managers) if given is not None else _live_session(places, known, prompter)
 
-    program.begin(make)
+    program = Program(app, places, known, make_session, kept, theme)
+    if isinstance(kept, FileMemory) and kept.problem is not None:
+        program.window.messages.show_problems((kept.problem,))
+    ids = [card.id for card in known.exercises]
+    candidates = (exercise, program.state.exercise, FIRST_EXERCISE, *ids[:1])
+    program.controller.open_exercise(next((name for name in candidates if name in ids), ""))
+    apply(app, program.window.appearance.theme)  # once, when every widget is in its place
+    program.controller.follow()
     return program
 
 
@@ -324,16 +226,7 @@ def _specs(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, RunSpec]:
     return found
 
 
-def _builtin_catalogue() -> Catalogue:
-    from clew_shared.catalogue import load_builtin
-
-    return load_builtin()
-
-
 def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[SessionLike, JobManagers]:
-    from clew_gui.session.job_managers import open_managers
-    from clew_gui.session.session import Session
-
     managers = open_managers(places, prompter, quiet=True)
     session = Session(places, catalogue, managers=managers)
     session.start()
@@ -384,9 +277,8 @@ def open_window(
     program.window.painted.connect(program.window.fit_screen)
     show_surprises(program.window)
     program.window.painted.connect(lambda: log_from_now(places, program.window))
-    program.window.painted.connect(alone.listen)
-    program.settled.connect(alone.listen)  # a window that is minimised from the start is never painted
-    program.settled.connect(gc.freeze)  # what is there now stays: no collection need go through it again
+    alone.listen()
+    gc.freeze()  # what is there now stays: no collection need go through it again
     program.window.show()
     code = app.exec()
     program.close()
@@ -409,9 +301,6 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     ``options.run`` decides the exercise when it names a run; else the newest run of ``options.exercise`` is shown. Only
     runs of that exercise are read: the lab at the left says nothing of the others.
     """
-    from clew_gui.session.run_record import run_record
-    from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads
-
     given = Path(options.run) if options.run and Path(options.run).is_dir() else None
     folders = [path for path in (places.runs, places.mirrors) if path.is_dir()]
     inside = [given] if given is not None else [run for path in folders for run in path.iterdir()]
@@ -427,22 +316,16 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     _size(program.window, options.size)
     program.window.head.tabs.setCurrentIndex(TAB_WORDS.index(options.tab or "run"))
     program.window.show()
-    program.ready.connect(lambda: _show_run(program, run))
-    # Not ``quit``, which closes windows first. Should the plots never come: a picture without them, but an end.
-    QTimer.singleShot(20_000, program.window, lambda: program.app.exit(0))
-    program.ready.connect(lambda: QTimer.singleShot(400, program.window, lambda: program.app.exit(0)))
+    program.controller.select(run)
+    program.controller.reuse()
+    # Not ``quit``, which closes windows first.
+    program.window.painted.connect(lambda: QTimer.singleShot(400, program.window, lambda: program.app.exit(0)))
     program.app.exec()
     options.screenshot.parent.mkdir(parents=True, exist_ok=True)
     written = program.window.grab().save(str(options.screenshot))
     program.window.close()
     program.close()
     return 0 if written else 1
-
-
-def _show_run(program: Program, run: str) -> None:
-    """The run on its card and its values in the form."""
-    program.controller.select(run)
-    program.controller.reuse()
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def session(runs: int) -> fakes.FakeSession:
 
 
 def opened(runs: int) -> Program:
-    """The window with these runs, the plots loaded."""
+    """The window with these runs."""
     folder = Path(tempfile.mkdtemp())
     places = Places(folder / "home", folder / "private")
     memory = NoMemory(WindowState(width=1280, height=800, told_runs_go_on=True))
@@ -51,8 +51,6 @@ def opened(runs: int) -> Program:
         places, catalogue=fakes.catalogue(), session=session(runs), memory=memory, theme="light", exercise="softmax"
     )
     program.window.show()
-    while program.actions.plots is None:
-        program.app.processEvents()
     return program
 
 

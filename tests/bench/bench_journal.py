@@ -145,11 +145,9 @@ def _window(home: Path) -> None:
     from tests.bench.watched import NoAgent, Watched
 
     window = Watched(Places(home, home / "private"), "softmax", NoAgent())
-    ready: list[float] = []
-    window.program.ready.connect(lambda: ready.append(time.time()))
     steps = POINTS // 2
     window.until(lambda: bool(window.painted.get((RUN, "loss"), [(0, 0.0)])[-1][0] >= steps), _WINDOW_S)
-    times = [at - ready[0] for _, at in window.painted[RUN, "loss"]]
+    times = [at - window.began for _, at in window.painted[RUN, "loss"]]
     window.close()
     print(json.dumps([times[0], times[-1]]), flush=True)
 

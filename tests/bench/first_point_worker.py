@@ -74,7 +74,7 @@ class Clicker:
         command = [sys.executable, "-P", "-m", "clew_agent", "serve", "--fresh"] if fresh else None
         self._window = Watched(self._places, exercise, LocalTarget(self._places, command))
         form = self._window.program.window.next_run
-        self._window.until(lambda: self._window.program.session is not None and form.run.isEnabled(), _BOUND_S)
+        self._window.until(form.run.isEnabled, _BOUND_S)
         self._window.until(lambda: find_agent(self._places) is not None, _BOUND_S)
         self._window.until(_quiet(self._places), _BOUND_S)
 

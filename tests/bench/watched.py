@@ -74,15 +74,10 @@ class Watched(QObject):
         session = Session(places, load_builtin(), target) if target is not None else None
         self.program: Program = build_app(places, session=session, memory=memory, theme="light", exercise=exercise)
         if session is not None:
-            self.program.ready.connect(session.start)
-        self.program.ready.connect(self._watch)
+            session.start()
         self.painted: dict[tuple[str, str], list[tuple[int, float]]] = {}
         self.program.window.show()
-
-    def _watch(self) -> None:
-        plots = self.program.actions.plots
-        assert plots is not None
-        plots.canvas.ground.viewport().installEventFilter(self)
+        self.program.actions.plots.canvas.ground.viewport().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  # Qt's name
         """A paint of the curves: what is in it counts as painted once it is over."""

@@ -126,8 +126,7 @@ class Student:
             self._qtbot.wait(30)
 
     def _answer(self) -> None:
-        prompter = self.program.asker
-        dialog = prompter.dialog if prompter is not None else None
+        dialog = self.program.asker.dialog
         if not isinstance(dialog, PromptDialog) or dialog in self.seen or not dialog.isVisible():
             return
         self.seen.append(dialog)

@@ -53,11 +53,9 @@ class Student:
         deadline = time.monotonic() + limit_s
         while not condition():
             told = [str(problem) for problem in self.program.window.messages.problems()]
-            jobs = (
-                [(job.news, job.locked) for job in self.program.session.jobs.values()] if self.program.session else []
-            )
+            jobs = [(job.news, job.locked) for job in self.program.session.jobs.values()]
             assert time.monotonic() < deadline, f"{told}, {jobs}, asked {len(self.asked)}"
-            dialog = self.program.asker.dialog if self.program.asker is not None else None
+            dialog = self.program.asker.dialog
             if dialog is not None and dialog not in self.asked and dialog.isVisible():
                 self.asked.append(dialog)
                 answer(dialog, self._cluster)

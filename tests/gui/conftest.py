@@ -26,7 +26,7 @@ def places(tmp_path: Path) -> Places:
 
 @pytest.fixture
 def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
-    """Open windows: ``open_window(session, size=(1440, 900), exercise="softmax", memory=…, ready=True)``."""
+    """Open windows: ``open_window(session, size=(1440, 900), exercise="softmax", memory=…)``."""
     programs: list[Program] = []
 
     def open_one(
@@ -34,7 +34,6 @@ def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
         size: tuple[int, int] = (1440, 900),
         exercise: str = "softmax",
         memory: NoMemory | None = None,
-        ready: bool = True,
         catalogue: Catalogue | None = None,
     ) -> Program:
         program = build_app(
@@ -48,8 +47,6 @@ def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
         programs.append(program)
         with qtbot.waitExposed(program.window):
             program.window.show()
-        if ready:
-            qtbot.waitUntil(lambda: program.actions.plots is not None, timeout=20_000)
         return program
 
     yield open_one

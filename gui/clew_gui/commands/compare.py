@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 from rich.table import Table
 
-from clew_gui.base.number_words import quantity
 from clew_gui.base.state_words import NONE
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
@@ -18,6 +17,7 @@ from clew_gui.commands.output import words
 from clew_gui.commands.runs import FILTER_HELP, SeenRun, filtered, look_at, titles_of
 from clew_gui.session.run_record import run_record
 from clew_shared.base.harmless import csv_text
+from clew_shared.base.number_words import quantity
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import MetricSpec

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from clew_gui.base.number_words import quantity
 from clew_gui.base.state_words import NONE, spread_words
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
@@ -28,6 +27,7 @@ from clew_gui.commands.output.result import (
 )
 from clew_gui.plotting.cluster import STRATEGY, setup_of
 from clew_gui.session.run_record import run_record
+from clew_shared.base.number_words import quantity
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.goal_settings import is_for

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clew_gui.base.number_words import quantity
 from clew_gui.base.state_words import NONE
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.numbers import Format, value_text
 from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
 from clew_shared.journal.history import History

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew_gui.base.number_words import quantity, rate
 from clew_gui.base.state_words import STATE_WORDS, spread_words
 from clew_gui.reports.answers import GuideAnswer, answered
 from clew_shared.advice import advise
+from clew_shared.base.number_words import quantity, rate
 from clew_shared.base.problem import problem
 from clew_shared.base.remedies import choose, list_all
 from clew_shared.cards import ExerciseCard, Goal

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import zmq
@@ -14,6 +14,7 @@ import zmq
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Cards, Inbox, JobNewsArrived, NodeKept, RequestFailed, Statuses
 from clew_gui.session.other_version import other_version
+from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
 from clew_shared.spec import RunSpec
@@ -39,10 +40,6 @@ from clew_shared.wire.messages import (
     Unpause,
     Welcome,
 )
-
-if TYPE_CHECKING:
-    from clew_gui.targets.target import Target
-
 
 ANSWER_WITHIN_S = 25.0
 """From sending; a trainer's own bound in the agent is shorter, so the agent itself reports a late trainer."""

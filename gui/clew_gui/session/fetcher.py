@@ -8,20 +8,16 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clew_gui.session.inbox import FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted, Settled
 from clew_gui.session.mirror import Items, Mirror, Replaced
+from clew_gui.targets.target import JournalFiles
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import verify_run
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import Record
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.wire.messages import MAX_FETCH_WAIT, AnyReply, Fetch, Fetched, Refused, RunStatus
-
-if TYPE_CHECKING:
-    from clew_gui.targets.target import JournalFiles
-
 
 _log = logging.getLogger(__name__)
 

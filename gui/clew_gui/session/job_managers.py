@@ -5,18 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from clew_gui.jobs.job import JobOrder, ReportNews
+from clew_gui.jobs.job_book import JobBook, job_book
+from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.login_policy import LoginPromptPolicy
+from clew_gui.ssh.prompts import AskOnce, Prompter
+from clew_gui.targets.target import Target
+from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
 from clew_shared.base.remedies import list_all
-
-if TYPE_CHECKING:  # SSH is loaded with the first site that is used, and the book imports this package
-    from clew_gui.jobs.job_book import JobBook
-    from clew_gui.sites.site_connection import SiteConnection
-    from clew_gui.ssh.prompts import Prompter
-    from clew_gui.targets.target import Target
-    from clew_shared.base.places import Places
 
 
 class JobManager(Protocol):
@@ -174,18 +175,10 @@ class JobManagers:
 def open_managers(places: Places, prompter: Prompter, quiet: bool = False) -> JobManagers:
     """The managers of this user's sites. Who is asked for passwords and codes is ``prompter``, each thing once; with
     ``quiet`` only after a person has wanted something of the site, and never out of nowhere."""
-    from clew_gui.jobs.job_book import job_book
-    from clew_gui.sites.store import site_store
-    from clew_gui.ssh.prompts import AskOnce
-
     store, asker = site_store(places), AskOnce(prompter)
     askers = [asker]
 
     def make(name: str, book: JobBook, report: ReportNews) -> JobManager:
-        from clew_gui.jobs.manager import SiteJobManager
-        from clew_gui.sites.site_connection import open_line
-        from clew_gui.ssh.login_policy import LoginPromptPolicy
-
         if not quiet:
             return SiteJobManager(name, lambda: open_line(name, store.load(name), places, asker), book, report)
         policy = LoginPromptPolicy(asker)

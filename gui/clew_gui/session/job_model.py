@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import uuid
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from clew_gui.jobs.job import JobNews, JobOrder
 from clew_gui.schedulers.allocation import AllocationRequest
+from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem
 from clew_shared.spec import RunSpec
-
-if TYPE_CHECKING:
-    from clew_gui.targets.target import Target
 
 
 class LinkState(StrEnum):

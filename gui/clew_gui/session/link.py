@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import zmq
 
@@ -20,14 +19,12 @@ from clew_gui.session.fetcher import Fetcher, FilesReader
 from clew_gui.session.inbox import Inbox, Released, RequestFailed
 from clew_gui.session.job_model import AGENT_ENDED, SILENT, LinkState, LinkStatus
 from clew_gui.session.other_version import CODES
+from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.cards import Catalogue
 from clew_shared.wire.channel import Channel, Greeting, KeyPair
 from clew_shared.wire.messages import AgentAddress
-
-if TYPE_CHECKING:
-    from clew_gui.targets.target import Target
 
 _log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clew_gui.jobs.job import JobNews
+from clew_gui.jobs.job_book import JobBook
 from clew_gui.session.mirror import Mirror
 from clew_gui.session.run_record import RunRecord
 from clew_gui.session.run_state import CATCHING_UP_BYTES, Evidence, is_complete, shown_state
@@ -17,9 +17,6 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.run_settings import RunNote
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import RunStatus
-
-if TYPE_CHECKING:
-    from clew_gui.jobs.job_book import JobBook
 
 
 class RunModel:

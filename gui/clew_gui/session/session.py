@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +18,7 @@ from clew_gui.session.conversation import Command
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
 from clew_gui.session.intake import Changes, Intake
+from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import JobModel, LinkStatus, Place
 from clew_gui.session.link import Link
 from clew_gui.session.run_record import run_record
@@ -26,6 +26,7 @@ from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.session.site_jobs import SiteJobs
 from clew_gui.sites.site import LOCAL
+from clew_gui.targets.target import LocalTarget, Target
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem, raise_all
 from clew_shared.base.remedies import list_all
@@ -45,10 +46,6 @@ from clew_shared.wire.messages import (
     Stop,
     Unpause,
 )
-
-if TYPE_CHECKING:
-    from clew_gui.session.job_managers import JobManagers
-    from clew_gui.targets.target import Target
 
 _GRACE_S = 60.0
 """As long as an agent in a job waits for a viewer."""
@@ -74,8 +71,6 @@ class Session:
         managers: JobManagers | None = None,
         only: Collection[str] | None = None,
     ) -> None:
-        from clew_gui.targets.target import LocalTarget  # it imports this package
-
         self._places = places
         target = target if target is not None else LocalTarget(places)
         self._record = run_record(places)

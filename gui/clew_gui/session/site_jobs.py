@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job_book import JobWish
 from clew_gui.schedulers.allocation import AllocationRequest, refit
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
+from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
 from clew_gui.session.link import Link
 from clew_gui.session.run_state import not_begun
@@ -22,10 +23,6 @@ from clew_shared.base.remedies import list_all
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import Shutdown
-
-if TYPE_CHECKING:  # the book imports this package
-    from clew_gui.jobs.job_book import JobWish
-    from clew_gui.session.job_managers import JobManagers
 
 _LOOK_EVERY_S = 1.0
 _AGAIN_S = 10.0

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import msgspec
 
+from clew_gui.base.settings import local_settings
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 
@@ -78,8 +79,6 @@ class SshFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 def ssh_files(places: Places) -> SshFiles:
     """The usual ones: the user's own and the system's, as OpenSSH has them."""
-    from clew_gui.base.settings import local_settings  # its package needs this module
-
     folder, settings = Path.home() / ".ssh", local_settings(places)
     keep_login = settings.load().keep_login
     return SshFiles(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
 from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.openssh.connection import SystemSsh, dial_system, has_system_ssh
 from clew_gui.ssh.openssh.kept_logins import KeptLogins
-from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
 from clew_gui.ssh.prompts import AskOnce, PersonNeeded, Unattended
 from clew_shared.base.problem import problem
+
+if TYPE_CHECKING:
+    from clew_gui.ssh.paramiko.connection import ParamikoConnection
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +45,8 @@ def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 
 
 
 def _through_paramiko(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float) -> ParamikoConnection:
+    from clew_gui.ssh.paramiko.connection import dial_paramiko  # a tenth of a second, in the thread that logs in
+
     def onto(below: ParamikoConnection | None, hop: Hop) -> ParamikoConnection:
         return dial_paramiko(hop, files, asker, timeout, below)
 
@@ -56,7 +60,7 @@ def _through_system(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeou
     return _chain(hops, onto)
 
 
-_Chained = TypeVar("_Chained", ParamikoConnection, SystemSsh)
+_Chained = TypeVar("_Chained", "ParamikoConnection", SystemSsh)
 
 
 def _chain(hops: Sequence[Hop], onto: Callable[[_Chained | None, Hop], _Chained]) -> _Chained:

@@ -1,30 +1,21 @@
-"""Private key files: what kind a file is, which needs no passphrase, and the key in it."""
+"""Private key files: what kind a file is, its public key and certificate. No passphrase is needed for that."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import struct
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import paramiko
 
-from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind, cancelled
 from clew_shared.base.problem import ProblemError, problem
 
 _MAGIC = b"openssh-key-v1\0"
-_CLASSES: dict[str, type[paramiko.PKey]] = {
-    "ssh-ed25519": paramiko.Ed25519Key,
-    "ssh-rsa": paramiko.RSAKey,
-    "ecdsa-sha2-nistp256": paramiko.ECDSAKey,
-    "ecdsa-sha2-nistp384": paramiko.ECDSAKey,
-    "ecdsa-sha2-nistp521": paramiko.ECDSAKey,
-}
+_TYPES = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521")
+"""Those that paramiko has; it takes a tenth of a second to import, and most of what is here does without."""
 _PEM_TYPES = {b"RSA": "ssh-rsa", b"EC": "ecdsa-sha2-nistp256"}  # one class reads all three curves
-_TRIES = 3
 
 
 class Incompatible(Exception):
@@ -80,7 +71,7 @@ def _describe_openssh(data: bytes, path: str) -> KeyFile:
         raise problem(
             "ssh.key", f"The key file {path} is damaged.", "Copy it again, or make another one.", path
         ) from error
-    if key_type not in _CLASSES:
+    if key_type not in _TYPES:
         raise Incompatible(f"{path} is a key of the type {key_type}")
     return KeyFile(key_type, cipher != b"none", public)
 
@@ -144,38 +135,6 @@ def is_encrypted(path: Path, data: bytes) -> bool:
         return False
 
 
-def load_key(path: Path, asker: AskOnce) -> paramiko.PKey:
-    """The key in a file; its passphrase is asked for when it has one. Raises ``ProblemError`` or ``Incompatible``."""
-    file = path.expanduser()
-    kind = describe_key(read_key_file(path), str(path))
-    if not kind.encrypted:
-        return _opened(file, kind, None)
-    again = ""
-    for _ in range(_TRIES):
-        text = f"Passphrase for the key {path}:"
-        prompt = Prompt(kind=PromptKind.PASSPHRASE, title=str(path), text=text, again=again)
-        passphrase = asker.ask(prompt)
-        if passphrase is None:
-            raise cancelled(str(path))
-        try:
-            return _opened(file, kind, passphrase)
-        except ProblemError:
-            asker.refused(prompt)
-            again = "That was not the passphrase."
-    raise problem(
-        "ssh.key", f"The passphrase of the key {path} was wrong.", "Log in again and type it again.", str(path)
-    )
-
-
-def _opened(file: Path, kind: KeyFile, passphrase: str | None) -> paramiko.PKey:
-    try:
-        return _CLASSES[kind.type].from_private_key_file(str(file), passphrase)
-    except (paramiko.SSHException, ValueError, IndexError, UnicodeError) as error:
-        text = f"The key {file} cannot be opened."
-        hint = "It may be damaged or in a format that Clew does not know; ssh-keygen -y -f KEY shows why."
-        raise problem("ssh.key", text, hint, str(file)) from error
-
-
 _CERTIFICATE = "-cert-v01@openssh.com"
 _PUBLIC_PARTS = {"ssh-ed25519": 1, "ssh-rsa": 2}
 """How many strings a public key has behind its type; a curve's has its name and a point."""
@@ -187,7 +146,7 @@ def certified_key(certificate: Path) -> bytes:
         blob = _public_line(certificate.read_bytes())
         kind, rest = _string(blob)
         base = kind.decode().removesuffix(_CERTIFICATE)
-        if not kind.decode().endswith(_CERTIFICATE) or base not in _CLASSES:
+        if not kind.decode().endswith(_CERTIFICATE) or base not in _TYPES:
             return b""
         _, rest = _string(rest)  # a nonce
         before = rest
@@ -196,14 +155,3 @@ def certified_key(certificate: Path) -> bytes:
     except (OSError, ValueError, struct.error):
         return b""
     return struct.pack(">I", len(base)) + base.encode() + before[: len(before) - len(rest)]
-
-
-def with_certificate(load: Callable[[], paramiko.PKey], certificate: Path) -> paramiko.PKey:
-    """The key that ``load`` gives, shown to servers with its certificate. Raises ``ProblemError`` as ``load``."""
-    key = load()
-    try:
-        key.load_certificate(str(certificate))
-    except (paramiko.SSHException, ValueError, IndexError, UnicodeError, OSError) as error:
-        text = f"The certificate {certificate} cannot be read."
-        raise problem("ssh.key", text, "Ask for it again where it was signed.", str(certificate)) from error
-    return key

@@ -19,8 +19,9 @@ import paramiko
 from paramiko.agent import AgentSSH, get_agent_connection
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.key_files import certified_key, is_encrypted, load_key, public_part, read_key_file, with_certificate
-from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce
+from clew_gui.ssh.key_files import KeyFile, certified_key, describe_key, is_encrypted, public_part, read_key_file
+from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce, Prompt, PromptKind, cancelled
+from clew_shared.base.problem import ProblemError, problem
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +30,9 @@ MOST_KEYS = 4
 _MOST_REFUSALS = 5
 """So many refusals of keys leave one attempt at a usual server."""
 _AGENT_S = 5.0
+_TRIES = 3
+_CLASSES: dict[str, type[paramiko.PKey]] = {"ssh-ed25519": paramiko.Ed25519Key, "ssh-rsa": paramiko.RSAKey}
+"""By the key's type; one class reads the three curves of ECDSA."""
 
 
 class Credential(msgspec.Struct, frozen=True):
@@ -156,3 +160,49 @@ def _from_agent(key: paramiko.AgentKey, words: str, named: bool) -> Credential:
 
 def _from_file(path: Path, asker: AskOnce, named: bool) -> Credential:
     return Credential(bytes(path), f"key {path}", lambda: load_key(path, asker), named)
+
+
+# --- Opening a key ----------------------------------------------------------------------------------------------------
+
+
+def load_key(path: Path, asker: AskOnce) -> paramiko.PKey:
+    """The key in a file; its passphrase is asked for when it has one. Raises ``ProblemError`` or ``Incompatible``."""
+    file = path.expanduser()
+    kind = describe_key(read_key_file(path), str(path))
+    if not kind.encrypted:
+        return _opened(file, kind, None)
+    again = ""
+    for _ in range(_TRIES):
+        text = f"Passphrase for the key {path}:"
+        prompt = Prompt(kind=PromptKind.PASSPHRASE, title=str(path), text=text, again=again)
+        passphrase = asker.ask(prompt)
+        if passphrase is None:
+            raise cancelled(str(path))
+        try:
+            return _opened(file, kind, passphrase)
+        except ProblemError:
+            asker.refused(prompt)
+            again = "That was not the passphrase."
+    raise problem(
+        "ssh.key", f"The passphrase of the key {path} was wrong.", "Log in again and type it again.", str(path)
+    )
+
+
+def _opened(file: Path, kind: KeyFile, passphrase: str | None) -> paramiko.PKey:
+    try:
+        return _CLASSES.get(kind.type, paramiko.ECDSAKey).from_private_key_file(str(file), passphrase)
+    except (paramiko.SSHException, ValueError, IndexError, UnicodeError) as error:
+        text = f"The key {file} cannot be opened."
+        hint = "It may be damaged or in a format that Clew does not know; ssh-keygen -y -f KEY shows why."
+        raise problem("ssh.key", text, hint, str(file)) from error
+
+
+def with_certificate(load: Callable[[], paramiko.PKey], certificate: Path) -> paramiko.PKey:
+    """The key that ``load`` gives, shown to servers with its certificate. Raises ``ProblemError`` as ``load``."""
+    key = load()
+    try:
+        key.load_certificate(str(certificate))
+    except (paramiko.SSHException, ValueError, IndexError, UnicodeError, OSError) as error:
+        text = f"The certificate {certificate} cannot be read."
+        raise problem("ssh.key", text, "Ask for it again where it was signed.", str(certificate)) from error
+    return key

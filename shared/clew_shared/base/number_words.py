@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 _SIZES = ("kB", "MB", "GB", "TB")
 
@@ -30,3 +31,38 @@ def counted(number: int, thing: str) -> str:
 def either(words: Sequence[str]) -> str:
     """``a``, ``a or b``, ``a, b or c``; empty for none."""
     return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def rate(steps_per_second: float | None) -> str:
+    """Steps per second with three figures: "182 steps/s", "1,250 steps/s", "0.420 steps/s"; empty when unknown."""
+    if steps_per_second is None or not math.isfinite(steps_per_second) or steps_per_second <= 0:
+        return ""
+    digits = max(0, 2 - math.floor(math.log10(steps_per_second))) if steps_per_second < 100 else 0
+    return f"{steps_per_second:,.{digits}f} steps/s"
+
+
+def quantity(value: float, form: str = "number") -> str:
+    """A metric's value: "91.98 %", four significant figures, three before a power of ten; "NaN", "∞" and "-∞"."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if form == "percent":
+        return f"{100 * value:.2f} %"
+    text = f"{value:.4g}"
+    return f"{value:.3g}" if "e" in text else text
+
+
+def number_ranges(numbers: Iterable[int]) -> str:
+    """Whole numbers, those that follow each other as ranges: ``3, 14–213 (200)``."""
+    known = sorted(set(numbers))
+    ranges: list[list[int]] = []
+    for number in known:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    parts: list[str] = []
+    for first, last in ranges:
+        parts += [f"{first}–{last} ({last - first + 1})"] if last - first > 1 else map(str, range(first, last + 1))
+    return ", ".join(parts)

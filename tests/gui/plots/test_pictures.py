@@ -401,7 +401,6 @@ def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open
     catalogue = msgspec.structs.replace(load_builtin(), exercises=cards)
     program = open_window(session, exercise="anomaly", catalogue=catalogue, size=(1280, 800))
     program.window.show_tab(1)
-    assert program.actions.plots is not None
     program.window.run_view.controls.pages.button("pictures").click()
     view = program.actions.plots.pictures
     qtbot.waitUntil(lambda: view.use.isVisible(), timeout=10_000)

@@ -130,7 +130,6 @@ def test_a_sweep_on_a_site_says_where_and_at_what_cost(open_window: Opener, plac
     asked = AllocationRequest(time="01:00:00", nodes=2)
     site_store(places).save("cave", Site(title="The Cave", host="login.invalid", scheduler="slurm", allocation=asked))
     program = open_window(FakeSession())
-    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
     program.window.next_run.where.choose("site:cave")
     dialog = opened(program)
     dialog.seeds.setText("1, 2")
@@ -224,7 +223,6 @@ def test_a_range_test_says_at_which_rate_to_begin_and_puts_it_into_the_form(
     assert not card.take.isVisibleTo(card), "it has not ended"
     run.end()
     session.tell(states=frozenset(session.runs))
-    assert program.controller.bridge is not None
     program.controller.bridge.tick()
     found = re.fullmatch("The loss falls fastest at a learning rate of (.*) and is lowest at .*", card.found.whole())
     assert found is not None
@@ -282,7 +280,6 @@ def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_resu
     assert (first.spec.prediction, second.spec.prediction) == (drawn, None)
     first.feed(Predicted(metric="loss", steps=drawn.steps, values=drawn.values))
     program.controller.select(first.id)
-    qtbot.waitUntil(lambda: program.actions.plots is not None, timeout=10_000)
     plots = program.actions.plots
     assert plots is not None
     qtbot.waitUntil(lambda: any(one.ghost is not None and one.ghost.stays for one in plots.canvas.drawn_setups))

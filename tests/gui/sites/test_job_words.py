@@ -280,8 +280,6 @@ def test_a_node_that_is_kept_after_its_runs_is_said_and_can_be_let_go(open_windo
     model = session.add_job(run, JobStage.RUNNING, nodes="node1")
     model.idle_until = time.time() + 40
     program = open_window(session)
-    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
-    assert program.sites is not None
     program.sites.nodes.show()
     (line,) = program.sites.bar.rows()
     assert line.text.text().startswith("node1 is kept ")

@@ -23,7 +23,6 @@ def words(dialog: JobsDialog) -> str:
 def open_list(open_window: Opener, qtbot: QtBot, session: fakes.FakeSession) -> JobsDialog:
     """Click the badge."""
     program = open_window(session)
-    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
     program.controller.select(next(iter(session.runs)))
     program.window.top.site.click()
     return next(one for one in program.window.findChildren(JobsDialog) if one.isVisible())

@@ -13,9 +13,9 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from clew_gui.jobs.job import JobStage
-from clew_gui.nodes import services as remote
 from clew_gui.nodes.services import ServiceNews
 from clew_gui.session.job_model import JobModel
+from clew_gui.views.sites import services as shown
 from clew_gui.views.sites.services import NodeServices
 from clew_gui.views.sites.site_bar import NodeRow
 from clew_gui.views.theme.parts import Appearance
@@ -85,7 +85,7 @@ class NodePanel:
 
 @pytest.fixture
 def panel(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodePanel]:
-    monkeypatch.setattr(remote, "OpenedService", Opened)
+    monkeypatch.setattr(shown, "OpenedService", Opened)
     parent = QObject()
     one = NodePanel(NodeServices(parent, tmp_path / "private"), qtbot)
     yield one

@@ -43,7 +43,6 @@ def session() -> FakeSession:
 def program(open_window: Opener, session: FakeSession, places: Places, qtbot: QtBot) -> Program:
     site_store(places).save("cave", Site(title="The Cave", host="login.invalid", scheduler="slurm", allocation=SHORT))
     program = open_window(session)
-    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
     program.window.next_run.where.choose("site:cave")
     return program
 
@@ -117,7 +116,6 @@ def test_a_way_out_that_this_version_does_not_know_has_no_button(program: Progra
 
 
 def test_the_modules_of_a_site_are_listed_and_one_is_added_to_it(program: Program, qtbot: QtBot) -> None:
-    assert program.sites is not None
     program.sites._modules = lambda *_: ("python/3.11", "tensorflow/2.16", "tensorflow/2.19")
     found = Problem(
         "bootstrap.tensorflow", "There is no TensorFlow.", "Name a module.", "cave", (list_modules("cave"),)
@@ -150,7 +148,6 @@ def test_typing_before_a_site_has_answered_hides_neither_the_wait_nor_the_refusa
 
 
 def test_a_finding_of_the_doctor_has_its_ways_out_as_buttons(program: Program, qtbot: QtBot) -> None:
-    assert program.sites is not None
     step = Step("Account", "wrong", "Not yours.", "Yours are: lab.", None, "", (choose("account"), check_node("cave")))
     dialog = DoctorDialog(
         program.window, Appearance(), "The Cave", lambda _stop, _node: iter((step,)), program.sites._doctor_buttons

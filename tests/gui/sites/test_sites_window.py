@@ -21,7 +21,6 @@ from clew_gui.app import Program, build_app
 from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
-from clew_gui.nodes import services as remote
 from clew_gui.nodes.services import ServiceNews
 from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.schedulers.state import Phase
@@ -32,6 +31,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_gui.targets.target import LocalTarget
 from clew_gui.views.actions.site_actions import SiteActions
+from clew_gui.views.sites import services as shown
 from clew_gui.views.sites.dialogs import ConsentDialog, HoldDialog, ScriptDialog
 from clew_gui.views.sites.prompts import ChangedKeyDialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
@@ -77,7 +77,6 @@ class Student:
         self.window = self.program.window
         with qtbot.waitExposed(self.window):
             self.window.show()
-        self.until(lambda: self.program.sites is not None, "everything that concerns sites")
 
     def _make(self, name: str, book: JobBook, tell: Callable[[JobNews], None]) -> FakeSite:
         self.sites.append(FakeSite(self._places.home / name, book, tell))
@@ -239,8 +238,6 @@ def cave(places: Places) -> Places:
 
 def handlers(program: Program, qtbot: QtBot) -> SiteActions:
     """What concerns sites, once it is there."""
-    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
-    assert program.sites is not None
     return program.sites
 
 
@@ -254,8 +251,7 @@ def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, ca
     where.form.form.row("partition").editor.set_value("gpu")
     program.window.close()
     assert (memory.state.place, memory.state.asked) == ("site:cave", {"cave": {"partition": "gpu"}})
-    again = open_window(memory=memory, ready=False)
-    assert not again.window.next_run.run.isEnabled(), "until the site is there, nothing runs elsewhere by mistake"
+    again = open_window(memory=memory)
     handlers(again, qtbot)
     assert again.window.next_run.run.isEnabled()
     assert again.window.next_run.place() == Place(site="cave", allocation=AllocationRequest(partition="gpu"))
@@ -303,7 +299,7 @@ def test_hosts_of_the_ssh_configuration_are_offered(
     login = {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     (tmp_path / "mnsubmit").touch(0o755)
     there = local_line(tmp_path / "there", dialog.draft().site, **login)[0]
-    monkeypatch.setattr("clew_gui.sites.site_connection.open_line", lambda *_: there)
+    monkeypatch.setattr("clew_gui.views.actions.site_actions.open_line", lambda *_: there)
     dialog.form.find_button.click()
     qtbot.waitUntil(dialog.save.isEnabled, timeout=20_000)
     assert dialog.message.whole() == "Found mnsubmit (MinoTauro): jobs will go to its queue."
@@ -422,7 +418,7 @@ def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Pl
     job = session.add_job(session.add(), JobStage.CONNECTING, problem=found)
     for _ in range(2):
         session.tell(jobs=frozenset((job.id,)))
-        program.controller.bridge.tick()  # type: ignore[union-attr]
+        program.controller.bridge.tick()
     dialogs = program.window.findChildren(ChangedKeyDialog)
     assert len(dialogs) == 1
     dialogs[0].reject()
@@ -478,7 +474,7 @@ def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Stud
 
 
 def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(student: Student) -> None:
-    job = student.program.session.hold(Place(site="cave"))  # type: ignore[union-attr]
+    job = student.program.session.hold(Place(site="cave"))
     sites = student.program.sites
     assert sites is not None
     student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
@@ -510,8 +506,8 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
 ) -> None:
     started: list[Opened] = []
     monkeypatch.setattr(Opened, "all", started)
-    monkeypatch.setattr(remote, "OpenedService", Opened)
-    job = student.program.session.hold(Place(site="cave"))  # type: ignore[union-attr]
+    monkeypatch.setattr(shown, "OpenedService", Opened)
+    job = student.program.session.hold(Place(site="cave"))
     sites = student.program.sites
     assert sites is not None
     pages: list[str] = []

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from clew_gui.views.window.loader import Collector, collect_due
+from clew_gui.views.window.collector import Collector, collect_due
 
 
 @pytest.fixture
@@ -37,6 +37,7 @@ def make_circles(count: int) -> None:
 
 
 def test_a_widget_in_a_circle_ends_in_the_guis_thread_and_only_there(collector: Collector, qtbot: QtBot) -> None:
+    del collector
     ended: list[threading.Thread] = []
     widget = QWidget()
     circle = Circle()
@@ -47,7 +48,6 @@ def test_a_widget_in_a_circle_ends_in_the_guis_thread_and_only_there(collector: 
     busy.start()
     busy.join()
     assert ended == [], "another thread made enough for many collections"
-    collector.begin()
     qtbot.waitUntil(lambda: bool(ended), timeout=20_000)
     assert ended == [threading.main_thread()]
     assert not gc.isenabled()

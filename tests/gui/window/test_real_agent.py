@@ -38,7 +38,6 @@ class Student:
         self.window = self.program.window
         with qtbot.waitExposed(self.window):
             self.window.show()
-        self.until(lambda: self.program.actions.plots is not None, "plots and session")
 
     def until(self, condition: Callable[[], bool], what: str, bound: float = BOUND_S) -> None:
         """Let the window live until something is so."""
@@ -67,8 +66,7 @@ class Student:
 
     def drawn(self) -> int:
         """How many values of the loss the plots have of the selected run."""
-        plots = self.program.actions.plots
-        series = plots.store.get(self.run.id, "loss") if plots is not None else None
+        series = self.program.actions.plots.store.get(self.run.id, "loss")
         return len(series) if series is not None else 0
 
     def close(self) -> None:
@@ -164,7 +162,7 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     assert student.program.state.told_runs_go_on
     again = new_student()
     assert again.window.head.title.text() == "Softmax on MNIST"  # as it was left
-    again.until(lambda: run in again.program.controller.scope.session.runs, "the run")  # type: ignore[union-attr]
+    again.until(lambda: run in again.program.controller.scope.session.runs, "the run")
     again.says("Running")
     assert again.run.id == run
     again.until(lambda: again.drawn() > step + 1000, "steps made meanwhile")

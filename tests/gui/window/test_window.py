@@ -27,7 +27,6 @@ from tests.gui.conftest import Opener
 
 def tick(program: Program) -> None:
     """Let the session tell now, not in 33 ms, and let the curves follow."""
-    assert program.controller.bridge is not None
     program.controller.bridge.tick()
     QApplication.processEvents()
     program.controller.bridge.tick()
@@ -58,8 +57,8 @@ def test_first_start_says_what_to_press_and_shows_the_expected_curve(open_window
     assert program.window.status.text("data") == "Needs no data"
 
 
-def test_the_window_stands_before_plots_and_session_are_loaded(open_window: Opener) -> None:
-    program = open_window(ready=False)
+def test_the_window_shows_the_exercise_and_the_courses_values(open_window: Opener) -> None:
+    program = open_window()
     assert program.window.isVisible()
     assert program.window.head.title.text() == "Softmax on MNIST"
     assert program.window.next_run.form.values()["learning_rate"] == 0.5
@@ -99,7 +98,6 @@ def test_a_new_run_is_selected_and_its_curve_is_drawn(softmax: Program, qtbot: Q
     tick(softmax)
     assert softmax.window.run_view.card.progress.text() == "Step 100 of 500"
     assert softmax.window.run_view.card.forecast.text() == "About to finish."
-    assert softmax.actions.plots is not None
     series = softmax.actions.plots.store.get(run.id, "loss")
     assert series is not None
     assert len(series) == 100
@@ -130,7 +128,6 @@ def test_points_are_brought_once_however_often_they_are_told(softmax: Program) -
         tick(softmax)
         session.tell(points=frozenset((run.id,)))
         tick(softmax)
-    assert softmax.actions.plots is not None
     series = softmax.actions.plots.store.get(run.id, "loss")
     assert series is not None
     assert len(series) == 250
@@ -298,7 +295,6 @@ def test_what_cannot_be_done_says_why(busy: Program) -> None:
 
 def shown_in_plots(program: Program) -> set[int]:
     """Numbers of the runs whose curves are drawn."""
-    assert program.actions.plots is not None
     QApplication.processEvents()
     runs = session_of(program).runs
     return {runs[style.run_id].number for style in program.actions.plots.canvas.runs}
@@ -652,7 +648,7 @@ def test_sizes_folds_exercise_and_theme_are_remembered(open_window: Opener) -> N
     ],
 )
 def test_the_exercise_that_is_open_at_first(open_window: Opener, asked: str, last: str, title: str) -> None:
-    program = open_window(exercise=asked, memory=NoMemory(WindowState(exercise=last)), ready=False)
+    program = open_window(exercise=asked, memory=NoMemory(WindowState(exercise=last)))
     assert program.window.head.title.text() == title
 
 
@@ -688,7 +684,7 @@ def test_small_windows_fold_panels_and_nothing_is_cut(
 
 
 def test_the_window_is_no_larger_than_the_screen(open_window: Opener) -> None:
-    window = open_window(ready=False).window
+    window = open_window().window
     window.setGeometry(-40, 500, 1440, 900)
     window.fit_into(QRect(0, 24, 1280, 776))
     assert window.frameGeometry() == QRect(0, 24, 1280, 776), "the system's border is inside as well"

@@ -115,7 +115,6 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
     view.target.setText("0.9")
     view.log.click()
     first.window.run_view.controls.smoothing.setValue(20)
-    assert first.controller.bridge is not None
     kept = []
     for _ in range(3 * SECOND_TICKS):
         first.controller.bridge.tick()
@@ -388,7 +387,6 @@ def test_a_goal_belongs_to_its_data_set(open_window: Opener) -> None:
     assert window.run_view.card.data.accessibleName() == "Data set: Digits, built in"
     for run in runs:
         program.controller.show_curve(run.id, True)
-    assert program.actions.plots is not None
     QApplication.processEvents()
     labels = [style.label for style in program.actions.plots.canvas.runs]
     assert [label.rpartition(", ")[2] for label in labels] == ["MNIST", "Digits"]

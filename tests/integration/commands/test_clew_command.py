@@ -56,14 +56,14 @@ program.window.resize(1600, 900)
 program.window.show()
 
 def look():
-    said = program.actions.plots.pictures.accessibleDescription() if program.actions.plots else ""
+    said = program.actions.plots.pictures.accessibleDescription()
     if "step" in said:
         print(said)
         program.app.quit()
     else:
         QTimer.singleShot(50, look)
 
-program.ready.connect(look)
+look()
 program.app.exec()
 program.window.close()
 program.close()

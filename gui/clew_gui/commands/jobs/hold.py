@@ -10,22 +10,19 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
 
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, complain
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
 from clew_gui.jobs.held import held_jobs, held_line, live_job
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, JobStage
+from clew_gui.jobs.target import JobTarget
 from clew_gui.schedulers.allocation import build_allocation, summary
 from clew_gui.session.job_managers import JobManagers, open_managers
 from clew_gui.sites.site import Site, is_local
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import headless_prompter
 from clew_shared.base.problem import problem
-
-if TYPE_CHECKING:
-    from clew_gui.jobs.target import JobTarget
 
 _POLL_S = 0.2
 _LINE_EVERY_S = 60.0

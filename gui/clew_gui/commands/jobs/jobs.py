@@ -12,7 +12,6 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.table import Table
 
-from clew_gui.base.number_words import number_ranges
 from clew_gui.commands.agent_program import cards, stop_requests
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import KeptJobs
@@ -27,6 +26,7 @@ from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.mirror import attempts_before
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import verdict
+from clew_shared.base.number_words import number_ranges
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 from clew_shared.cards import Catalogue

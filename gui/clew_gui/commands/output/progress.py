@@ -14,11 +14,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from clew_gui.base.number_words import quantity, rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.braille import plot
 from clew_gui.commands.output.standstill import Standstill
 from clew_shared.base.harmless import say
+from clew_shared.base.number_words import quantity, rate
 from clew_shared.cards import ExerciseCard, PlotSpec
 from clew_shared.journal.events import Log
 from clew_shared.journal.history import History

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_gui.base.number_words import rate
 from clew_gui.base.settings import local_settings
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
@@ -18,7 +17,7 @@ from clew_gui.plotting.cluster import ClusterSetup, setup_of
 from clew_gui.plotting.measured import measured_plots, text_tables
 from clew_gui.plotting.timeline import timeline_text
 from clew_shared.advice import advise
-from clew_shared.base.number_words import counted
+from clew_shared.base.number_words import counted, rate
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew_gui.base.number_words import quantity
 from clew_gui.base.state_words import NONE
 from clew_gui.commands.output import words
+from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState

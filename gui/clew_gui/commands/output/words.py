@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from clew_gui.base.number_words import quantity
 from clew_gui.base.state_words import NONE, STATE_WORDS
+from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final, Literal
 
-from clew_gui.base.number_words import quantity
+from clew_shared.base.number_words import quantity
 
 Format = Literal["number", "percent"]
 

@@ -21,7 +21,6 @@ from clew_gui.ssh.config import run_ssh
 from clew_gui.ssh.connection import Hop, SshFiles, timed_out
 from clew_gui.ssh.host_keys import HostKeys
 from clew_gui.ssh.key_files import check_key
-from clew_gui.ssh.key_offers import SshKeyAgent, files_to_name
 from clew_gui.ssh.openssh.askpass_bridge import AskpassBridge
 from clew_gui.ssh.openssh.messages import explain
 from clew_gui.ssh.prompts import AskOnce, PromptKind
@@ -182,6 +181,8 @@ class Master:
         self._kept_back = 0
         if self.hop.identities_only:
             return []
+        from clew_gui.ssh.key_offers import SshKeyAgent, files_to_name  # with paramiko
+
         with closing(SshKeyAgent()) as agent:
             named, kept_back = files_to_name(self._files, agent.get_keys(), self.folder)
         if named and "\nidentityagent " in (run_ssh([self._files.ssh, *self._config(), "-G", self._alias()]) or ""):

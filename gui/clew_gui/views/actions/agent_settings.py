@@ -7,6 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QProcess, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
+from clew_gui.targets.interpreter import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
 from clew_gui.views.theme.parts import Appearance, Button, column, label, lay_out_now, row, set_role
 from clew_shared.base.problem import Problem
 
@@ -63,8 +64,6 @@ class AgentSettings(QWidget):
 
     def check(self) -> None:
         """Check what can be checked at once, then ask the Python; the answer comes later."""
-        from clew_gui.targets.interpreter import ANSWER_WITHIN_S, no_folder, not_there, question
-
         python = self.interpreter.text().strip()
         trouble = no_folder(self.exercises.text().strip()) or (not_there(python) if python else None)
         if trouble is not None or not python:
@@ -81,21 +80,15 @@ class AgentSettings(QWidget):
         self._late.start(round(1000 * ANSWER_WITHIN_S))
 
     def _answered(self, code: int) -> None:
-        from clew_gui.targets.interpreter import interpreter_problem
-
         if self._process is not None:
             output = bytes(self._process.readAll().data()).decode("utf-8", "replace")
             self._end(interpreter_problem(self.interpreter.text().strip(), code, output))
 
     def _broken(self, error: QProcess.ProcessError) -> None:
         if error is QProcess.ProcessError.FailedToStart and self._process is not None:
-            from clew_gui.targets.interpreter import interpreter_problem
-
             self._end(interpreter_problem(self.interpreter.text().strip(), -1, self._process.errorString()))
 
     def _silent(self) -> None:
-        from clew_gui.targets.interpreter import silent
-
         self._end(silent(self.interpreter.text().strip()))
 
     def _end(self, trouble: Problem | None) -> None:

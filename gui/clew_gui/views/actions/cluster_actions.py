@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from PySide6.QtCore import QObject
 
+from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.cluster import ClusterScene, cluster_scene, config_parts
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.dialogs import PythonDialog
 from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.cluster.cluster_canvas import save_png, save_svg
+from clew_gui.views.cluster.cluster_view import ClusterView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import CLUSTER_TAB, MainWindow
 from clew_shared.base.problem import ProblemError
+from clew_shared.exporters.tables import write_updates_csv
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-
-if TYPE_CHECKING:
-    from clew_gui.plotting.axes.ticks import Span
-    from clew_gui.plotting.cluster import ClusterScene
-    from clew_gui.views.cluster.cluster_view import ClusterView
+from clew_shared.wire.messages import DisturbCluster
 
 STRATEGY = "parameter-server"
 _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Updates (*.csv)"}
@@ -44,8 +46,6 @@ class ClusterActions(QObject):
     def view(self) -> ClusterView:
         """The tab's widgets."""
         if self._view is None:
-            from clew_gui.views.cluster.cluster_view import ClusterView
-
             self._view = ClusterView(self._window.appearance)
             self._view.slow_asked.connect(lambda worker, factor: self._disturb("slow", "worker", worker, factor))
             self._view.kill_asked.connect(lambda role, number: self._disturb("kill", role, number))
@@ -78,8 +78,6 @@ class ClusterActions(QObject):
         if state == self._shown:
             return
         self._shown = state
-        from clew_gui.plotting.cluster import cluster_scene, config_parts
-
         self.scene = cluster_scene(history, run.spec, self._controller.scope.card, run.state, seen)
         self.view.show_scene(self.scene, _refusal(run), seen is None, bool(config_parts(history)))
 
@@ -97,10 +95,8 @@ class ClusterActions(QObject):
         index: int = 0,
         factor: float = 1.0,
     ) -> None:
-        from clew_shared.wire.messages import DisturbCluster
-
         run, session = self.run(), self._controller.scope.session
-        if run is None or session is None:
+        if run is None:
             return
         request = DisturbCluster(run=run.id, action=action, role=role, index=index, factor=factor)
         try:
@@ -110,9 +106,6 @@ class ClusterActions(QObject):
 
     def show_config(self) -> None:
         """The ClusterSpec and each process's TF_CONFIG as they were built."""
-        from clew_gui.plotting.cluster import config_parts
-        from clew_gui.views.actions.dialogs import PythonDialog
-
         run = self.run()
         if run is None:
             return
@@ -135,9 +128,6 @@ class ClusterActions(QObject):
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
-        from clew_gui.views.cluster.cluster_canvas import save_png, save_svg
-        from clew_shared.exporters.tables import write_updates_csv
-
         run, card = self.run(), self._controller.scope.card
         if self.scene is None or run is None:
             return

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
+from clew_gui.plotting.compare import SECONDS_TO, STEPS_TO, ComparedRun, CompareScene, CurveCache, compare_scene
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.compare.compare_canvas import save_picture
+from clew_gui.views.compare.compare_view import CompareView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
@@ -18,10 +20,6 @@ from clew_shared.base.harmless import csv_text
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import LEARNING_RATE
 from clew_shared.run_settings import SEED, differences, label_of, settings_of
-
-if TYPE_CHECKING:
-    from clew_gui.plotting.compare import ComparedRun, CompareScene, CurveCache
-    from clew_gui.views.compare.compare_view import CompareView
 
 _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
@@ -55,9 +53,6 @@ class CompareActions(QObject):
     def view(self) -> CompareView:
         """The tab's widgets."""
         if self._view is None:
-            from clew_gui.plotting.compare import CurveCache
-            from clew_gui.views.compare.compare_view import CompareView
-
             self._cache = CurveCache()
             self._view = CompareView(self._window.appearance)
             kept = self._before
@@ -96,7 +91,7 @@ class CompareActions(QObject):
     def refresh(self) -> None:
         """Show the comparison; cheap where nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
-        if self._window.pages.currentIndex() != COMPARE_TAB or scope.session is None or scope.card is None:
+        if self._window.pages.currentIndex() != COMPARE_TAB or scope.card is None:
             return
         card, runs = scope.card, self._runs()
         view = self.view
@@ -108,8 +103,6 @@ class CompareActions(QObject):
         if (*known, options, page) == self._shown:
             return
         self._shown = (*known, options, page)
-        from clew_gui.plotting.compare import compare_scene
-
         styles = scope.styles()
         compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
         if self._cache is not None:
@@ -126,8 +119,6 @@ class CompareActions(QObject):
         return [run for run in found if run.history.fold.step or run.history.metrics]
 
     def _offer(self, card: ExerciseCard, runs: list[RunLike]) -> None:
-        from clew_gui.plotting.compare import SECONDS_TO, STEPS_TO
-
         headline = words.headline_metric(card)
         metrics = sorted(card.metrics, key=lambda one: one is not headline)
         names = [one.name for one in differences([settings_of(run.spec, card) for run in runs])]
@@ -153,8 +144,6 @@ class CompareActions(QObject):
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
-        from clew_gui.views.compare.compare_canvas import save_picture
-
         card = self._controller.scope.card
         if self.scene is None or card is None:
             return
@@ -167,8 +156,6 @@ class CompareActions(QObject):
 
 
 def _compared(run: RunLike, card: ExerciseCard, style: int) -> ComparedRun:
-    from clew_gui.plotting.compare import ComparedRun
-
     name, settings = words.name_of(run), settings_of(run.spec, card)
     return ComparedRun(run.id, run.number, name, settings, run.history, _version(run), style)
 

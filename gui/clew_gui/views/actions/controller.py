@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from clew_gui.session.job_model import Place
 from clew_gui.views.actions.bridge import Bridge
 from clew_gui.views.actions.panel_updater import PanelUpdater
 from clew_gui.views.actions.scope import Scope
@@ -21,20 +21,16 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.run_settings import RunFilter, RunNote, parse_filter
 from clew_shared.spec import RunSpec
 
-if TYPE_CHECKING:
-    from clew_gui.session.job_model import Place
-
 SECOND_TICKS = 32
 """About once a second."""
 SLOW_TICKS = 8
 """Curves follow every tick; the table, the card and the log every so many, about four times a second."""
 _READING = "exercise.reading"
 """The problem of a card whose file the agent is reading."""
-_NOTHING_YET = "Clew is still starting; this takes a second or two"
 
 
 class WindowController(QObject):
-    """Keeps every panel up to date with the session. Works without one while it is still being made."""
+    """Keeps every panel up to date with the session."""
 
     elsewhere_asked = Signal(object, object)
     """These runs (a tuple of specs) are to go to a site, which may need a consent first; then the callable is to be
@@ -52,12 +48,12 @@ class WindowController(QObject):
     second = Signal()
     """About once a second, for what counts down."""
 
-    def __init__(self, window: MainWindow, catalogue: Catalogue, places: Places) -> None:
+    def __init__(self, window: MainWindow, catalogue: Catalogue, places: Places, session: SessionLike) -> None:
         super().__init__(window)
         self.window = window
-        self.scope = Scope(catalogue)
+        self.scope = Scope(catalogue, session)
         self.panels = PanelUpdater(window, self.scope, places)
-        self.bridge: Bridge | None = None
+        self.bridge = bridge = Bridge(session, self)
         self._dirty: set[str] = set()
         self._ticks = 0
         self._awaited = ""
@@ -74,16 +70,6 @@ class WindowController(QObject):
         window.bottom.details_made.connect(lambda panel: panel.other_chosen.connect(self._compare_with))
         window.bottom.filter_edited.connect(self._filter)
         window.bottom.column_toggled.connect(self._toggle_column)
-        window.next_run.refuse(_NOTHING_YET)
-        self.panels.link()
-        self.panels.loading()
-
-    # --- The session --------------------------------------------------------------------------------------------------
-
-    def attach(self, session: SessionLike) -> None:
-        """The session is there: show what it has and follow it."""
-        self.scope.session = session
-        bridge = self.bridge = Bridge(session, self)
         bridge.catalogue.connect(self.take_catalogue)
         bridge.arrived.connect(self._arrived)
         bridge.states.connect(self._states)
@@ -92,13 +78,18 @@ class WindowController(QObject):
         bridge.jobs.connect(lambda _jobs: self._link())
         bridge.problems.connect(self._show_problems)
         bridge.ticked.connect(self._ticked)
-        self.window.next_run.refuse("")
+
+    # --- The session --------------------------------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Show what the session has and follow it."""
         self.panels.link()
         self._data_found()
         self.panels.progress()
         self.panels.loading()
         self._show_all()
-        bridge.start()
+        self.window.order_tabs()
+        self.bridge.start()
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
         """The agent's own exercises are others: show them. What is in the form stays where the card is the same."""
@@ -116,8 +107,7 @@ class WindowController(QObject):
 
     def detach(self) -> None:
         """Stop following; the caller closes the session."""
-        if self.bridge is not None:
-            self.bridge.stop()
+        self.bridge.stop()
 
     # --- What is open -------------------------------------------------------------------------------------------------
 
@@ -208,8 +198,6 @@ class WindowController(QObject):
 
     def annotate(self, run: str, note: RunNote) -> None:
         """Keep what a person wrote about a run."""
-        if self.scope.session is None:
-            return
         try:
             self.scope.session.annotate(run, note)
         except ProblemError as error:
@@ -253,8 +241,6 @@ class WindowController(QObject):
     def begin(self, start: Callable[[SessionLike], str]) -> bool:
         """Start a run as ``start`` says, which gives its id; whether it could be asked for."""
         session = self.scope.session
-        if session is None:
-            return False
         try:
             self._awaited = start(session)
         except ProblemError as error:
@@ -327,7 +313,7 @@ class WindowController(QObject):
     def ask(self, call: Callable[[SessionLike, RunLike], None]) -> None:
         """Ask the session for something about the selected run; a refusal is shown."""
         run, session = self.scope.run(), self.scope.session
-        if run is None or session is None:
+        if run is None:
             return
         try:
             call(session, run)
@@ -419,7 +405,7 @@ class WindowController(QObject):
     def _report_failures(self, changed: frozenset[str]) -> None:
         """A run that was started here and failed says why, once, with what to do now."""
         session = self.scope.session
-        for run in filter(None, map(session.runs.get, changed & self._started)) if session is not None else ():
+        for run in filter(None, map(session.runs.get, changed & self._started)):
             trouble = run.history.fold.problem
             if run.state not in TERMINAL:
                 continue
@@ -454,9 +440,8 @@ class WindowController(QObject):
         self.panels.loading()
 
     def _data_found(self) -> None:
-        if self.scope.session is not None:
-            self.window.next_run.data_found(self.scope.session.link.datasets, not self.scope.listed)
-            self.panels.data()
+        self.window.next_run.data_found(self.scope.session.link.datasets, not self.scope.listed)
+        self.panels.data()
 
     def _ticked(self) -> None:
         self.ticked.emit()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QProcess, QTimer
 
+from clew_gui.targets.local_agent import data_command, data_problem
 from clew_gui.views.form.data_choice import Answer
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
@@ -30,8 +31,6 @@ class DataChecker(QObject):
 
     def check(self, path: Path, answer: Answer) -> None:
         """Call ``answer`` with what is wrong with the file, None when a run can use it or nobody could find out."""
-        from clew_gui.targets.local_agent import data_command
-
         self.stop()
         self._answer = answer
         try:
@@ -56,8 +55,6 @@ class DataChecker(QObject):
             process.deleteLater()
 
     def _finished(self) -> None:
-        from clew_gui.targets.local_agent import data_problem
-
         output = bytes(self._process.readAllStandardOutput().data()) if self._process is not None else b""
         self._end(data_problem(output))
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 
+from clew_gui.reports.facts import read_source
+from clew_gui.reports.replay_writer import DEMONSTRATION, demonstrations, find_demonstration
+from clew_gui.targets.local_agent import detached
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Button, label, row
@@ -26,8 +29,6 @@ def begin(command: Sequence[str]) -> None:
     """Start a program that goes on without the window. Raises ``OSError`` as it comes."""
     import subprocess  # after the first frame, as all that a link needs
 
-    from clew_gui.targets.local_agent import detached
-
     nothing = subprocess.DEVNULL
     process = subprocess.Popen(list(command), stdin=nothing, stdout=nothing, stderr=nothing, **detached())
     process.returncode = 0  # nobody waits for it
@@ -43,8 +44,6 @@ class Demonstrations(QObject):
 
     def ask(self) -> Dialog:
         """Let a person choose a recording."""
-        from clew_gui.reports.replay_writer import demonstrations
-
         dialog = Dialog(self._window, "Show a recording", _SENTENCE)
         for name, folder in demonstrations().items():
             show = Button(self._window.appearance, "Show", "", "play", f"Show the recording {name}")
@@ -62,8 +61,6 @@ class Demonstrations(QObject):
         self.show_recording(name)
 
     def _title(self, folder: Path) -> str:
-        from clew_gui.reports.facts import read_source
-
         try:
             return read_source(folder).spec.name or folder.name
         except ProblemError:
@@ -71,9 +68,6 @@ class Demonstrations(QObject):
 
     def show_recording(self, name: str) -> None:
         """Open its exercise and let it begin; the agent finds it like any run."""
-        from clew_gui.reports.facts import read_source
-        from clew_gui.reports.replay_writer import DEMONSTRATION, find_demonstration
-
         try:
             exercise = read_source(find_demonstration(name)).spec.exercise
             self.start([sys.executable, "-m", "clew_gui", "replay", f"{DEMONSTRATION}{name}"])

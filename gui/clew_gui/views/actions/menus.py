@@ -1,22 +1,23 @@
-"""Joins menus, buttons and dialogs to the controller, and the plots once they are loaded.
-
-A dialog is imported when it is asked for: the first frame shows none.
-"""
+"""Joins menus, buttons, dialogs and the plots to the controller."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
+from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
+from clew_gui.plotting.pictures import deviations_at
+from clew_gui.plotting.table import Extract, SeriesExtract, write_csv, write_series_csv
+from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.cluster_actions import ClusterActions
 from clew_gui.views.actions.compare_actions import CompareActions
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.demonstrations import Demonstrations
+from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
 from clew_gui.views.actions.report_actions import ReportActions
@@ -24,9 +25,13 @@ from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueAc
 from clew_gui.views.actions.speedup_actions import SpeedupActions
 from clew_gui.views.actions.sweep_actions import SweepActions
 from clew_gui.views.form.form_remedies import FormRemedies
+from clew_gui.views.plots.feed import PlotFeed
+from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.presentation.remedies import RemedyButton
+from clew_gui.views.runs.note_dialog import NoteDialog
+from clew_gui.views.runs.run_card import RunCard
 from clew_gui.views.theme.parts import retheme_all
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
 from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB, MainWindow
@@ -37,14 +42,9 @@ from clew_shared.base.harmless import write_table
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
+from clew_shared.exporters import export_tensorboard
+from clew_shared.journal.events import Histogram
 from clew_shared.spec import RunSpec
-
-if TYPE_CHECKING:
-    from clew_gui.base.settings import LocalSettings, SettingsFile
-    from clew_gui.views.plots.feed import PlotFeed
-    from clew_gui.views.plots.panel import ConvergencePlots
-    from clew_gui.views.runs.run_card import RunCard
-    from clew_shared.journal.events import Histogram
 
 POINTS_A_TICK = 200_000
 """Recorded values brought to the plots in one tick; about 10 ms."""
@@ -68,8 +68,8 @@ class WindowActions(QObject):
         super().__init__(window)
         self._app, self._window, self._controller, self._places = app, window, controller, places
         self.theme_choice: ThemeChoice = "system"
-        self.plots: ConvergencePlots | None = None
-        self.feed: PlotFeed | None = None
+        self.plots = ConvergencePlots(window.appearance.theme)
+        self._feed = PlotFeed(self.plots)
         self._behind: set[str] = set()
         self._drawn: tuple[str, ...] = ()
         self._curves_due = False
@@ -86,6 +86,7 @@ class WindowActions(QObject):
         self.queue = QueueActions(controller)
         self._join_actions()
         self._join_buttons()
+        self._join_plots()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
 
     # --- Joining ------------------------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ class WindowActions(QObject):
 
     def _continue_button(self, remedy: Remedy) -> RemedyButton | None:
         session, run = self._controller.scope.session, remedy.value
-        known = session is not None and run in session.runs
+        known = run in session.runs
         return RemedyButton("Continue it", lambda: self._controller.continue_run(run)) if known else None
 
     def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
@@ -197,8 +198,7 @@ class WindowActions(QObject):
 
     def reload_exercises(self) -> None:
         """Have the agent read the folder of own exercises again; it does so by itself when a file was changed."""
-        if self._controller.scope.session is not None:
-            self._controller.scope.session.reload_exercises()
+        self._controller.scope.session.reload_exercises()
 
     def _show_log_of(self, run: str) -> None:
         self._controller.select(run)
@@ -230,8 +230,6 @@ class WindowActions(QObject):
 
     def write_note(self) -> None:
         """Ask for name, tags and note of the selected run, or for tags of several."""
-        from clew_gui.views.runs.note_dialog import NoteDialog
-
         runs = self.chosen_runs()
         if runs:
             dialog = NoteDialog(self._window, self._window.appearance, runs)
@@ -244,14 +242,11 @@ class WindowActions(QObject):
 
     # --- The plots ----------------------------------------------------------------------------------------------------
 
-    def put_plots(self, plots: ConvergencePlots, feed: PlotFeed) -> None:
-        """The plots are loaded: show them and keep them fed."""
-        window, controller = self._window, self._controller
-        self.plots, self.feed = plots, feed
+    def _join_plots(self) -> None:
+        """Show the plots and keep them fed."""
+        window, controller, plots = self._window, self._controller, self.plots
         window.run_view.put_plots(plots)
-        window.order_tabs()
         controls = window.run_view.controls
-        plots.show_page(controls.page)
         controls.page_changed.connect(plots.show_page)
         controls.unit_chosen.connect(plots.set_unit)
         controls.log_toggled.connect(plots.set_log_y)
@@ -263,9 +258,6 @@ class WindowActions(QObject):
         plots.canvas.view_changed.connect(lambda view: controls.whole.setChecked(view.whole))
         controls.copy_asked.connect(self.copy_picture)
         controls.export_asked.connect(self.export_plots)
-        plots.set_log_y(controls.log.isChecked())
-        plots.set_unit(controls.units.current())
-        self._smooth(controls.smoothing.value() / 100)
         plots.run_clicked.connect(controller.select)
         plots.pictures.deviations = self._deviations
         plots.pictures.deviations_taken.connect(window.next_run.use_value)
@@ -274,14 +266,19 @@ class WindowActions(QObject):
         controller.curves_changed.connect(self._curves_changed)
         controller.points.connect(self._bring)
         controller.ticked.connect(self._ticked)
-        self._show_curves()
+
+    def take_controls(self) -> None:
+        """Draw as the controls say."""
+        controls, plots = self._window.run_view.controls, self.plots
+        plots.show_page(controls.page)
+        plots.set_log_y(controls.log.isChecked())
+        plots.set_unit(controls.units.current())
+        self._smooth(controls.smoothing.value() / 100)
 
     def _deviations(self, run: str, taken: Histogram, mean: str, name: str, threshold: float) -> float | None:
         """How many deviations above the run's mean a threshold is; None where the run did not record what it takes."""
-        from clew_gui.plotting.pictures import deviations_at
-
         session, card = self._controller.scope.session, self._controller.scope.card
-        known = session.runs.get(run) if session is not None else None
+        known = session.runs.get(run)
         if known is None or card is None or taken.threshold is None:
             return None
         usual = next((spec.default for spec in card.params if spec.name == name), None)
@@ -293,10 +290,9 @@ class WindowActions(QObject):
         return deviations_at(threshold, taken.threshold, float(before[-1]), number)
 
     def _smooth(self, amount: float) -> None:
-        if self.plots is not None:
-            self.plots.set_smoothing(amount)
-            slider = self._window.run_view.controls.smoothing
-            slider.setToolTip(f"{self.plots.smoothing_text()}. The raw curve stays visible in the background.")
+        self.plots.set_smoothing(amount)
+        slider = self._window.run_view.controls.smoothing
+        slider.setToolTip(f"{self.plots.smoothing_text()}. The raw curve stays visible in the background.")
 
     def _curves_changed(self) -> None:
         """In an event of its own, once for all changes of this one: a click should answer before curves are drawn."""
@@ -306,8 +302,8 @@ class WindowActions(QObject):
 
     def _show_curves(self) -> None:
         self._curves_due = False
-        scope, feed = self._controller.scope, self.feed
-        if feed is None or scope.card is None:
+        scope, feed = self._controller.scope, self._feed
+        if scope.card is None:
             return
         feed.set_card(scope.card)
         controls = self._window.run_view.controls
@@ -326,8 +322,8 @@ class WindowActions(QObject):
 
     def _ticked(self) -> None:
         """Bring what is new of the drawn runs, in pieces that leave the thread free."""
-        session, feed = self._controller.scope.session, self.feed
-        if feed is None or session is None or not self._behind or self._curves_due:
+        session, feed = self._controller.scope.session, self._feed
+        if not self._behind or self._curves_due:
             return
         room = POINTS_A_TICK
         for run in filter(None, map(session.runs.get, self._drawn)):
@@ -340,19 +336,17 @@ class WindowActions(QObject):
         drawn = [
             run for run in map(session.runs.get, self._drawn) if run is not None and run.history.schema is not None
         ]
-        if not self._behind and self.plots is not None and drawn:
+        if not self._behind and drawn:
             self._window.run_view.controls.set_scales(self.plots.knows("images"))
 
     def copy_picture(self) -> None:
         """The plots to the clipboard."""
-        if self.plots is not None:
-            self.plots.copy_picture()
-            self._window.messages.show_note("The plots were copied as a picture.")
+        self.plots.copy_picture()
+        self._window.messages.show_note("The plots were copied as a picture.")
 
     def export_plots(self, kind: str) -> None:
         """The plots to a file that a person names."""
-        if self.plots is not None:
-            self.plots.export(kind)
+        self.plots.export(kind)
 
     # --- Files --------------------------------------------------------------------------------------------------------
 
@@ -379,8 +373,6 @@ class WindowActions(QObject):
         history = run.history
 
         def write(path: Path) -> None:
-            from clew_gui.plotting.table import Extract, SeriesExtract, write_csv, write_series_csv
-
             if history.series:
                 measured = history.series.items()
                 write_series_csv(path, [SeriesExtract(run.id, name, one.x, one.y, one.last) for name, one in measured])
@@ -399,8 +391,6 @@ class WindowActions(QObject):
             return
 
         def write(path: Path) -> None:
-            from clew_shared.exporters import export_tensorboard
-
             path.mkdir(exist_ok=True)
             for run in runs:
                 export_tensorboard(run.history, path)
@@ -411,17 +401,12 @@ class WindowActions(QObject):
 
     def show_code(self) -> None:
         """The very file that runs."""
-        from clew_gui.views.actions.dialogs import CodeDialog
-
         card = self._controller.scope.card
         if card is not None and card.source:
             CodeDialog(self._window, self._window.appearance, card).open()
 
     def show_settings(self) -> None:
         """Light or dark, layout, this computer's agent."""
-        from clew_gui.views.actions.agent_settings import AgentSettings
-        from clew_gui.views.actions.dialogs import SettingsDialog
-
         appearance, kept = self._window.appearance, self._local_settings().load()
         agent = AgentSettings(appearance, kept.interpreter, kept.exercises)
         agent.accepted.connect(self._use_agent)
@@ -432,8 +417,6 @@ class WindowActions(QObject):
         dialog.open()
 
     def _local_settings(self) -> SettingsFile[LocalSettings]:
-        from clew_gui.base.settings import local_settings
-
         return local_settings(self._places)
 
     def _choose_advice(self, on: bool) -> None:
@@ -452,19 +435,14 @@ class WindowActions(QObject):
         file.save(wanted)
         if file.problem is not None:
             self._window.messages.show_problems((file.problem,))
-        if self._controller.scope.session is not None:
-            self._controller.scope.session.renew_agent()
+        self._controller.scope.session.renew_agent()
 
     def show_shortcuts(self) -> None:
         """Everything the keyboard can do."""
-        from clew_gui.views.actions.dialogs import TextDialog
-
         window = self._window
         TextDialog(window, window.appearance, "Keyboard shortcuts", "", groups=window.actions_.shortcuts()).open()
 
     def _show_text(self, title: str, sentence: str, pairs: list[tuple[str, str]]) -> None:
-        from clew_gui.views.actions.dialogs import TextDialog
-
         TextDialog(self._window, self._window.appearance, title, sentence, pairs).open()
 
     def show_place(self) -> None:
@@ -524,5 +502,4 @@ class WindowActions(QObject):
 
     def _retint(self) -> None:
         retheme_all(self._window)
-        if self.plots is not None:
-            self.plots.set_theme(self._window.appearance.theme)
+        self.plots.set_theme(self._window.appearance.theme)

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
@@ -14,6 +14,7 @@ from PySide6.QtGui import QGuiApplication
 from clew_gui.base.terminal_program import open_terminal
 from clew_gui.base.times import time_of_day
 from clew_gui.jobs.job import JobStage
+from clew_gui.nodes.services import Node
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.sites.logins import LoggedOut, log_out, logins, stays_s
 from clew_gui.views.actions.controller import WindowController
@@ -26,9 +27,6 @@ from clew_gui.views.sites.site_bar import SiteBar
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
-
-if TYPE_CHECKING:
-    from clew_gui.nodes.services import Node
 
 _NO_NODE = "There is no node yet: hold one (Ctrl+H), or select a run that is training on a site."
 
@@ -76,7 +74,7 @@ class NodeActions(QObject):
     def jobs(self) -> list[JobLike]:
         """All jobs of this window."""
         session = self._controller.scope.session
-        return list(session.jobs.values()) if session is not None else []
+        return list(session.jobs.values())
 
     def held(self) -> list[JobLike]:
         """The allocations that are held, but for those whose time is up by this computer's clock."""
@@ -224,8 +222,6 @@ class NodeActions(QObject):
     def end(self, job: str) -> None:
         """Cancel a job, or let go of an allocation."""
         session = self._controller.scope.session
-        if session is None:
-            return
         try:
             session.cancel(job)
         except ProblemError as error:
@@ -233,7 +229,7 @@ class NodeActions(QObject):
 
     def _show_list(self) -> None:
         session = self._controller.scope.session
-        if self._list is None or session is None:
+        if self._list is None:
             return
         numbers = {job.id: [session.runs[run].number for run in job.runs if run in session.runs] for job in self.jobs()}
         self._list.show_jobs(self.jobs(), numbers, time.time())

@@ -5,25 +5,27 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from clew_gui.base.settings import local_settings
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.form.data_choice import is_path
-from clew_gui.views.presentation import words
+from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.card_words import NOTHING, CardWords
 from clew_gui.views.presentation.interfaces import JobLike, RunLike
+from clew_gui.views.presentation.job_words import card_words
+from clew_gui.views.runs.details_panel import details
+from clew_gui.views.runs.log_panel import read_tail
 from clew_gui.views.runs.run_choices import estimate, goals_for
 from clew_gui.views.runs.run_columns import is_number, more_columns
 from clew_gui.views.runs.runs_model import RunRow, added
 from clew_gui.views.window.window import MainWindow
+from clew_shared.advice import Advice, advise
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.cards import Goal
 from clew_shared.goal_settings import requires_words
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-
-if TYPE_CHECKING:
-    from clew_shared.advice import Advice
+from clew_shared.rate_range import rate_curve, rate_words
 
 _LINKS = {
     "OFFLINE": ("unlink", "bad", "off"),
@@ -62,7 +64,7 @@ class PanelUpdater:
         window.run_view.show_empty(run is None)
         if run is None:
             if scope.card is not None:
-                nothing = scope.session is None or not scope.session.runs
+                nothing = not scope.session.runs
                 first = scope.card.id in (FIRST_EXERCISE, scope.catalogue.exercises[0].id)
                 window.run_view.hello.show_card(scope.card, nothing and first, self._loading())
         else:
@@ -77,8 +79,6 @@ class PanelUpdater:
             return "", None
         known = (run.id, run.history.fold.attempt, run.history.fold.step)
         if self._found[0] != known:
-            from clew_shared.rate_range import rate_curve, rate_words  # with NumPy
-
             curve = rate_curve(run.history, run.spec.rate_range, run.history.fold.steps)
             self._found = (known, (rate_words(curve), curve.steepest))
         return self._found[1]
@@ -87,13 +87,9 @@ class PanelUpdater:
         """What the run's journal suggests, computed when it has ended or diverges, not with every point."""
         history = run.history
         if self.gives_advice is None:
-            from clew_gui.base.settings import local_settings
-
             self.gives_advice = local_settings(self._places).load().advice
         key = (self.gives_advice, history, history.fold.attempt, history.fold.done, tuple(history.first_nonfinite))
         if key != self._advised:
-            from clew_shared.advice import advise  # late: it needs NumPy
-
             self._advised, self._advice = key, advise(history) if self.gives_advice else ()
         return self._advice
 
@@ -109,11 +105,9 @@ class PanelUpdater:
         return any(folder.is_dir() and any(folder.iterdir()) for folder in kept)
 
     def _job_words(self, run: RunLike) -> CardWords:
-        """What its job on a site adds; that is loaded with the first such run."""
-        if run.job is None or self._scope.session is None:
+        """What its job on a site adds."""
+        if run.job is None:
             return NOTHING
-        from clew_gui.views.presentation.job_words import card_words
-
         return card_words(run, self._scope.session.jobs.get(run.job.job), time.time())
 
     def _actions(self, run: RunLike | None) -> None:
@@ -161,8 +155,6 @@ class PanelUpdater:
         """The log of the selected run, only while it can be seen."""
         if not self._window.bottom.shows_log():
             return
-        from clew_gui.views.runs.log_panel import read_tail
-
         panel, run = self._window.bottom.log, self._scope.run()
         if run is None:
             panel.show_run("", ())
@@ -177,8 +169,6 @@ class PanelUpdater:
         scope, bottom = self._scope, self._window.bottom
         if not bottom.shows_details() or scope.card is None:
             return
-        from clew_gui.views.runs.details_panel import details
-
         run, runs = scope.run(), {one.id: one for one in scope.runs()}
         if run is None:
             bottom.details.show_run("", [], [], "")
@@ -197,7 +187,7 @@ class PanelUpdater:
         if scope.card is None:
             return []
         shown, pinned = set(scope.shown()), scope.pinned()
-        base = scope.session.runs.get(pinned) if scope.session is not None else None
+        base = scope.session.runs.get(pinned)
         more, card, styles = scope.added_columns(), scope.card, scope.styles()
         return [
             scope.board.row(card, run, run.id in shown, run.id == pinned, base, more, styles.get(run.id, -1))
@@ -294,10 +284,6 @@ class PanelUpdater:
     def link(self) -> None:
         """The link to this computer's agent, in the status line, the pill and the Run button."""
         session, window = self._scope.session, self._window
-        if session is None:
-            window.status.show_fact("link", "Clew is starting", "link", "warn")
-            window.top.show_site("This computer", "laptop", "text2")
-            return
         state = str(session.link.state)
         glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
         if state == "OFFLINE" and not self._scope.link_reported:  # nobody has looked yet
@@ -316,11 +302,9 @@ class PanelUpdater:
         if self._job_link():
             return
         session, chosen = self._scope.session, self._window.next_run.where.choice()
-        if session is None or not chosen.name:
+        if not chosen.name:
             self._window.top.show_site(*self._here())
             return
-        from clew_gui.views.presentation import job_words
-
         jobs = [job for job in session.jobs.values() if job.order.site == chosen.name and not job.news.over]
         idle = (f"{chosen.short}, no job", "server", "text2")
         self._window.top.show_site(*(job_words.pill_words(jobs[-1]) if jobs else idle))
@@ -328,14 +312,12 @@ class PanelUpdater:
     @property
     def shows_site(self) -> bool:
         """Whether the pill is about a site."""
-        return self._scope.session is not None and (
-            self._job_of_run() is not None or bool(self._window.next_run.where.choice().name)
-        )
+        return self._job_of_run() is not None or bool(self._window.next_run.where.choice().name)
 
     def _here(self) -> tuple[str, str, str]:
         """This computer's agent: words, icon, tone."""
         session = self._scope.session
-        state = str(session.link.state) if session is not None else "CONNECTING"
+        state = str(session.link.state)
         glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
         if state == "OFFLINE" and not self._scope.link_reported:  # nobody has looked yet
             glyph, tone, word = "link", "warn", "starting"
@@ -346,8 +328,6 @@ class PanelUpdater:
         job = self._job_of_run()
         if job is None:
             return False
-        from clew_gui.views.presentation import job_words
-
         self._window.status.show_fact("link", *job_words.link_words(job, time.time()))
         self._window.top.show_site(*job_words.pill_words(job))
         return True
@@ -355,13 +335,13 @@ class PanelUpdater:
     def _job_of_run(self) -> JobLike | None:
         """The selected run's job on a site that is not over."""
         run, session = self._scope.run(), self._scope.session
-        job = session.jobs.get(run.job.job) if session is not None and run is not None and run.job is not None else None
+        job = session.jobs.get(run.job.job) if run is not None and run.job is not None else None
         return job if job is not None and not job.news.over else None
 
     def queue(self) -> None:
         """How many runs work and wait, over all exercises."""
         session = self._scope.session
-        runs = list(session.runs.values()) if session is not None else []
+        runs = list(session.runs.values())
         busy = [run for run in runs if run.state in _BUSY and (run.job is None or run.history.fold.attempt)]
         waiting = [run for run in runs if run.state in _WAITING or (run.state in _BUSY and run not in busy)]
         if waiting:
@@ -370,7 +350,7 @@ class PanelUpdater:
             text = f"Queue: run {busy[0].number} is running" if len(busy) == 1 else f"Queue: {len(busy)} running"
         else:
             text = "Queue: empty"
-        kept = [job for job in session.jobs.values() if job.idle_until and not job.news.over] if session else []
+        kept = [job for job in session.jobs.values() if job.idle_until and not job.news.over]
         nodes = sum(job.order.allocation.nodes for job in kept)
         text += f", {counted(nodes, 'node')} kept" if nodes else ""
         self._window.status.show_fact("queue", text, "clock", "warn" if waiting else "text3")
@@ -388,7 +368,7 @@ class PanelUpdater:
             self._window.status.show_fact("data", "Needs no data", "data")
             return
         elsewhere = bool(self._window.next_run.where.choice().key)
-        here = self._scope.session.link.datasets if self._scope.session is not None and not elsewhere else ()
+        here = self._scope.session.link.datasets if not elsewhere else ()
         absent = bool(here) and card.datasets[0] not in here
         own = is_path(chosen)
         note = " (your data)" if own else ""

@@ -10,10 +10,12 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.race.race_bar import RaceEntry
+from clew_gui.views.race.race_dialog import RaceDialog
 from clew_gui.views.window.window import MainWindow
 from clew_shared.cards import ExerciseCard, RaceSpec
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import format_value
+from clew_shared.ranking import Standing, rank, stand
 from clew_shared.study import StudySpec, find_race, lane_specs, race_of
 
 
@@ -34,10 +36,8 @@ class Races(QObject):
     def ask(self) -> None:
         """Open the dialog for the open exercise's race."""
         card = self._controller.scope.card
-        if card is None or not card.races or self._controller.scope.session is None:
+        if card is None or not card.races:
             return
-        from clew_gui.views.race.race_dialog import RaceDialog  # with what draws its preview
-
         dialog = RaceDialog(self._window, self._window.appearance, card, find_race(card), self._window.next_run.spec())
         dialog.started.connect(self.start)
         dialog.open()
@@ -69,8 +69,6 @@ class Races(QObject):
         bar.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id), done)
 
     def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunLike], selected: str) -> list[RaceEntry]:
-        from clew_shared.ranking import Standing, rank, stand  # NumPy: not before the window is painted
-
         metric = words.metric_of(card, race.metric)
         better: Literal["lower", "higher"] = "higher" if metric is not None and metric.better == "higher" else "lower"
         standings: list[Standing] = []

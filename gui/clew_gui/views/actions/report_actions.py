@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from clew_gui.base.student import keep_student, student_name
+from clew_gui.jobs.job_book import job_book
+from clew_gui.reports.answers import keep_answer, read_answers
+from clew_gui.reports.facts import RunSource, read_source
+from clew_gui.reports.handin import file_name, write_handin
+from clew_gui.reports.page import LabReport
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.report.report_view import OfferedRun, ReportView
+from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
 from clew_gui.views.window.window import REPORT_TAB, MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import HEADLINE
-
-if TYPE_CHECKING:
-    from clew_gui.reports.facts import RunSource
-    from clew_gui.reports.page import LabReport
-    from clew_gui.views.report.report_view import ReportView
-    from clew_gui.views.sites.background import BackgroundWork
 
 _KINDS = {"html": "Web page (*.html)", "pdf": "PDF (*.pdf)"}
 Made = tuple["LabReport", list["RunSource"]]
@@ -48,8 +48,6 @@ class ReportActions(QObject):
     def view(self) -> ReportView:
         """The tab's widgets."""
         if self._view is None:
-            from clew_gui.views.report.report_view import ReportView
-
             self._view = ReportView(self._window.appearance)
             self._view.changed.connect(self._chosen)
             self._view.file_asked.connect(self.save)
@@ -62,8 +60,6 @@ class ReportActions(QObject):
 
     def answers(self, exercise: str) -> Mapping[str, str]:
         """What was answered so far; none where that cannot be read, which is shown."""
-        from clew_gui.reports.answers import read_answers
-
         try:
             return read_answers(self._places, exercise)
         except ProblemError as error:
@@ -72,8 +68,6 @@ class ReportActions(QObject):
 
     def answer(self, exercise: str, question: str, text: str) -> None:
         """Keep an answer."""
-        from clew_gui.reports.answers import keep_answer
-
         try:
             keep_answer(self._places, exercise, question, text)
         except ProblemError as error:
@@ -85,15 +79,13 @@ class ReportActions(QObject):
     def refresh(self) -> None:
         """Offer the runs of the open exercise; cheap where nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
-        if self._window.pages.currentIndex() != REPORT_TAB or scope.session is None or scope.card is None:
+        if self._window.pages.currentIndex() != REPORT_TAB or scope.card is None:
             return
         runs = [run for run in scope.runs() if run.state in TERMINAL and not run.history.fold.replay_of]
         now = (scope.card.id, tuple((run.id, run.state, run.reading is None) for run in runs))
         if now == self._offered:
             return
         self._offered = now
-        from clew_gui.views.report.report_view import OfferedRun
-
         ticked = scope.board.report(scope.card, runs, scope.shown())
         offered = [OfferedRun(run.id, _title(run), run.id in ticked) for run in reversed(runs)]
         self.view.offer(offered, student_name(self._places))
@@ -124,13 +116,9 @@ class ReportActions(QObject):
                 "Tick the runs that belong in it." if offered else "A report needs a run that has ended."
             )
             return
-        from clew_gui.views.sites.background import call_elsewhere
-
         cards, places = {scope.card.id: scope.card}, self._places
 
         def make() -> Made:
-            from clew_gui.jobs.job_book import job_book
-            from clew_gui.reports.facts import read_source
             from clew_gui.reports.page import report_of
 
             sources = [read_source(folder) for folder in folders]
@@ -173,7 +161,6 @@ class ReportActions(QObject):
         if self.made is None:
             return
         report, sources = self.made
-        from clew_gui.reports.handin import file_name, write_handin
 
         def write(place: Path) -> None:
             write_handin(place, report, sources)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.dialogs import ContinueDialog, LiveDialog
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.spec import PARAMETER_SERVER
-
-if TYPE_CHECKING:
-    from clew_gui.views.actions.dialogs import LiveDialog
 
 
 class Removal:
@@ -69,8 +66,6 @@ class Removal:
 
     def _forget(self, run: str) -> None:
         session = self._controller.scope.session
-        if session is None:
-            return
         try:
             session.forget(run)
         except ProblemError as error:
@@ -94,8 +89,6 @@ class Continuation:
 
     def go_on(self) -> None:
         """Go on from the last checkpoint; on how many nodes is asked where one was lost."""
-        from clew_gui.views.actions.dialogs import ContinueDialog
-
         run = self._controller.scope.run()
         nodes, left = nodes_left(run) if run is not None else (0, 0)
         if run is None or not left:
@@ -155,8 +148,6 @@ class QueueActions:
     def _queue_again(self, run: str, place: int) -> None:
         """Both requests are carried out in this order, so that it is where it was."""
         session = self._controller.scope.session
-        if session is None:
-            return
         try:
             session.continue_run(run)
             session.move_run(run, place)
@@ -179,8 +170,6 @@ class LiveChange(QObject):
 
     def ask(self) -> None:
         """Open the dialog, where the selected run has something to change."""
-        from clew_gui.views.actions.dialogs import LiveDialog
-
         run, live = self._controller.scope.run(), self._controller.scope.live_params()
         if run is not None and live:
             dialog = LiveDialog(self._window, self._window.appearance, run.number, live)
@@ -195,7 +184,7 @@ class LiveChange(QObject):
     def _check_changed(self, changed: frozenset[str]) -> None:
         """There is nothing to change in a run that has ended."""
         session = self._controller.scope.session
-        if self._open is None or self._open[0] not in changed or session is None:
+        if self._open is None or self._open[0] not in changed:
             return
         run = session.runs.get(self._open[0])
         if run is not None and run.state in TERMINAL:

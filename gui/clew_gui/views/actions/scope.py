@@ -16,10 +16,10 @@ FIRST_EXERCISE = "linear-regression"
 class Scope:
     """Shared by everything that updates the panels or asks the session for something."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, session: SessionLike) -> None:
         self.board = RunChoices()
         self.take(catalogue)
-        self.session: SessionLike | None = None
+        self.session = session
         self.card: ExerciseCard | None = None
         self.filter = RunFilter()
         """Which runs the table lists."""
@@ -41,15 +41,13 @@ class Scope:
     @property
     def listed(self) -> bool:
         """Whether all runs of earlier windows are known, those that only the agent knows as well, if it answers."""
-        state = str(self.session.link.state) if self.session is not None else "CONNECTING"
+        state = str(self.session.link.state)
         return state != "CONNECTING" and (state != "OFFLINE" or self.link_reported)
 
     def runs(self, card: ExerciseCard | None = None) -> list[RunLike]:
         """The runs of an exercise (the open one), oldest first."""
         wanted = card or self.card
-        if self.session is None or wanted is None:
-            return []
-        return self.board.runs_of(self.session.runs, wanted.id)
+        return self.board.runs_of(self.session.runs, wanted.id) if wanted is not None else []
 
     def listed_runs(self) -> list[RunLike]:
         """The runs of the open exercise that fit the filter, oldest first."""
@@ -68,19 +66,17 @@ class Scope:
 
     def is_mine(self, run: str) -> bool:
         """Whether a run belongs to the open exercise and is in sight."""
-        known = self.session.runs.get(run) if self.session is not None else None
+        known = self.session.runs.get(run)
         of_this = known is not None and self.card is not None and known.spec.exercise == self.card.id
         return of_this and not self.board.is_removed(run)
 
     def run(self) -> RunLike | None:
         """The selected run of the open exercise."""
-        if self.session is None or self.card is None:
-            return None
-        return self.session.runs.get(self.board.choices(self.card.id).selected)
+        return self.session.runs.get(self.board.choices(self.card.id).selected) if self.card is not None else None
 
     def waiting(self) -> int:
         """How many runs wait in the queue, over all exercises."""
-        return max((run.queue for run in self.session.runs.values()), default=0) if self.session is not None else 0
+        return max((run.queue for run in self.session.runs.values()), default=0)
 
     def pinned(self) -> str:
         """The run that is drawn as baseline."""

@@ -11,12 +11,16 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.base.settings import local_settings
+from clew_gui.doctor.examine import examine
+from clew_gui.doctor.modules import available
 from clew_gui.schedulers.allocation import LABELS
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
 from clew_gui.sites.consent import OwnWords, consents
+from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
 from clew_gui.sites.site import LOCAL, Site, is_local
+from clew_gui.sites.site_connection import open_line
 from clew_gui.sites.store import SiteStore
 from clew_gui.ssh.config import offered_hosts, user_config
 from clew_gui.ssh.prompts import AskOnce, Prompter
@@ -49,8 +53,6 @@ def the_doctor(
     name: str, site: Site, places: Places, prompter: Prompter, node: bool, stop: threading.Event
 ) -> Iterator[Step]:
     """The doctor's findings as steps. Waits for the network; SSH is loaded with the first examination."""
-    from clew_gui.doctor.examine import examine
-
     for found in examine(name, site, places, prompter, node, stop):
         trouble = Problem(found.code, found.text, found.hint, found.where, found.remedies) if found.code else None
         state = _STATES.get(found.verdict, "note")
@@ -59,9 +61,6 @@ def the_doctor(
 
 def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tuple[str, Site]:
     """Which scheduler a site has, in words, and the site with it. Waits for the network. Raises ``ProblemError``."""
-    from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
-    from clew_gui.sites.site_connection import open_line
-
     line = open_line(name, site, places, AskOnce(prompter))
     try:
         found = look_for_scheduler(line)
@@ -80,9 +79,6 @@ def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tup
 
 def the_modules(name: str, site: Site, places: Places, prompter: Prompter) -> Sequence[str]:
     """The modules of a site. Waits for the network. Raises ``ProblemError``."""
-    from clew_gui.doctor.modules import available
-    from clew_gui.sites.site_connection import open_line
-
     line = open_line(name, site, places, AskOnce(prompter))
     try:
         return available(line).names
@@ -120,9 +116,8 @@ class SiteActions(QObject):
         window.run_view.card.here_asked.connect(self.try_here)
         controller.elsewhere_asked.connect(self.run)
         controller.second.connect(self.nodes.tick)
-        if controller.bridge is not None:
-            controller.bridge.jobs.connect(self._jobs_changed)
-            controller.bridge.problems.connect(self._mark_fields)
+        controller.bridge.jobs.connect(self._jobs_changed)
+        controller.bridge.problems.connect(self._mark_fields)
         handlers: dict[str, Callable[[], object]] = {
             "sites": lambda: self.show_sites(),
             "script": self.show_script,
@@ -145,7 +140,7 @@ class SiteActions(QObject):
     def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
         """The ways out that a problem names; else *Edit site…* for what is wrong with a site, or on the way there."""
         session = self._controller.scope.session
-        jobs = session.jobs.values() if session is not None else ()
+        jobs = session.jobs.values()
         sites = [job.order.site for job in jobs if found in (job.news.problem, job.locked)]
         ways = self._window.remedies.of(found.remedies)
         about_form = self._window.next_run.where.form is not None and found.where in LABELS
@@ -185,8 +180,6 @@ class SiteActions(QObject):
 
     def _jobs_changed(self, jobs: frozenset[str]) -> None:
         session = self._controller.scope.session
-        if session is None:
-            return
         if any(session.jobs[job].order.hold for job in jobs if job in session.jobs):
             self._offer()
         self.nodes.show()
@@ -370,8 +363,6 @@ class SiteActions(QObject):
     def hold(self, place: Place) -> None:
         """Take the allocation and keep it."""
         session = self._controller.scope.session
-        if session is None:
-            return
         try:
             job = session.hold(msgspec.structs.replace(place, hold=True, data=""))
         except ProblemError as error:

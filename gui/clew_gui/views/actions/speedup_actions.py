@@ -6,15 +6,19 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 from PySide6.QtCore import QObject
 
+from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, as_csv, speedup_scene
+from clew_gui.session.job_model import Place
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.speedup.scaling_canvas import save_png, save_svg
+from clew_gui.views.speedup.speedup_view import REPEATS, SpeedupView
 from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
@@ -22,11 +26,6 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import BATCH_SIZE, STEPS, convert
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
-
-if TYPE_CHECKING:
-    from clew_gui.plotting.speedup import SpeedupScene
-    from clew_gui.session.job_model import Place
-    from clew_gui.views.speedup.speedup_view import SpeedupView
 
 COUNTS = (1, 2, 4)
 """Numbers of devices that one click measures, as far as the strategy can use them."""
@@ -53,8 +52,6 @@ class SpeedupActions(QObject):
     def view(self) -> SpeedupView:
         """The tab's widgets."""
         if self._view is None:
-            from clew_gui.views.speedup.speedup_view import SpeedupView
-
             self._view = SpeedupView(self._window.appearance)
             self._view.kind_chosen.connect(self._choose)
             self._view.measure_asked.connect(self.measure)
@@ -68,15 +65,13 @@ class SpeedupActions(QObject):
     def refresh(self) -> None:
         """Show the newest study of the open exercise; cheap where nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
-        if self._window.pages.currentIndex() != SPEEDUP_TAB or scope.session is None or scope.card is None:
+        if self._window.pages.currentIndex() != SPEEDUP_TAB or scope.card is None:
             return
         kind, runs = self._study(scope.runs())
         state = (scope.card, kind, tuple((run.id, run.state) for run in runs))
         if state == self._shown:
             return
         self._shown = state
-        from clew_gui.plotting.speedup import ScalingRun, speedup_scene
-
         here = all(run.job is None for run in runs)
         found = [ScalingRun(run.spec, run.state, run.history) for run in runs]
         cores = (os.cpu_count() or 0) if here else 0
@@ -117,8 +112,6 @@ class SpeedupActions(QObject):
         self._view.measure.allow(not reason, reason)
 
     def _repeats(self) -> tuple[int, Problem | None]:
-        from clew_gui.views.speedup.speedup_view import REPEATS
-
         value, wrong = convert(REPEATS, self.view.repeats.raw())
         return value if isinstance(value, int) else 1, wrong
 
@@ -170,9 +163,6 @@ class SpeedupActions(QObject):
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
-        from clew_gui.plotting.speedup import as_csv
-        from clew_gui.views.speedup.scaling_canvas import save_png, save_svg
-
         if self.scene is None or self._controller.scope.card is None:
             return
         title, theme = f"{self._controller.scope.card.title}: {self.scene.title}", self._window.appearance.theme

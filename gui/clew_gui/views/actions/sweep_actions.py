@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QObject
 
+from clew_gui.schedulers.allocation import node_hours, seconds_asked
+from clew_gui.session.forecast import seconds_each
+from clew_gui.session.kept_studies import KnownRun, Progress, is_done_elsewhere, keep_study, kept_study, progress
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.race.predict_dialog import PredictDialog
+from clew_gui.views.race.sweep_bar import SweepBar
+from clew_gui.views.race.sweep_dialog import RangeDialog, SweepDialog
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
@@ -17,10 +21,6 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import STEPS
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, study_runs
-
-if TYPE_CHECKING:
-    from clew_gui.session.kept_studies import Progress
-    from clew_gui.views.race.sweep_bar import SweepBar
 
 
 class SweepActions(QObject):
@@ -51,10 +51,8 @@ class SweepActions(QObject):
     def ask(self) -> None:
         """Open the dialog for the open exercise, with several values where the form's fields have them."""
         card = self._controller.scope.card
-        if card is None or self._controller.scope.session is None:
+        if card is None:
             return
-        from clew_gui.views.race.sweep_dialog import SweepDialog
-
         form = self._window.next_run
         dialog = SweepDialog(
             self._window, self._window.appearance, card, form.spec(), self.forecast, form.form.several()
@@ -64,8 +62,6 @@ class SweepActions(QObject):
 
     def ask_range(self) -> None:
         """Open the dialog of a learning-rate range test of what the form says."""
-        from clew_gui.views.race.sweep_dialog import RangeDialog
-
         form = self._window.next_run
         dialog = RangeDialog(self._window, self._window.appearance, form.spec())
         dialog.started.connect(form.run_asked)
@@ -76,8 +72,6 @@ class SweepActions(QObject):
         card, form = self._controller.scope.card, self._window.next_run
         if card is None or not card.metrics:
             return
-        from clew_gui.views.race.predict_dialog import PredictDialog
-
         usual = {param.name: param.default for param in card.params}
         steps = (usual | form.spec().params).get(STEPS)
         dialog = PredictDialog(self._window, self._window.appearance, card, steps if isinstance(steps, int) else 1000)
@@ -88,8 +82,6 @@ class SweepActions(QObject):
         """Where runs will go and what they will take, judged by the run of the exercise that trained last."""
         if there := self._cost_there(specs):
             return there
-        from clew_gui.session.forecast import seconds_each  # it imports NumPy, which the first frame waits for
-
         card = self._controller.scope.card
         runs = sorted(self._controller.scope.runs(), key=lambda run: run.number, reverse=True)
         each = seconds_each(specs, card, [(run.spec, run.history) for run in runs]) if card is not None else []
@@ -105,16 +97,12 @@ class SweepActions(QObject):
             return ""
         if place.job:
             return f"{len(specs)} runs on {chosen.short}, whose time counts whether it is used or not."
-        from clew_gui.schedulers.allocation import node_hours, seconds_asked
-
         nodes, seconds = place.allocation.nodes, seconds_asked(place.allocation)
         most = f", at most {node_hours(nodes, seconds)}" if seconds else "; the site sets its time limit"
         return f"{len(specs)} runs in one job on {chosen.short}: {counted(nodes, 'node')}{most}."
 
     def start(self, study: StudySpec) -> None:
         """Keep the study, then ask for its runs where the form says: on a site in one job."""
-        from clew_gui.session.kept_studies import keep_study
-
         try:
             keep_study(self._places, study)
         except ProblemError as error:
@@ -158,14 +146,10 @@ class SweepActions(QObject):
         self._window.run_view.sweep.show()
 
     def _is_done_elsewhere(self, name: str) -> bool:
-        from clew_gui.session.kept_studies import is_done_elsewhere
-
         return is_done_elsewhere(self._places, name)
 
     def selected(self) -> tuple[StudySpec, Progress] | None:
         """The sweep of the selected run with what is done of it; None where it belongs to none that is kept here."""
-        from clew_gui.session.kept_studies import KnownRun, progress
-
         run, card = self._controller.scope.run(), self._controller.scope.card
         study = self._study(run.spec.study) if run is not None else None
         if study is None or card is None or study.sweep is None:
@@ -176,8 +160,6 @@ class SweepActions(QObject):
 
     def _study(self, name: str) -> StudySpec | None:
         """The study of this name, which is read once: it does not change after its first run."""
-        from clew_gui.session.kept_studies import kept_study
-
         if name not in self._kept:
             found = kept_study(self._places, name)
             if found is None:
@@ -188,7 +170,7 @@ class SweepActions(QObject):
     def go_on(self) -> None:
         """Do what is left: runs that ended early go on from their checkpoints, the missing ones begin."""
         found, session = self.selected(), self._controller.scope.session
-        if found is None or session is None:
+        if found is None:
             return
         study, left = found
         if self._is_done_elsewhere(study.study):
@@ -207,14 +189,14 @@ class SweepActions(QObject):
         """Pause the runs that train. The others wait, because these keep their devices."""
         session = self._controller.scope.session
         for run in self._under_way():
-            if run.state is RunState.RUNNING and session is not None:
+            if run.state is RunState.RUNNING:
                 session.pause(run.id)
 
     def resume(self) -> None:
         """Let the paused runs go on."""
         session = self._controller.scope.session
         for run in self._under_way():
-            if run.state is RunState.PAUSED and session is not None:
+            if run.state is RunState.PAUSED:
                 session.unpause(run.id)
 
     def reorder(self, first: bool) -> None:
@@ -222,8 +204,6 @@ class SweepActions(QObject):
         order. Each request is carried out after the one before it."""
         session, runs = self._controller.scope.session, self._under_way()
         waiting = sorted((run for run in runs if run.queue), key=lambda run: run.queue)
-        if session is None:
-            return
         try:
             for place, run in enumerate(waiting, start=1):
                 session.move_run(run.id, place if first else self._controller.scope.waiting())
@@ -233,8 +213,6 @@ class SweepActions(QObject):
     def cancel(self) -> None:
         """End the runs: the whole job where it has no others, else each of them, the waiting ones first."""
         session, runs = self._controller.scope.session, self._under_way()
-        if session is None:
-            return
         mine = {run.id for run in runs}
         jobs = {run.job.job for run in runs if run.job is not None}
         whole = {job for job in jobs if job in session.jobs and mine.issuperset(self._open_runs(job))}

@@ -12,7 +12,6 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from clew_gui.base.number_words import quantity
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.compare import CompareAxis, CompareGroup, CompareScene, Ink
@@ -20,6 +19,7 @@ from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.plots.drawing.pixels import Frame, polygon
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import FontKind, Theme, font
+from clew_shared.base.number_words import quantity
 
 Page = Literal["curves", "scatter", "parallel"]
 EMPTY: Final = "Runs that are ticked, or listed below, are compared here. Start two runs that differ in one setting."

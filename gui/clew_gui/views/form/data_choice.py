@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QWidget
 
 from clew_gui.views.form.fields import choose_quietly, combo
 from clew_gui.views.presentation.words import WAITS, data_name
@@ -255,8 +255,6 @@ class DataChoice(QObject):
 
     def ask_file(self, folder: bool = False) -> None:
         """Let a person choose a file, or a folder of images; nothing changes when none is chosen."""
-        from PySide6.QtWidgets import QFileDialog
-
         start = str(Path(self.choice).parent) if is_path(self.choice) else self.folder or str(Path.home())
         kinds = f"Data ({' '.join(_patterns())});;All files (*)"
         title = "Choose a folder with one folder of images for each class" if folder else "Choose a data file"

@@ -11,7 +11,18 @@ from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal, SignalInstance
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QCompleter,
+    QLineEdit,
+    QPlainTextEdit,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
+    QWidget,
+)
 
 from clew_gui.views.theme.theme import font
 from clew_shared.params import Kind, ParamSpec, Value, format_value
@@ -180,8 +191,6 @@ class Combo(QComboBox):
 
     def _paint_shortened(self) -> None:
         """The frame by the style, the text shortened."""
-        from PySide6.QtWidgets import QStyle, QStyleOptionComboBox, QStylePainter
-
         painter = QStylePainter(self)
         option = QStyleOptionComboBox()
         self.initStyleOption(option)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from clew_gui.schedulers.allocation import for_run
+from clew_gui.session.job_model import Place
 from clew_gui.views.form.data_choice import Check, DataChoice
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
 from clew_gui.views.form.form import LABEL_WIDTH, ON_SLIDES, SEVERAL, ParamForm, Usual, keep_column
@@ -22,9 +23,6 @@ from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, check, convert
 from clew_shared.spec import Prediction, RunSpec
-
-if TYPE_CHECKING:
-    from clew_gui.session.job_model import Place
 
 RATE = "learning_rate"
 AGAIN_S = 0.5

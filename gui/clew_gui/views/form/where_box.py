@@ -6,21 +6,19 @@ What a site needs beyond its name is loaded when one is chosen: the first frame 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QWidget
 
+from clew_gui.session.job_model import Place
+from clew_gui.sites.site import Site
 from clew_gui.views.form.fields import combo
 from clew_gui.views.form.form import LABEL_WIDTH, keep_column
+from clew_gui.views.form.where_form import WhereForm
 from clew_gui.views.theme.parts import Appearance, column, label, panel
 from clew_shared.base.problem import Problem
 from clew_shared.params import Value
-
-if TYPE_CHECKING:
-    from clew_gui.session.job_model import Place
-    from clew_gui.sites.site import Site
-    from clew_gui.views.form.where_form import WhereForm
 
 HERE = ""
 _SIZES = frozenset({"nodes", "gpus", "cpus"})
@@ -168,8 +166,6 @@ class WhereBox(QWidget):
             self.form = None
         chosen = self.choice()
         if chosen.site is not None and not chosen.job:
-            from clew_gui.views.form.where_form import WhereForm
-
             self.form = WhereForm(self._appearance, chosen.name, chosen.site, self._changes_of(chosen.name))
             self.form.changed.connect(self.changed)
             self.form.script_asked.connect(self.script_asked)
@@ -209,8 +205,6 @@ class WhereBox(QWidget):
         chosen = self.choice()
         if chosen.key == HERE or not (chosen.job or self.form):
             return None
-        from clew_gui.session.job_model import Place
-
         if chosen.job:
             return Place(site=chosen.name, job=chosen.job, data=data)
         return Place(site=chosen.name, allocation=self.form.allocation(), data=data) if self.form is not None else None

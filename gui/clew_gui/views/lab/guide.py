@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QScrollArea
 
+from clew_gui.views.lab.guide_page import GuidePage
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import ExerciseCard
-
-if TYPE_CHECKING:
-    from clew_gui.views.lab.guide_page import GuidePage
 
 
 class GuideView(QScrollArea):
@@ -49,8 +46,6 @@ class GuideView(QScrollArea):
             self._build(self._card)
 
     def _build(self, card: ExerciseCard) -> None:
-        from clew_gui.views.lab.guide_page import GuidePage
-
         self._built = card
         self._page = GuidePage(self._appearance, card, self.answers_of(card.id))
         self._page.code_asked.connect(self.code_asked)

@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPen, QSho
 from PySide6.QtWidgets import (
     QFrame,
     QLineEdit,
+    QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QToolButton,
@@ -231,8 +232,6 @@ class _RowPainter(QStyledItemDelegate):
         keyboard = self._tree.hasFocus()
         if not keyboard and not self._tree.viewport().underMouse():
             return False, False  # a window begins without all that a style knows
-        from PySide6.QtWidgets import QStyle
-
         pointed = option.state & QStyle.StateFlag.State_MouseOver
         return bool(pointed), keyboard and bool(option.state & QStyle.StateFlag.State_HasFocus)
 

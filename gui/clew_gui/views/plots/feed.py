@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.data_sets import data_set_of
 from clew_shared.journal.events import Live
+from clew_shared.journal.history import Column, History
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import STEPS, ParamSpec, format_value
-
-if TYPE_CHECKING:
-    from clew_gui.plotting.curves.model import RunStyle
-    from clew_gui.views.plots.panel import ConvergencePlots
-    from clew_shared.journal.history import Column, History
 
 _CLOCK_PIECES = 64
 """A long curve that is brought at once gets so many marks of its training clock; between them time is interpolated."""
@@ -71,8 +68,6 @@ class PlotFeed:
     ) -> None:
         """Show these runs. ``indices`` says by run which colour and dash it has; ``next_data`` is the data set of the
         next run."""
-        from clew_gui.plotting.curves.model import RunStyle
-
         data = {run.id: words.run_data(run, self._card) for run in runs}
         differ = len(set(data.values())) > 1
         self._show_goals({data_set_of(name) for name in (*data.values(), *(() if runs else (next_data,))) if name})

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from clew_gui.jobs.job import JobNews, JobOrder
+from clew_gui.session.job_model import Place
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
+from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.run_settings import RunNote
 from clew_shared.spec import RunSpec
-
-if TYPE_CHECKING:
-    from clew_gui.jobs.job import JobNews, JobOrder
-    from clew_gui.session.job_model import Place
-    from clew_shared.journal.history import History
-    from clew_shared.run_settings import RunNote
-    from clew_shared.wire.messages import DisturbCluster
+from clew_shared.wire.messages import DisturbCluster
 
 
 class RunLike(Protocol):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clew_gui.base.number_words import number_ranges
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage, job_word
 from clew_gui.schedulers.allocation import node_hours
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.card_words import NOTHING, CardWords
 from clew_gui.views.presentation.interfaces import JobLike, RunLike
+from clew_shared.base.number_words import number_ranges
 from clew_shared.journal.lifecycle import TERMINAL
 
 STATES = {

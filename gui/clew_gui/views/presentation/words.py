@@ -6,17 +6,14 @@ import math
 import re
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from clew_gui.base.number_words import quantity
 from clew_gui.base.state_words import NONE, STATE_WORDS, queue_place, spread_words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.catalogue import known_sets
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value, value_words
-
-if TYPE_CHECKING:
-    from clew_gui.views.presentation.interfaces import RunLike
 
 NOT_SENT = "Not sent"
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QPoint, QPointF, Qt, Signal
 from PySide6.QtWidgets import QLineEdit, QMenu, QStackedWidget, QTabBar, QWidget
 
 from clew_gui.views.presentation.menu_entries import QUEUE_ACTIONS, MenuActions
+from clew_gui.views.runs.details_panel import DetailsPanel
+from clew_gui.views.runs.log_panel import LogPanel
 from clew_gui.views.runs.runs_model import COLUMNS, RunsModel
+from clew_gui.views.runs.runs_table import RunsTable
 from clew_gui.views.theme.parts import Appearance, IconButton, column, label, row, set_role, tab_from
 from clew_gui.views.theme.theme import font
-
-if TYPE_CHECKING:
-    from clew_gui.views.runs.details_panel import DetailsPanel
-    from clew_gui.views.runs.log_panel import LogPanel
-    from clew_gui.views.runs.runs_table import RunsTable
 
 HEAD = 42
 DETAILS = 2
@@ -94,8 +90,6 @@ class BottomPanel(QWidget):
     def table(self) -> RunsTable:
         """The page of the runs, made for the first of them."""
         if self._table is None:
-            from clew_gui.views.runs.runs_table import RunsTable
-
             table = self._table = RunsTable(self._appearance, self.model)
             table.menu_asked.connect(self._menu_at)
             table.chosen.connect(self.chosen)
@@ -110,8 +104,6 @@ class BottomPanel(QWidget):
     def log(self) -> LogPanel:
         """The log's page, made when it is looked at."""
         if self._log is None:
-            from clew_gui.views.runs.log_panel import LogPanel
-
             self._log = LogPanel()
             self.pages.addWidget(self._log)
             tab_from(self._table or self.fold, self._log)
@@ -121,8 +113,6 @@ class BottomPanel(QWidget):
     def details(self) -> DetailsPanel:
         """The page with everything about the selected run, made when it is looked at."""
         if self._details is None:
-            from clew_gui.views.runs.details_panel import DetailsPanel
-
             self._details = DetailsPanel(self._appearance)
             self.pages.addWidget(self._details)
             before: QWidget = self._table or self.fold

@@ -17,7 +17,7 @@ from clew_gui.views.theme.parts import Appearance, Button, column, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import Value, format_value, value_words
+from clew_shared.params import ParamSpec, Value, format_value, value_words
 from clew_shared.run_settings import label_of, settings_of
 
 
@@ -53,8 +53,6 @@ def _settings(run: RunLike, card: ExerciseCard, names: Sequence[str]) -> dict[st
 
 
 def _value(spec: object, value: Value) -> str:
-    from clew_shared.params import ParamSpec
-
     return value_words(spec, value) if isinstance(spec, ParamSpec) else _plain(value)
 
 

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from clew_gui.jobs.job import JobNews
+from clew_gui.session.job_model import Place
 from clew_gui.session.run_record import RunRecord
-from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.presentation.interfaces import JobLike, RunLike
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import list_all
 from clew_shared.cards import Catalogue
@@ -21,12 +23,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec, read_spec
-
-if TYPE_CHECKING:
-    from clew_gui.jobs.job import JobNews
-    from clew_gui.session.job_model import Place
-    from clew_gui.views.presentation.interfaces import JobLike
-    from clew_shared.wire.messages import DisturbCluster
+from clew_shared.wire.messages import DisturbCluster
 
 _FIRST_BYTES = 64 * 1024
 """A journal's first frame is shorter."""

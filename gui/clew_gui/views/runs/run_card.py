@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy
 
-from clew_gui.base.number_words import rate
 from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.card_words import NOTHING, SHORT_S, CardWords
@@ -29,12 +27,11 @@ from clew_gui.views.theme.parts import (
     set_role,
 )
 from clew_gui.views.theme.progress_bar import ProgressBar
+from clew_shared.advice import Advice
 from clew_shared.base.harmless import for_tooltip
+from clew_shared.base.number_words import rate
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-
-if TYPE_CHECKING:
-    from clew_shared.advice import Advice  # it needs NumPy, and the first frame does not wait for that
 
 _TROUBLE = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST)
 

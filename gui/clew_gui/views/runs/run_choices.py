@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,13 +15,11 @@ from clew_gui.views.runs.run_columns import cells, facts, keys
 from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import is_for
+from clew_shared.goals import GoalResult, check_goal, shortfall
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, STEPS, Value, check
 from clew_shared.run_settings import Facts
 from clew_shared.study import is_timed
-
-if TYPE_CHECKING:
-    from clew_shared.goals import GoalResult
 
 MANY = 8
 """So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""
@@ -227,8 +224,6 @@ class RunChoices:
 
     def _nearest(self, goal: Goal, runs: Sequence[RunLike]) -> RunLike | None:
         """The first run that reached the goal, else the one whose value came nearest; None where none has one."""
-        from clew_shared.goals import shortfall
-
         found = []
         for run in runs:
             short = shortfall(goal, self._judged(goal, run))
@@ -248,8 +243,6 @@ class RunChoices:
         state = (*_state(run), card.source_hash if card is not None else "")
         known = self._goals.get((run.id, goal.id))
         if known is None or known[0] != state:
-            from clew_shared.goals import check_goal
-
             known = (state, check_goal(goal, run.history, card, run.spec))
             self._goals[(run.id, goal.id)] = known
         return known[1]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSlider, QToolButton, QWidget
 
 from clew_gui.views.form.fields import keep_from_wheel
+from clew_gui.views.plots.kinds import Page
 from clew_gui.views.presentation.words import WAITS, reading_minutes, unbroken
 from clew_gui.views.race.race_bar import RaceBar
 from clew_gui.views.race.sweep_bar import SweepBar
@@ -26,9 +25,6 @@ from clew_gui.views.theme.parts import (
     tab_from,
 )
 from clew_shared.cards import ExerciseCard
-
-if TYPE_CHECKING:
-    from clew_gui.views.plots.kinds import Page
 
 PAGES = (("curves", "Curves"), ("surface", "Surface"), ("pictures", "Pictures"), ("both", "Both"))
 UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
@@ -296,15 +292,11 @@ class RunView(QWidget):
         self._sweep: SweepBar | None = None
         self.race = RaceBar(appearance)
         self.controls = PlotControls(appearance)
-        self._waiting = label("The plots are being loaded…", "body", "3")
-        self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._waiting.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
-        self._box = column(self.controls, self._waiting, gap=6, margins=(12, 8, 8, 6))
+        self._box = column(self.controls, gap=6, margins=(12, 8, 8, 6))
         self._plots_card: QFrame = frame("card", self._box)
         self._plots_card.setMinimumHeight(150)
         self._whole = column(self.hello, self.race, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
         self._whole.setStretchFactor(self._plots_card, 1)
-        self.plots: QWidget | None = None
 
     @property
     def sweep(self) -> SweepBar:
@@ -333,12 +325,8 @@ class RunView(QWidget):
         return self._card
 
     def put_plots(self, plots: QWidget) -> None:
-        """The plots arrived; Qt drew everything else long ago."""
-        self.plots = plots
-        self._box.replaceWidget(self._waiting, plots)
-        self._waiting.hide()
-        self._waiting.deleteLater()
-        self._box.setStretchFactor(plots, 1)
+        """Show the plots below the controls."""
+        self._box.addWidget(plots, 1)
 
     def show_empty(self, empty: bool) -> None:
         """Either the first card or the run's card."""

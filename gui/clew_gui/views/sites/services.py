@@ -6,17 +6,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from clew_gui.nodes.services import Node, OpenedService, RedirectPage, ServiceNews, show_in_browser
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import JobLike
 from clew_gui.views.sites.background import call_elsewhere
 from clew_shared.base.problem import Problem
-
-if TYPE_CHECKING:  # what talks to agents is loaded with the first service that is opened
-    from clew_gui.nodes.services import Node, OpenedService, RedirectPage, ServiceNews
 
 TITLES = {"jupyter": "Jupyter", "tensorboard": "TensorBoard"}
 _CLOSE_S = 6.0
@@ -74,8 +72,6 @@ class NodeServices(QObject):
 
     def open(self, job: JobLike, node: Node, kind: str) -> None:
         """Start it on the job's node, or show it once more if it is open there."""
-        from clew_gui.nodes.services import OpenedService
-
         key = (job.id, kind)
         known = self._open.get(key)
         if known is not None and not known.status.over:
@@ -129,8 +125,6 @@ class NodeServices(QObject):
         url = one.status.url
         if not url or not one.wanted:
             return
-        from clew_gui.nodes.services import show_in_browser
-
         one.wanted = False
         browse, private = self.browse, self._private
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QLabel, QLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QLayout, QWidget
 
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
 
@@ -66,8 +66,6 @@ class Dialog(QDialog):
 def ask_place(parent: QWidget, title: str, name: str, kinds: str, chosen: Callable[[Path], None]) -> None:
     """Let a person choose where a file is to be written; ``name`` is the proposed one, ``kinds`` as Qt's dialog has
     them ("Values (*.csv)")."""
-    from PySide6.QtWidgets import QFileDialog
-
     dialog = QFileDialog(parent, title, "", kinds)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     dialog.setDefaultSuffix(Path(name).suffix[1:])

@@ -159,7 +159,7 @@ def tab_in_order(whole: QWidget) -> None:
 
 def _in_order(widget: QWidget) -> Iterator[QWidget]:
     """What Tab can reach of ``widget``; the parts of a control of Qt's own, which has no layout, go with it."""
-    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus or widget.focusProxy() is not None:  # Qt stops at both
         yield widget
     if isinstance(widget, QSplitter):
         for inside in filter(None, map(widget.widget, range(widget.count()))):

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCryptographicHash, QDir, QLockFile, QObject, Signal
-
-if TYPE_CHECKING:
-    from PySide6.QtNetwork import QLocalServer
+from PySide6.QtNetwork import QLocalServer
 
 _ANSWER_MS = 500
 """A window that lives takes the connection at once, whatever it is doing; a name left by a dead one refuses it."""
