@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -88,8 +89,6 @@ def decode(data: bytes) -> Catalogue:
 
 def catalogue_hash(catalogue: Catalogue) -> str:
     """SHA-256 of its JSON: shows a viewer whether the agent offers what it shows."""
-    import hashlib  # a window paints without
-
     return hashlib.sha256(encode(catalogue)).hexdigest()
 
 

@@ -15,8 +15,9 @@ from clew_agent.strategies.base import Strategy
 from clew_agent.strategies.local_sgd import LocalSgd
 from clew_agent.training.step import TrainingStep
 
-_STEPS, _CALLS = 8, 8
-"""The same in all processes of a run: what they sum, they sum together."""
+_STEPS, _CALLS = 32, 4
+"""The same in all processes of a run: what they sum, they sum together. The start of a call takes as
+long as a few steps."""
 _FLOAT = 4
 
 Piece = Callable[[tf.Tensor], tf.Tensor]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
+import uuid
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,8 +85,6 @@ def _run(context: CommandContext, card: ExerciseCard) -> tuple[int, Path | None]
 
 
 def _run_with(context: CommandContext, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:
-    import uuid
-
     from clew_gui.commands.run.arguments import parse_run
     from clew_gui.commands.run.run import run_spec
 
@@ -96,8 +96,6 @@ def _run_with(context: CommandContext, card: ExerciseCard, words: Sequence[str])
 
 def _paint(context: CommandContext, card: ExerciseCard, folder: Path, picture: Path) -> int:
     """A picture of the real window, drawn without a display by a process of its own; 0 when it was written."""
-    import subprocess
-
     command = [sys.executable, "-m", "clew_gui.app", "--exercise", card.id, "--run", str(folder)]
     command += ["--screenshot", str(picture)]
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}

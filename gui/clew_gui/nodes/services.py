@@ -11,6 +11,7 @@ import secrets
 import tempfile
 import threading
 import time
+import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -214,8 +215,6 @@ class RedirectPage:
 
 def show_in_browser(url: str, private: Path, browse: Callable[[str], bool] | None = None) -> RedirectPage | None:
     """Open ``url`` in the user's browser, through a page that is to be closed later; None when there is no browser."""
-    import webbrowser
-
     page = RedirectPage(url, private)
     try:
         if (browse or webbrowser.open)(page.path.as_uri()):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import tomli_w
 
 from clew_shared.base.foreign import from_toml, read_file
 from clew_shared.base.places import Places
@@ -70,8 +71,6 @@ def read_answers(places: Places, exercise: str) -> dict[str, str]:
 def keep_answer(places: Places, exercise: str, question: str, text: str) -> None:
     """Write one answer beside the others; an empty one removes it. Raises ``ProblemError`` when it is too long or
     cannot be written."""
-    import tomli_w
-
     if len(text) > MAX_ANSWER:
         words = f"An answer may have {MAX_ANSWER:,} characters, this one has {len(text):,}."
         raise problem("answers.long", words, "Shorten it.", question)

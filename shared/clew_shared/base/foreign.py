@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import stat
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,8 +87,6 @@ def replacing_whole(path: Path) -> Iterator[Path]:
 def from_toml(text: str) -> dict[str, Any]:
     """The table in the TOML ``text``. Raises ``ValueError`` (``TOMLDecodeError``, with the line) for anything else, and
     for what is nested deeper than any file of Clew's."""
-    import tomllib  # a window paints without
-
     _refuse_deep(text)
     try:
         return tomllib.loads(text)

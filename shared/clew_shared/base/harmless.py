@@ -6,6 +6,8 @@ characters, formulas or markup. Every output of Clew goes through here.
 
 from __future__ import annotations
 
+import csv
+import html
 import io
 import logging
 import sys
@@ -95,8 +97,6 @@ def _is_number(text: str) -> bool:
 
 def numbers_writer(file: IO[str], line_end: str = "\n") -> Any:
     """A writer of tables with many rows of numbers; texts that go into them go through ``for_csv`` once before."""
-    import csv  # the first frame does without
-
     return csv.writer(file, lineterminator=line_end)
 
 
@@ -124,8 +124,6 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
 
 def for_html(text: str) -> str:
     """The text in an HTML or SVG page: no markup, no control characters."""
-    import html  # the first frame does without
-
     return html.escape(for_terminal(text))
 
 

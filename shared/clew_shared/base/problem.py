@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -74,7 +75,5 @@ def long_names_refused() -> Iterator[None]:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The hint that names the nearest of the ``known``; empty when nothing is near."""
-    import difflib  # few names are wrong
-
     near = difflib.get_close_matches(name, known, n=1)
     return f"Did you mean {near[0]}?" if near else ""

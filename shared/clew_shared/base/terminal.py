@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+import unicodedata
 
 _PLAIN = {
     "–": "-",
@@ -61,6 +62,4 @@ def _plain(character: str) -> bytes:
         return b":" if upper and lower else b"'" if upper else b"." if lower else b" "
     if character in _PLAIN:
         return _PLAIN[character].encode()
-    import unicodedata  # seldom needed
-
     return unicodedata.normalize("NFKD", character).encode("ascii", "ignore") or b"?"

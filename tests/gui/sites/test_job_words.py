@@ -16,7 +16,7 @@ from clew_gui.session.intake import is_stale
 from clew_gui.session.job_model import JobModel, LinkState, LinkStatus
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import job_words, words
-from clew_gui.views.presentation.card_words import NOTHING
+from clew_gui.views.presentation.job_words import NOTHING
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import Checkpoint
 from clew_shared.journal.lifecycle import RunState

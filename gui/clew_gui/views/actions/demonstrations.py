@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,8 +28,6 @@ Start = Callable[[Sequence[str]], object]
 
 def begin(command: Sequence[str]) -> None:
     """Start a program that goes on without the window. Raises ``OSError`` as it comes."""
-    import subprocess  # after the first frame, as all that a link needs
-
     nothing = subprocess.DEVNULL
     process = subprocess.Popen(list(command), stdin=nothing, stdout=nothing, stderr=nothing, **detached())
     process.returncode = 0  # nobody waits for it

@@ -10,9 +10,8 @@ from clew_gui.base.settings import local_settings
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.form.data_choice import is_path
 from clew_gui.views.presentation import job_words, words
-from clew_gui.views.presentation.card_words import NOTHING, CardWords
 from clew_gui.views.presentation.interfaces import JobLike, RunLike
-from clew_gui.views.presentation.job_words import card_words
+from clew_gui.views.presentation.job_words import NOTHING, CardWords, card_words
 from clew_gui.views.runs.details_panel import details
 from clew_gui.views.runs.log_panel import read_tail
 from clew_gui.views.runs.run_choices import estimate, goals_for

@@ -52,7 +52,7 @@ _STATES: dict[str, State] = {"ok": "right", "warn": "note", "bad": "wrong", "ski
 def the_doctor(
     name: str, site: Site, places: Places, prompter: Prompter, node: bool, stop: threading.Event
 ) -> Iterator[Step]:
-    """The doctor's findings as steps. Waits for the network; SSH is loaded with the first examination."""
+    """The doctor's findings as steps. Waits for the network;"""
     for found in examine(name, site, places, prompter, node, stop):
         trouble = Problem(found.code, found.text, found.hint, found.where, found.remedies) if found.code else None
         state = _STATES.get(found.verdict, "note")

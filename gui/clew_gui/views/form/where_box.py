@@ -1,7 +1,4 @@
-"""Where the next run goes: this computer, a site, a node that is held; what is asked of a site's scheduler is folded.
-
-What a site needs beyond its name is loaded when one is chosen: the first frame knows this computer only.
-"""
+"""Where the next run goes: this computer, a site, a held node; what is asked of a site's scheduler is folded."""
 
 from __future__ import annotations
 

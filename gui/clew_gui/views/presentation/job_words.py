@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage, job_word
 from clew_gui.schedulers.allocation import node_hours
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.card_words import NOTHING, CardWords
 from clew_gui.views.presentation.interfaces import JobLike, RunLike
 from clew_shared.base.number_words import number_ranges
 from clew_shared.journal.lifecycle import TERMINAL
@@ -22,6 +22,31 @@ STATES = {
     JobStage.RUNNING: "Starting",
 }
 """The run state whose shape and colour a stage has."""
+
+
+class CardWords(NamedTuple):
+    """``state`` and ``word`` for the pill, the ``sentence`` beside it, a ``notice`` of whole sentences on lines of its
+    own, the text ``below`` in place of the progress, the ``countdown`` of the job's time.
+
+    Empty texts: as without a job. ``left_s``: how much of that time is left, None while nobody knows; ``waits``:
+    nothing can have begun yet, so that the run is cancelled rather than stopped; ``locked``: a person has to log in
+    before more is known.
+    """
+
+    state: str = ""
+    word: str = ""
+    sentence: str = ""
+    below: str = ""
+    countdown: str = ""
+    left_s: float | None = None
+    waits: bool = False
+    locked: bool = False
+    notice: str = ""
+
+
+NOTHING = CardWords()
+SHORT_S = 600.0
+"""When so little time is left, it is shown in the colour of a warning."""
 
 
 def waits(run: RunLike) -> bool:

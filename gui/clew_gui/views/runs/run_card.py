@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy
 
 from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.card_words import NOTHING, SHORT_S, CardWords
 from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
 from clew_gui.views.theme.parts import (
     Appearance,
     Button,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import logging.handlers
 import sys
 from types import TracebackType
 
@@ -23,8 +24,6 @@ def log_from_now(places: Places, window: MainWindow) -> None:
 
 def keep_log(places: Places) -> Problem | None:
     """Log into a file; the reason when Clew's own folder takes none, and then no run can be kept there either."""
-    import logging.handlers  # the first frame does without
-
     folder = places.home / "log"
     try:
         folder.mkdir(parents=True, exist_ok=True)

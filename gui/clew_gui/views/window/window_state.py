@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
+import tomli_w
 
 from clew_gui.views.runs.run_choices import ChoicesMemory
 from clew_shared.base.foreign import from_toml
@@ -103,10 +104,7 @@ class NoMemory:
 
 
 class FileMemory:
-    """Keeps it as TOML. ``problem`` says why the last load gave the first day's state although there was a file.
-
-    Stands apart from the session's settings, whose package loads NumPy: this is read before the first frame.
-    """
+    """Keeps it as TOML. ``problem`` says why the last load gave the first day's state although there was a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -137,6 +135,4 @@ def _read(text: str) -> WindowState:
 
 
 def _written(state: WindowState) -> str:
-    import tomli_w  # when the window closes
-
     return tomli_w.dumps(msgspec.to_builtins(state))
