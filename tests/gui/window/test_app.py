@@ -47,6 +47,7 @@ import gc, sys, threading
 from PySide6 import QtWidgets
 from clew_gui.commands import main as cli
 from clew_gui.commands import start
+from clew_gui.session.session import Session
 from clew_gui.views.window import window
 
 def tell():
@@ -60,6 +61,7 @@ def told(self, *given, init=window.MainWindow.__init__):
     self.painted.connect(tell)
 
 start.has_display = lambda *_: True
+Session.start = lambda _: None
 window.MainWindow.__init__ = told
 sys.exit(cli.main(["start"]))
 """

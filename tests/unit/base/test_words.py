@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from clew_gui.base import number_words, state_words
+from clew_gui.base import state_words
+from clew_shared.base import number_words
 from clew_shared.journal.lifecycle import RunState
 
 
