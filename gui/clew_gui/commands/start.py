@@ -50,8 +50,11 @@ def _window(exercise: str, catalogue: Catalogue) -> int:
         hint = "Install it with: pip install 'clew[gui]'. Everything else works without: clew run softmax"
         raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
     gc.disable()  # nearly all that is made on the way to the window stays; then it collects by itself
-    from clew_gui.app import open_window
-
+    try:
+        from clew_gui.app import open_window
+    except ImportError as error:
+        hint = "Install Clew again: pip install 'clew[gui]'."
+        raise problem("start.load", f"A part of the window cannot be loaded: {error}.", hint) from error
     return open_window(exercise, catalogue)
 
 

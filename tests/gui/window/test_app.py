@@ -77,6 +77,25 @@ def test_clew_start_paints_all_of_the_window_before_anything_slow_is_imported() 
     assert collector == "False True", "Python's own collector rests, and what is there is never looked at again"
 
 
+_WITHOUT_NUMPY = """
+import sys
+from clew_gui.commands import main as cli
+from clew_gui.commands import start
+
+start.has_display = lambda *_: True
+sys.modules["numpy"] = None
+sys.exit(cli.main(["start"]))
+"""
+
+
+@pytest.mark.usefixtures("home")
+def test_a_part_that_cannot_be_loaded_is_named_before_a_window_opens() -> None:
+    done = run_python("-c", _WITHOUT_NUMPY)
+    assert done.returncode == 2, done.stderr
+    assert "A part of the window cannot be loaded: import of numpy halted" in done.stderr
+    assert "pip install 'clew[gui]'" in done.stderr
+
+
 def test_an_icon_is_drawn_once_for_all_buttons_that_have_it(
     qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
