@@ -17,12 +17,11 @@ from clew_agent.datasets.dataset import DataSet
 from clew_agent.strategies.base import Strategy, copies
 from clew_agent.strategies.single import Single
 from clew_agent.training import state
-from clew_agent.training import state as checks
 from clew_agent.training.evaluation import Evaluator
 from clew_agent.training.exercise import Exercise, Model, Samples, Setup
 from clew_agent.training.order import make_order, steps_per_epoch
 from clew_agent.training.pictures import Pictures
-from clew_agent.training.state import EarlyStopping, Plan, TrainingProgress
+from clew_agent.training.state import EarlyStopping, Plan, TrainingProgress, check_resumable, named_state
 from clew_agent.training.step import BatchSource, BlockProgram, BlockSizer, TrainingStep, capacity
 from clew_agent.training.timing import StepParts, measure_parts
 from clew_shared.base.problem import problem
@@ -121,7 +120,7 @@ class Engine:
         self._strategy, exercise, setup = strategy, self._exercise, self._setup
         with strategy.scope():
             self.model = exercise.build(setup)
-            self._state = state.named_state(self.model)
+            self._state = named_state(self.model)
         samples = _training_samples(self.model, setup.data)
         self.samples_per_epoch = size = len(samples.x)
         self.batch_size = min(self.plan.batch_size or size, size)
@@ -220,7 +219,7 @@ class Engine:
         ``ProblemError`` when the exercise could not be resumed exactly.
         """
         start = time.perf_counter()
-        checks.check_resumable(self._program.trace(), self._state, spread=not self._strategy.whole)
+        check_resumable(self._program.trace(), self._state, spread=not self._strategy.whole)
         self._program(0, 0, self._progress.live)
         self._warm_up()
         return time.perf_counter() - start

@@ -34,7 +34,7 @@ _SPEC_S = 2.0
 _STEADY_S = 10.0
 _WITHOUT_WAY_S = 1.0
 _PACES = ((20.0, 0.3), (120.0, 2.0))
-"""The address is looked for every 0.3 s for 20 s, every 2 s for two minutes, and then every"""
+"""The address is looked for every 0.3 s for 20 s, every 2 s for two minutes, and then every ``_SLOW_S``."""
 _SLOW_S = 10.0
 _NEVER_S = 3600.0
 _PAUSES_S = (0.3, 0.5, 1.0, 2.0, 3.0)
