@@ -18,6 +18,7 @@ from clew_shared.journal.events import Attempt, Checkpoint, Event, Points, State
 from clew_shared.journal.files import Record, attempts, journal_path, read_journal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec, to_toml
+from tests.warm import WarmAgent, WarmProcess
 
 LIMIT_S = 200.0
 """Bound on every wait: TensorFlow's import takes a quarter of a minute on a busy machine."""
@@ -33,9 +34,28 @@ def write_spec(folder: Path, exercise: str, **fields: Any) -> Path:
     return path
 
 
-def agent(*words: object) -> subprocess.CompletedProcess[str]:
+Program = subprocess.Popen[str] | WarmProcess
+
+
+class Warm:
+    """The warm process of which runs begin as copies, in files of tests that ask for one (the fixture ``warm``)."""
+
+    agent: WarmAgent | None = None
+
+
+def begin(*words: object, fresh: bool = False) -> Program:
+    """``clew-agent WORDS``, just begun. A run is a copy of the warm process if there is one, unless it is to be
+    ``fresh``, or the environment has something for an interpreter that starts."""
+    if Warm.agent is not None and words[0] == "run" and not fresh and "PYTHONPATH" not in os.environ:
+        return Warm.agent.start(*words)
+    return subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def agent(*words: object, fresh: bool = False) -> subprocess.CompletedProcess[str]:
     """``clew-agent WORDS`` as a program, to its end."""
-    return subprocess.run(command(*words), capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    with running(*words, fresh=fresh) as process:
+        code, output, errors = end(process)
+    return subprocess.CompletedProcess(command(*words), code, output, errors)
 
 
 def command(*words: object) -> list[str]:
@@ -44,10 +64,9 @@ def command(*words: object) -> list[str]:
 
 
 @contextmanager
-def running(*words: object) -> Iterator[subprocess.Popen[str]]:
+def running(*words: object, fresh: bool = False) -> Iterator[Program]:
     """``clew-agent WORDS`` while it runs; it must have ended when the block is left, else it is killed."""
-    process = subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with process:
+    with begin(*words, fresh=fresh) as process:
         try:
             yield process
         finally:
@@ -57,9 +76,10 @@ def running(*words: object) -> Iterator[subprocess.Popen[str]]:
                 process.kill()
 
 
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+def end(process: Program) -> tuple[int, str, str]:
     """Exit code, output and errors of a program that is about to end."""
     output, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode is not None
     return process.returncode, output, errors
 
 

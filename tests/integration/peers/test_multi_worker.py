@@ -35,6 +35,8 @@ from tests.integration.agent_runs import (
 from tests.integration.faults.chance import Chance
 from tests.integration.trainer.test_headless import Remote
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 STEPS = 2500
 CASES: dict[str, dict[str, Any]] = {
     "softmax": {"steps": 10, "batch_size": 50},
@@ -64,7 +66,7 @@ def left(folder: Path) -> list[int]:
     found = []
     for process in psutil.process_iter():
         try:
-            if str(folder) in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+            if str(folder) in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
         except psutil.Error:
             continue
@@ -81,7 +83,7 @@ def test_two_processes_train_as_one_does(exercise: str, tmp_path: Path) -> None:
     """The same samples, dropout masks and statistics; 21 rows on two replicas are filled up."""
     folder, params = tmp_path / "run", CASES[exercise]
     spec = write_spec(tmp_path, exercise, data="digits", strategy="multi-worker", nodes=2, params=params)
-    done = agent("run", spec, "--out", folder)
+    done = agent("run", spec, "--out", folder, fresh=True)
     assert done.returncode == 0, done.stderr
     single = spread(1, [Case(exercise=exercise, values=params, strategy="single")])[0]
     run = read_run(folder)

@@ -37,7 +37,7 @@ from tests.integration.faults.chance import Chance
 from tests.integration.peers.test_multi_worker import left, peers
 from tests.integration.trainer.test_headless import Remote
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("warm")]
 LOSSES = [("worker", signal.SIGKILL), ("worker", signal.SIGSTOP), ("ps", signal.SIGKILL)]
 SETTINGS: dict[str, Any] = {"evaluate_every": 1_000_000, "batch_size": 50, "learning_rate": 0.1}
 STEPS = 60

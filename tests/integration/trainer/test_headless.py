@@ -72,10 +72,12 @@ from tests.integration.agent_runs import (
     write_spec,
 )
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 def test_a_run_from_spec_to_seal(tmp_path: Path) -> None:
     spec = write_spec(tmp_path, "softmax", preset="tiny", data="digits", run="first-run")
-    done = agent("run", spec, "--out", tmp_path / "run", "--json")
+    done = agent("run", spec, "--out", tmp_path / "run", "--json", fresh=True)
     assert (done.returncode, done.stderr) == (0, "")
     result = json_line(done.stdout)
     found = events(tmp_path / "run")
@@ -342,7 +344,7 @@ def test_a_client_that_is_not_on_the_list_hears_nothing(tmp_path: Path, remote: 
 def test_control_c_stops_with_a_checkpoint(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     spec = write_spec(tmp_path, "softmax", data="digits", params=LONG)
-    with running("run", spec, "--out", folder, "--json") as process:
+    with running("run", spec, "--out", folder, "--json", fresh=True) as process:
         wait_for(folder, trained(10))
         process.send_signal(signal.SIGINT)
         code, output, _ = end(process)

@@ -40,6 +40,8 @@ from tests.integration.agent_runs import (
 )
 from tests.integration.trainer.test_headless import Remote
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 @contextmanager
 def remote(run: str) -> Iterator[Remote]:
@@ -87,7 +89,7 @@ def assert_same_run(one: Path, other: Path) -> None:
 def test_stopped_at_a_random_step_and_resumed(tmp_path: Path, uninterrupted: Path) -> None:
     folder = tmp_path / "run"
     spec = write_spec(tmp_path, "softmax", data="digits", params=PARAMS)
-    with running("run", spec, "--out", folder) as process:
+    with running("run", spec, "--out", folder, fresh=True) as process:
         wait_for(folder, trained(random.randrange(1, 2000)))
         process.send_signal(signal.SIGTERM)
         assert end(process)[0] == 130
@@ -95,7 +97,7 @@ def test_stopped_at_a_random_step_and_resumed(tmp_path: Path, uninterrupted: Pat
     assert 0 < stopped_at < 15_000
     assert verify_run(folder).findings == ()
 
-    done = agent("run", spec, "--resume", folder, "--json")
+    done = agent("run", spec, "--resume", folder, "--json", fresh=True)
     assert done.returncode == 0, done.stderr
     assert json_line(done.stdout)["steps"] == 15_000
     first = events(folder, 2)[0]

@@ -41,6 +41,8 @@ from tests.integration.agent_runs import (
 )
 from tests.integration.trainer.test_resume import PARAMS
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 JOB = str(uuid.uuid4())
 
 
