@@ -215,7 +215,7 @@ def test_the_script_that_is_shown_is_the_one_that_is_sent(
     assert manager.preview(held).rstrip("\n") == sent
 
 
-@pytest.mark.parametrize("kind", ["minicluster-pbs", "minicluster-mn", "minicluster-bw", "minicluster-ssh"])
+@pytest.mark.parametrize("kind", ["minicluster-pbs", "minicluster-ssh"])
 def test_every_kind_of_site_is_reached_and_let_go(
     cluster: MiniCluster, laptop: Laptop, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

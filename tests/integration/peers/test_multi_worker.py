@@ -37,7 +37,7 @@ from tests.integration.trainer.test_headless import Remote
 
 pytestmark = pytest.mark.usefixtures("warm")
 
-STEPS = 2500
+STEPS = 1600
 CASES: dict[str, dict[str, Any]] = {
     "softmax": {"steps": 10, "batch_size": 50},
     "cnn": {
