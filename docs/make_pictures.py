@@ -66,15 +66,11 @@ def keep(program: Program, session: RecordedSession, file: str, size: tuple[int,
 
     program.window.resize(*size)
     program.window.show()
-
-    def show_all() -> None:
-        for run in session.runs:
-            program.controller.show_curve(run, True)
-        if select:
-            program.controller.select(select)
-        QTimer.singleShot(1500, program.app.quit)  # the status line is set every second
-
-    program.ready.connect(show_all)
+    for run in session.runs:
+        program.controller.show_curve(run, True)
+    if select:
+        program.controller.select(select)
+    QTimer.singleShot(1500, program.app.quit)  # the status line is set every second
     program.app.exec()
     program.window.grab().save(file)
     program.window.close()
@@ -162,7 +158,6 @@ def paint_node(theme: str, file: str) -> None:
     import time
 
     import msgspec
-    from PySide6.QtCore import QTimer
 
     from clew_gui.app import build_app
     from clew_gui.jobs.job import JobNews, JobOrder, JobStage
@@ -216,15 +211,8 @@ def paint_node(theme: str, file: str) -> None:
     session.runs = {**session.runs, run.id: run}
     state = WindowState(told_runs_go_on=True, place="job:node")
     program = build_app(places, session=session, memory=NoMemory(state), theme=theme, exercise="softmax")
-
-    def open_there() -> None:
-        if program.sites is None:  # they are loaded after the first picture
-            QTimer.singleShot(50, open_there)
-        else:
-            program.sites.nodes.services = Open(program.window, places.private)
-            program.sites.nodes.show()
-
-    program.ready.connect(open_there)
+    program.sites.nodes.services = Open(program.window, places.private)
+    program.sites.nodes.show()
     keep(program, session, file, select=run.id)
 
 
@@ -246,7 +234,7 @@ def paint_cluster(theme: str, file: str) -> None:
     spec.params["steps"] = 1_000_000
     program.window.resize(*SIZE)
     program.window.show()
-    wait(program, lambda: program.actions.plots is not None and program.window.next_run.run.isEnabled())
+    wait(program, lambda: program.window.next_run.run.isEnabled())
     program.controller.start(spec)
     wait(
         program,

@@ -13,9 +13,9 @@ from clew_shared.catalogue import known_sets
 from clew_shared.goal_settings import asked_settings, is_for, requires_words, unmet
 from clew_shared.journal.history import Column, History
 from clew_shared.params import STEPS, Value
-from clew_shared.rate_range import is_rate_test
 from clew_shared.reading import spec_of
 from clew_shared.spec import RunSpec, from_toml
+from clew_shared.study.rate_range import is_rate_test
 
 
 class GoalResult(NamedTuple):

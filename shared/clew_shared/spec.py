@@ -83,7 +83,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ``revision`` and ``source_hash`` are those of the exercise file that was chosen from; the agent refuses one that
     trains in another way (``revisions``). Defaults are not sent, so that an earlier version takes the rest. ``data`` is
     a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID that the client makes.
-    ``study`` names the race or sweep that the run belongs to (``clew_shared.study``), empty for none. ``devices`` are
+    ``study`` names the race or sweep that the run belongs to (``study.study``), empty for none. ``devices`` are
     those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is the number
     format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for nobody.
     ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for.

@@ -48,7 +48,7 @@ from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
-from clew_shared.study import is_timed
+from clew_shared.study.study import is_timed
 
 
 class _Left(Exception):

@@ -30,7 +30,7 @@ from clew_shared.catalogue import find_card
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import SPREAD, RunSpec, read_spec, spread_again, to_table, to_toml
-from clew_shared.study import is_timed
+from clew_shared.study.study import is_timed
 from clew_shared.wire.messages import AnyReply, Done, MoveRun, Reply, RunningRunRequest, RunStatus, Stop
 
 _log = logging.getLogger(__name__)

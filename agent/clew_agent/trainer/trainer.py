@@ -61,7 +61,7 @@ from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.params import Params, build, convert
 from clew_shared.params import check as check_params
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
-from clew_shared.study import is_timed
+from clew_shared.study.study import is_timed
 from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
 
 if TYPE_CHECKING:

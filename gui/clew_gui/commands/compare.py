@@ -21,10 +21,10 @@ from clew_shared.base.number_words import quantity
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import MetricSpec
-from clew_shared.comparison import Outcome, outcome_of
 from clew_shared.params import format_value
 from clew_shared.run_settings import RunNote, differences, label_of, note_problems, read_tags, repeats_of
 from clew_shared.spec import MAX_NAME
+from clew_shared.study.comparison import Outcome, outcome_of
 
 
 def compare(context: CommandContext, argv: Sequence[str]) -> int:

@@ -17,8 +17,8 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.updates import UpdateColumns, UpdateCounts
 from clew_shared.params import Value
-from clew_shared.scaling import figures
 from clew_shared.spec import RunSpec
+from clew_shared.study.scaling import figures
 
 STRATEGY = "parameter-server"
 THREADS = "lock-free"

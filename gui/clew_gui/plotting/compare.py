@@ -20,10 +20,10 @@ from clew_gui.plotting.axes.numbers import Format, value_text
 from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks
 from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
-from clew_shared.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
 from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
 from clew_shared.run_settings import SEED, differences, label_of, repeats_of, short_words
+from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
 
 POINTS = 240
 """Points of a curve; hardly any plot could show more."""

@@ -13,7 +13,8 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import BATCH_SIZE, STEPS
-from clew_shared.scaling import (
+from clew_shared.spec import RunSpec
+from clew_shared.study.scaling import (
     JURECA,
     Conclusion,
     Fit,
@@ -31,8 +32,7 @@ from clew_shared.scaling import (
     time_run,
     unit_of,
 )
-from clew_shared.spec import RunSpec
-from clew_shared.study import axis_words, usual_warm_up
+from clew_shared.study.study import axis_words, usual_warm_up
 
 LineKind = Literal["ideal", "measured", "reference", "forecast"]
 _SMOOTH = 33

@@ -18,7 +18,6 @@ import msgspec
 
 from clew_gui.base.state_words import STATE_WORDS, spread_words
 from clew_gui.reports.answers import GuideAnswer, answered
-from clew_shared.advice import advise
 from clew_shared.base.number_words import quantity, rate
 from clew_shared.base.problem import problem
 from clew_shared.base.remedies import choose, list_all
@@ -32,6 +31,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import HEADLINE, LEARNING_RATE, OPTIMIZER, format_value
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, from_toml, read_spec
+from clew_shared.study.advice import advise
 
 FACTS_FORMAT = 1
 _YEAR_9999 = 253_370_764_800.0

@@ -29,9 +29,9 @@ from clew_gui.reports.svg import (
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.scaling import figures
 from clew_shared.spec import RunSpec
-from clew_shared.study import scaling_kind
+from clew_shared.study.scaling import figures
+from clew_shared.study.study import scaling_kind
 
 _ROW: Final = 34
 """Pixels of a device in a timeline."""

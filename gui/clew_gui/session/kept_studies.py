@@ -17,7 +17,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import check
 from clew_shared.spec import RunSpec
-from clew_shared.study import StudySpec, read_study, study_runs, to_toml
+from clew_shared.study.study import StudySpec, read_study, study_runs, to_toml
 
 _STUDIES = uuid.UUID("5d1b6a9c-2f0e-4f0a-9a63-2a1d0f6f7b11")
 """What the names of locks are made with: a study's own name may be anything."""

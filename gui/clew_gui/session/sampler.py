@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.ranking import Better
-from clew_shared.sweep import Point, Range, Sweep, Values, draw, tidy, typed
+from clew_shared.study.ranking import Better
+from clew_shared.study.sweep import Point, Range, Sweep, Values, draw, tidy, typed
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

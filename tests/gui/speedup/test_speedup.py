@@ -22,7 +22,7 @@ from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
-from clew_shared.study import scaling_study, study_runs
+from clew_shared.study.study import scaling_study, study_runs
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
 

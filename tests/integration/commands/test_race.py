@@ -11,7 +11,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import read_spec
-from clew_shared.study import read_study
+from clew_shared.study.study import read_study
 from tests.integration.commands.test_clew_command import clew
 
 LANES = ["Momentum 0.01", "Nesterov 0.012", "Adam 0.2"]

@@ -18,10 +18,11 @@ from clew_gui.plotting.table import write_rows
 from clew_gui.reports.answers import answers_path, read_answers
 from clew_gui.sites import site_file
 from clew_gui.views.window.window_state import WindowState
-from clew_shared import spec, study
+from clew_shared import spec
 from clew_shared.base.foreign import from_toml, replacing_whole
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
+from clew_shared.study import study
 
 ROOT = Path(__file__).resolve().parents[3]
 DEEP = {

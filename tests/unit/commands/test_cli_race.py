@@ -17,7 +17,7 @@ from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
-from clew_shared.study import read_study
+from clew_shared.study.study import read_study
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, read_spec, to_toml
-from clew_shared.study import read_study
+from clew_shared.study.study import read_study
 
 SCALING = ["softmax", "--data", "digits", "--steps", "60", "--warm-up", "10"]
 

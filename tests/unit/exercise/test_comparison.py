@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.comparison import band_of, curve_of, outcome_of, time_to
 from clew_shared.journal.curves import Column
 from clew_shared.journal.events import Attempt, Points, Schema
 from clew_shared.journal.history import History
@@ -26,6 +25,7 @@ from clew_shared.run_settings import (
     settings_of,
 )
 from clew_shared.spec import RunSpec
+from clew_shared.study.comparison import band_of, curve_of, outcome_of, time_to
 from tests.unit.runs import METRICS
 
 SOFTMAX = next(card for card in load_builtin().exercises if card.id == "softmax")

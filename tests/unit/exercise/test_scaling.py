@@ -11,7 +11,7 @@ import pytest
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.events import Attempt, Points, Schema
 from clew_shared.journal.history import History, StepBlock
-from clew_shared.scaling import (
+from clew_shared.study.scaling import (
     JURECA,
     Estimate,
     NetworkSpeed,

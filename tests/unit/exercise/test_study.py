@@ -14,7 +14,7 @@ from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.params import check, format_value
 from clew_shared.spec import RunSpec
-from clew_shared.study import (
+from clew_shared.study.study import (
     StudySpec,
     check_study,
     choose_lanes,

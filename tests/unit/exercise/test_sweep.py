@@ -15,7 +15,7 @@ from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.goal_settings import idle_seeds
 from clew_shared.journal.events import RunState
 from clew_shared.spec import Pruning, RunSpec
-from clew_shared.study import (
+from clew_shared.study.study import (
     StudySpec,
     check_study,
     from_toml,
@@ -25,7 +25,7 @@ from clew_shared.study import (
     to_toml,
     usual_metric,
 )
-from clew_shared.sweep import (
+from clew_shared.study.sweep import (
     MAX_RUNS,
     Point,
     Range,

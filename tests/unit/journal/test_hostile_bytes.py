@@ -58,7 +58,7 @@ from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.openssh.askpass_bridge import prompt_of, read_question
 from clew_gui.targets.interpreter import interpreter_problem
 from clew_gui.views.window.window_state import FileMemory, WindowState
-from clew_shared import catalogue, spec, study
+from clew_shared import catalogue, spec
 from clew_shared.base.harmless import for_csv
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard
@@ -69,6 +69,7 @@ from clew_shared.journal.files import FrameReader, JournalWriter, encode_frame
 from clew_shared.journal.verify import verify_run
 from clew_shared.params import Kind, ParamSpec, check, convert, format_value
 from clew_shared.reading import read_run
+from clew_shared.study import study
 from clew_shared.wire import messages
 from clew_shared.wire.messages import (
     AgentAddress,

@@ -14,7 +14,7 @@ from clew_shared.journal.events import Attempt, Event, Series, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
-from clew_shared.study import axis_words
+from clew_shared.study.study import axis_words
 from tests.simulated_cluster import SCHEMA, SimulatedCluster
 from tests.unit.plotting.test_speedup import scaling_run
 

@@ -16,7 +16,6 @@ from clew_gui.commands.output.progress import values_line
 from clew_gui.plotting.cluster import ClusterSetup, setup_of
 from clew_gui.plotting.measured import measured_plots, text_tables
 from clew_gui.plotting.timeline import timeline_text
-from clew_shared.advice import advise
 from clew_shared.base.number_words import counted, rate
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
@@ -27,6 +26,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
+from clew_shared.study.advice import advise
 
 
 def title(spec: RunSpec, card: ExerciseCard | None) -> str:
@@ -88,7 +88,7 @@ def asked_lines(history: History, folder: Path) -> Iterator[str]:
     except ProblemError:
         return
     if spec.rate_range is not None:
-        from clew_shared.rate_range import rate_curve, rate_words
+        from clew_shared.study.rate_range import rate_curve, rate_words
 
         yield rate_words(rate_curve(history, spec.rate_range, history.fold.steps))
     drawn = history.prediction

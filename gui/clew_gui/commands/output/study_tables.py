@@ -16,8 +16,9 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import STEPS, Value, check
-from clew_shared.ranking import Better, Standing, rank, stand
-from clew_shared.scaling import (
+from clew_shared.spec import RunSpec
+from clew_shared.study.ranking import Better, Standing, rank, stand
+from clew_shared.study.scaling import (
     Conclusion,
     Forecast,
     Scaling,
@@ -33,8 +34,7 @@ from clew_shared.scaling import (
     time_run,
     unit_of,
 )
-from clew_shared.spec import RunSpec
-from clew_shared.study import StudySpec
+from clew_shared.study.study import StudySpec
 
 
 class StudyResult(NamedTuple):

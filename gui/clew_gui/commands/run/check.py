@@ -15,8 +15,8 @@ from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.spec import RunSpec, to_toml
-from clew_shared.study import StudySpec, study_runs, sweep_run
-from clew_shared.sweep import Range
+from clew_shared.study.study import StudySpec, study_runs, sweep_run
+from clew_shared.study.sweep import Range
 from clew_shared.wire.turns import RunsChecked, RunsToCheck
 
 _CHECK_S = 60

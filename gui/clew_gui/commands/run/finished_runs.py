@@ -16,7 +16,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, read_spec
-from clew_shared.study import StudySpec
+from clew_shared.study.study import StudySpec
 
 
 class FinishedRun(NamedTuple):

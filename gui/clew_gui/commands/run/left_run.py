@@ -21,7 +21,7 @@ from clew_shared.journal.events import Attempt
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from clew_shared.study import StudySpec
+from clew_shared.study.study import StudySpec
 
 _SEAL_S = 3.0
 """A guard seals the journal of a trainer that died within a tenth of a second, unless it hangs."""

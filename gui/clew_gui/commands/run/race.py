@@ -15,7 +15,7 @@ from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.catalogue import find_card
 from clew_shared.params import LEARNING_RATE, STEPS, Value, convert
 from clew_shared.spec import RunSpec
-from clew_shared.study import StudySpec, check_study, choose_lanes, find_race, race_study, read_study
+from clew_shared.study.study import StudySpec, check_study, choose_lanes, find_race, race_study, read_study
 
 _DESCRIPTION = """Let optimizers run against each other: same weights at the start, same data, same batches, same steps.
 

@@ -13,7 +13,7 @@ from clew_gui.commands.run.study import run_study, save_study
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import STEPS
-from clew_shared.study import check_study, scaling_study, usual_warm_up
+from clew_shared.study.study import check_study, scaling_study, usual_warm_up
 
 _DESCRIPTION = """Time an exercise on several numbers of devices: images/s after the warm-up, speed-up, efficiency.
 

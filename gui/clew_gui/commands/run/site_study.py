@@ -23,7 +23,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import read_spec
-from clew_shared.study import StudyRun, StudySpec, study_runs
+from clew_shared.study.study import StudyRun, StudySpec, study_runs
 
 
 class PlannedRun(NamedTuple):

@@ -40,10 +40,10 @@ from clew_shared.catalogue import find_card, find_preset
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.ranking import Better, stand
 from clew_shared.reading import read_run
 from clew_shared.spec import MAX_NAME, SITE_PATH, RunSpec, read_spec, read_text
-from clew_shared.study import (
+from clew_shared.study.ranking import Better, stand
+from clew_shared.study.study import (
     StudyRun,
     StudySpec,
     check_study,
@@ -54,7 +54,7 @@ from clew_shared.study import (
     sweep_run,
     to_toml,
 )
-from clew_shared.sweep import Point, settled
+from clew_shared.study.sweep import Point, settled
 
 _LOOK_S = 0.1
 """A window that looks whether the lock of a study is free has it for less than that."""

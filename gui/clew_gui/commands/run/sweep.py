@@ -18,8 +18,8 @@ from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import idle_seeds
 from clew_shared.params import ParamSpec
-from clew_shared.study import check_study, study_runs, sweep_study, usual_metric
-from clew_shared.sweep import FIELDS, Sweep, Values, is_many, read_range, read_values, settled
+from clew_shared.study.study import check_study, study_runs, sweep_study, usual_metric
+from clew_shared.study.sweep import FIELDS, Sweep, Values, is_many, read_range, read_values, settled
 
 _DESCRIPTION = """Train an exercise with many values of its settings, one run for each point, and rank the runs.
 

@@ -18,13 +18,13 @@ from clew_gui.views.runs.run_choices import estimate, goals_for
 from clew_gui.views.runs.run_columns import is_number, more_columns
 from clew_gui.views.runs.runs_model import RunRow, added
 from clew_gui.views.window.window import MainWindow
-from clew_shared.advice import Advice, advise
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.cards import Goal
 from clew_shared.goal_settings import requires_words
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.rate_range import rate_curve, rate_words
+from clew_shared.study.advice import Advice, advise
+from clew_shared.study.rate_range import rate_curve, rate_words
 
 _LINKS = {
     "OFFLINE": ("unlink", "bad", "off"),

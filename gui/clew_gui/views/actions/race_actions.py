@@ -15,8 +15,8 @@ from clew_gui.views.window.window import MainWindow
 from clew_shared.cards import ExerciseCard, RaceSpec
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import format_value
-from clew_shared.ranking import Standing, rank, stand
-from clew_shared.study import StudySpec, find_race, lane_specs, race_of
+from clew_shared.study.ranking import Standing, rank, stand
+from clew_shared.study.study import StudySpec, find_race, lane_specs, race_of
 
 
 class Races(QObject):

@@ -25,7 +25,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import BATCH_SIZE, STEPS, convert
 from clew_shared.spec import RunSpec
-from clew_shared.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
+from clew_shared.study.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
 
 COUNTS = (1, 2, 4)
 """Numbers of devices that one click measures, as far as the strategy can use them."""

@@ -20,7 +20,7 @@ from clew_shared.base.problem import ProblemError, problem
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import STEPS
 from clew_shared.spec import RunSpec
-from clew_shared.study import StudySpec, study_runs
+from clew_shared.study.study import StudySpec, study_runs
 
 
 class SweepActions(QObject):

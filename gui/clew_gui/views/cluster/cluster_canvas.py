@@ -29,7 +29,7 @@ from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import FontKind, Theme, alpha, font
 from clew_shared.base.number_words import counted
-from clew_shared.scaling import figures
+from clew_shared.study.scaling import figures
 
 _FOOT: Final = 22.0
 _TOP: Final = 18.0

@@ -38,7 +38,7 @@ from clew_gui.views.theme.parts import (
     tab_from,
 )
 from clew_gui.views.theme.theme import font
-from clew_shared.scaling import figures
+from clew_shared.study.scaling import figures
 
 _SPEEDS = (("1", "×1"), ("2", "×2"), ("5", "×5"))
 _SPEED_TIPS = {

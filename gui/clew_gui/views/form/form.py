@@ -14,7 +14,7 @@ from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, ro
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
 from clew_shared.params import ParamSpec, Value, convert, format_value, matters, value_words
-from clew_shared.sweep import is_many, read_range, read_values
+from clew_shared.study.sweep import is_many, read_range, read_values
 
 LABEL_WIDTH = 112
 RESET_WIDTH = 22

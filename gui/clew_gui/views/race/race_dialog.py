@@ -17,7 +17,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, STEPS, ParamSpec, Value, convert, value_words
 from clew_shared.spec import RunSpec
-from clew_shared.study import StudySpec, check_study, race_study
+from clew_shared.study.study import StudySpec, check_study, race_study
 
 _TOLD = (BATCH_SIZE, "order", "schedule")
 

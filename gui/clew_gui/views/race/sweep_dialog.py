@@ -30,8 +30,8 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import idle_seeds
 from clew_shared.params import ParamSpec, Value, convert, format_value, matters
 from clew_shared.spec import RateRange, RunSpec, check_spec
-from clew_shared.study import StudySpec, check_study, study_runs, sweep_study, usual_metric
-from clew_shared.sweep import Sweep, Values, is_many, read_range, read_values, settled
+from clew_shared.study.study import StudySpec, check_study, study_runs, sweep_study, usual_metric
+from clew_shared.study.sweep import Sweep, Values, is_many, read_range, read_values, settled
 
 _METHODS = [("grid", "All combinations"), ("random", "Random points")]
 _PRUNERS = [("", "Never"), ("median", "Worse than the median"), ("halving", "Not in the best third")]

@@ -27,11 +27,11 @@ from clew_gui.views.theme.parts import (
     set_role,
 )
 from clew_gui.views.theme.progress_bar import ProgressBar
-from clew_shared.advice import Advice
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.base.number_words import rate
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.study.advice import Advice
 
 _TROUBLE = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST)
 

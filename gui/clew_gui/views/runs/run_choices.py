@@ -19,7 +19,7 @@ from clew_shared.goals import GoalResult, check_goal, shortfall
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, STEPS, Value, check
 from clew_shared.run_settings import Facts
-from clew_shared.study import is_timed
+from clew_shared.study.study import is_timed
 
 MANY = 8
 """So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""

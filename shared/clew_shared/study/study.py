@@ -2,7 +2,7 @@
 
 Either each run is a lane with values of its own (a race is the study whose lanes are optimizers), or the runs have
 different values on one axis: devices, nodes, or a hyperparameter; or they are the points of a sweep over several
-settings (``clew_shared.sweep``). As TOML a study is a file that a person can keep and
+settings (``clew_shared.study.sweep``). As TOML a study is a file that a person can keep and
 hand on.
 """
 
@@ -31,7 +31,7 @@ from clew_shared.spec import (
     to_table,
     without_null,
 )
-from clew_shared.sweep import (
+from clew_shared.study.sweep import (
     FIELDS,
     MOST_DEVICES,
     PLACES,
