@@ -46,7 +46,7 @@ COMMANDS = (
     Command("Sites", "jobs", "list the jobs that were sent to sites", "jobs.jobs"),
     Command("Sites", "attach", "come back to a run on a site", "jobs.jobs"),
     Command("Sites", "cancel", "end a job on a site, or take it out of its queue", "jobs.jobs"),
-    Command("Sites", "fetch", "copy a run that was made on a site without this computer", "jobs.fetch"),
+    Command("Sites", "fetch", "copy a run that was made on a site without this computer", "run.fetch"),
     Command("Sites", "logout", "end the logins to sites that stay for a while, or show them", "sites.logout"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "runs"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),

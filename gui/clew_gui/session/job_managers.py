@@ -19,6 +19,9 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
 from clew_shared.base.remedies import list_all
 
+ASK_S = 60.0
+"""How long a program waits for schedulers: a login with a question, and a scheduler that is slow to answer."""
+
 
 class JobManager(Protocol):
     """What is needed of a ``SiteJobManager``."""

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from clew_gui.commands.context import CommandContext
-from clew_gui.commands.jobs.fetch import fetch_runs
 from clew_gui.commands.jobs.hold import let_go
 from clew_gui.commands.jobs.jobs import attach_run, cancel_job, jobs
 from clew_gui.commands.output.terminal_lock import TerminalLock
+from clew_gui.commands.run.fetch import fetch_runs
 from clew_gui.commands.run.run import resume
 from clew_gui.commands.run.site_run import SiteTerminal, open_session, run_there
 from clew_gui.commands.verify_export import verify

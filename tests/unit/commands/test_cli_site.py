@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from clew_gui.commands.context import CommandContext, Parser
-from clew_gui.commands.jobs.fetch import find_folders, runs_of_job
-from clew_gui.commands.jobs.job_ids import find_job, named_job
+from clew_gui.commands.find import find_job, named_job
 from clew_gui.commands.jobs.jobs import ask_schedulers, list_jobs
 from clew_gui.commands.run.arguments import parse_run
+from clew_gui.commands.run.fetch import find_folders, runs_of_job
 from clew_gui.commands.sites.flags import add_allocation_flags, read_place
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage, job_word
 from clew_gui.jobs.job_book import job_book

@@ -9,7 +9,7 @@ import pytest
 
 from clew_gui.commands.context import CommandContext
 from clew_gui.commands.find import KeptJobs
-from clew_gui.commands.jobs import fetch
+from clew_gui.commands.run import fetch
 from clew_gui.jobs.adopted import adopt_job
 from clew_gui.jobs.job import JobStage
 from clew_gui.jobs.job_book import JobBook, job_book

@@ -18,7 +18,7 @@ from clew_gui.jobs.held import held_jobs, held_line, live_job
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, JobStage
 from clew_gui.jobs.target import JobTarget
 from clew_gui.schedulers.allocation import build_allocation, summary
-from clew_gui.session.job_managers import JobManagers, open_managers
+from clew_gui.session.job_managers import ASK_S, JobManagers, open_managers
 from clew_gui.sites.site import Site, is_local
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import headless_prompter
@@ -157,8 +157,6 @@ def known_site(context: CommandContext, name: str) -> Site:
 # ``clew hold`` keeps an allocation for many runs, ``clew let-go`` gives it back.
 
 
-ASK_S = 60.0
-"""A login with a question, and a scheduler that is slow to answer."""
 _SENT = (JobStage.QUEUED, JobStage.RUNNING)
 _ABOUT = """Keep an allocation for many runs, for `clew shell` and for `clew open`. It costs its nodes' time from its
 start to its end, whether something runs on it or not: Ctrl+C gives it back, or `clew let-go`."""

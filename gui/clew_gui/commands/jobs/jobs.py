@@ -14,15 +14,13 @@ from rich.table import Table
 
 from clew_gui.commands.agent_program import cards, stop_requests
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
-from clew_gui.commands.find import KeptJobs
-from clew_gui.commands.jobs.hold import ASK_S
-from clew_gui.commands.jobs.job_ids import JOB_HELP, last_run, named_job
+from clew_gui.commands.find import JOB_HELP, KeptJobs, last_run, named_job
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.output.words import state_word
 from clew_gui.commands.run.site_run import FollowedSiteRun, SiteTerminal, open_session, open_terminal
 from clew_gui.jobs.job import JobNews, JobOrder, job_word
 from clew_gui.jobs.job_book import JobBook, job_book
-from clew_gui.session.job_managers import JobManagers
+from clew_gui.session.job_managers import ASK_S, JobManagers
 from clew_gui.session.mirror import attempts_before
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import verdict

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from clew_gui.commands.context import CommandContext, Parser
+from clew_gui.commands.find import JOB_HELP, named_job
 from clew_gui.commands.jobs.hold import known_site
-from clew_gui.commands.jobs.job_ids import JOB_HELP, named_job
 from clew_gui.commands.jobs.local_terminal import join, own_size
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
 from clew_gui.jobs.held import live_job

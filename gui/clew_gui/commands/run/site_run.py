@@ -17,8 +17,6 @@ import msgspec
 from clew_gui.base.state_words import queue_place
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
-from clew_gui.commands.jobs.fetch import fetch_runs
-from clew_gui.commands.jobs.hold import ASK_S
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import Display, choose_display, values_line
 from clew_gui.commands.output.result import exit_status, result_lines, resume_line
@@ -26,10 +24,11 @@ from clew_gui.commands.output.result import title as run_title
 from clew_gui.commands.output.standstill import Watched, no_agent, why_unasked
 from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.commands.run.arguments import count
+from clew_gui.commands.run.fetch import fetch_runs
 from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.jobs.job import JobStage
 from clew_gui.schedulers.allocation import build_allocation
-from clew_gui.session.job_managers import JobManagers, open_managers
+from clew_gui.session.job_managers import ASK_S, JobManagers, open_managers
 from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.mirror import stray_attempts
 from clew_gui.session.other_version import CODES

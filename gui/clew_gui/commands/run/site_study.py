@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from clew_gui.commands.agent_program import stop_requests
-from clew_gui.commands.jobs.hold import ASK_S
 from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
 from clew_gui.commands.output.study_tables import StudyResult
 from clew_gui.commands.run.finished_runs import FinishedRun, is_finished, is_of, is_same
 from clew_gui.commands.run.site_run import FollowedSiteRun, SiteTerminal, open_session, with_living_node
+from clew_gui.session.job_managers import ASK_S
 from clew_gui.session.job_model import Place
 from clew_gui.session.kept_studies import typed_spec
 from clew_gui.session.run_record import run_record

@@ -12,8 +12,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
-from clew_gui.commands.find import KeptJobs
-from clew_gui.commands.jobs.job_ids import called_there
+from clew_gui.commands.find import KeptJobs, called_there
 from clew_gui.commands.output.result import ending
 from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.adopted import adopt_job
