@@ -104,7 +104,7 @@ def test_a_run_spreads_over_two_nodes_of_its_job(clew: Clew, here: dict[str, Any
     assert clew("verify", "last").returncode == 0
 
 
-@pytest.mark.parametrize("site", ["minicluster", "minicluster-bw"])
+@pytest.mark.parametrize("site", ["minicluster-pbs", "minicluster-bw"])
 def test_a_parameter_server_cluster_forms_on_three_nodes_of_a_job(site: str, clew: Clew, home: Path) -> None:
     """The coordinator, a server and two workers, which meet at the nodes' own addresses."""
     done = clew("run", "ps-lab", "--data", "digits", "--steps", "100", "--nodes", "3", "--site", site, "--json")
