@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.arrays import FloatArray, GrowingArray
+from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span
+from clew_shared.journal.curves import Buffer
 
 Floats = npt.NDArray[np.floating[Any]]
 _CELLS: Final = 2.0
@@ -67,8 +68,8 @@ class Trail:
 
     def __init__(self, chart: Chart) -> None:
         self._chart = chart
-        self._columns, self._rows = GrowingArray(np.float64), GrowingArray(np.float64)
-        self._index = GrowingArray(np.int64)
+        self._columns, self._rows = Buffer(np.float64), Buffer(np.float64)
+        self._index = Buffer(np.int64)
         self._cell: FloatArray = np.array([[np.nan, np.nan]])
         self.taken = 0
         self.ended = False
@@ -118,10 +119,10 @@ class Trail:
     @property
     def points(self) -> FloatArray:
         """All that was kept [n, 2], in pixels; NaN for what is far away."""
-        return np.column_stack((self._columns.array, self._rows.array))
+        return np.column_stack((self._columns.view, self._rows.view))
 
     def nearest(self, column: float, row: float) -> tuple[float, int] | None:
         """The kept point nearest to a pixel: its distance, and which of the values taken it is."""
-        away = np.nan_to_num(np.hypot(self._columns.array - column, self._rows.array - row), nan=np.inf)
+        away = np.nan_to_num(np.hypot(self._columns.view - column, self._rows.view - row), nan=np.inf)
         best = int(np.argmin(away)) if away.size else -1
-        return (float(away[best]), int(self._index.array[best])) if away.size and np.isfinite(away[best]) else None
+        return (float(away[best]), int(self._index.view[best])) if away.size and np.isfinite(away[best]) else None

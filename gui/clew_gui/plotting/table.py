@@ -59,7 +59,7 @@ def extract(
                 steps = series.pyramid.x.slice(0, len(series)).copy()
                 wall = clock.wall(steps) if clock is not None and clock.wall(steps[-1:])[0] > 0 else np.empty(0)
                 name = (names or {}).get(run, "")
-                result.append(Extract(run, metric, steps, series.pyramid.y.array.copy(), wall, name))
+                result.append(Extract(run, metric, steps, series.pyramid.y.view.copy(), wall, name))
     return tuple(result)
 
 

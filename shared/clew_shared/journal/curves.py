@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from clew_shared.cards import MetricSpec
 from clew_shared.journal.events import Points
 
 Floats = NDArray[np.floating[Any]]
+Scalar = TypeVar("Scalar", bound=np.generic)
 STEPPED, EVALUATED = "steps", "evaluations"
 """First words of the keys of tracks: what was recorded in each step, and what was measured after some."""
 
@@ -82,23 +83,30 @@ def split_blocks(blocks: Sequence[CurveBlock], index: int) -> tuple[list[CurveBl
     return [*blocks[:keep], before], [later, *blocks[keep + 1 :]]
 
 
-class Buffer:
+class Buffer(Generic[Scalar]):
     """A one-dimensional array that grows by doubling; appending costs what is appended."""
 
-    def __init__(self, dtype: str) -> None:
-        self._data: NDArray[Any] = np.empty(256, dtype)
+    __slots__ = ("_data", "size")
+
+    def __init__(self, dtype: type[Scalar] | np.dtype[Any] | str, capacity: int = 256) -> None:
+        self._data: NDArray[Scalar] = np.empty(capacity, dtype)
         self.size = 0
 
     @property
-    def view(self) -> NDArray[Any]:
-        """What has been appended."""
+    def view(self) -> NDArray[Scalar]:
+        """What has been appended, without a copy; valid until the next change."""
         return self._data[: self.size]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes reserved."""
+        return int(self._data.nbytes)
 
     def extend(self, values: NDArray[Any]) -> None:
         """Append ``values``."""
         self.grow(len(values))[:] = values
 
-    def grow(self, count: int) -> NDArray[Any]:
+    def grow(self, count: int) -> NDArray[Scalar]:
         """Append ``count`` values that the caller fills in at once: a view of their places."""
         start, end = self.size, self.size + count
         if end > len(self._data):
@@ -107,6 +115,10 @@ class Buffer:
             self._data = grown
         self.size = end
         return self._data[start:end]
+
+    def truncate(self, size: int) -> None:
+        """Forget all but the first ``size`` values."""
+        self.size = min(self.size, size)
 
 
 class PointsLayout:
@@ -145,11 +157,11 @@ class Track:
     """Columns that share their steps: those of one schema, or the values of one kind of evaluation."""
 
     def __init__(self, dtypes: Mapping[str, str]) -> None:
-        self.steps = Buffer("int64")
-        self.clock = Buffer("float64")
-        self.values = {name: Buffer(dtype) for name, dtype in dtypes.items()}
+        self.steps = Buffer(np.int64)
+        self.clock = Buffer(np.float64)
+        self.values: dict[str, Buffer[Any]] = {name: Buffer(dtype) for name, dtype in dtypes.items()}
         self.blocks: list[CurveBlock] = []
-        self._buffers: list[Buffer] = [self.steps, self.clock, *self.values.values()]
+        self._buffers: list[Buffer[Any]] = [self.steps, self.clock, *self.values.values()]
 
     @property
     def last_step(self) -> int:

@@ -74,8 +74,8 @@ class Relation:
     """The points of one name; appending costs what is appended."""
 
     def __init__(self) -> None:
-        self._x = Buffer("float64")
-        self._y = Buffer("float64")
+        self._x = Buffer(np.float64)
+        self._y = Buffer(np.float64)
         self._pieces: list[_Piece] = []
 
     def append(self, event: Series, reached: int) -> None:

@@ -118,12 +118,12 @@ class UpdateTable:
 
     def __init__(self, kept: int | None = KEPT) -> None:
         self._kept = kept
-        self._buffers = {name: Buffer(dtype) for name, (_, dtype) in _FIELDS.items()}
+        self._buffers: dict[str, Buffer[Any]] = {name: Buffer(dtype) for name, (_, dtype) in _FIELDS.items()}
         self._older: list[_Older] = []
         self._counts = count(self.columns)
-        self._walls = Buffer("float64")
-        self._clocks = Buffer("float64")
-        self._anchored = Buffer("int64")
+        self._walls = Buffer(np.float64)
+        self._clocks = Buffer(np.float64)
+        self._anchored = Buffer(np.int64)
         self.moved = 0
         """Bytes over the network for one gradient."""
 

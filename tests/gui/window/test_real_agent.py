@@ -208,7 +208,7 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     for run in session.runs.values():
         student.until(lambda run=run: taken(surface, run.id) == 400, "the whole path")  # type: ignore[misc]
         drawn = [plots.store.get(run.id, name) for name in ("W", "b")]
-        ends = [float(series.pyramid.y.array[-1]) for series in drawn if series is not None]
+        ends = [float(series.pyramid.y.view[-1]) for series in drawn if series is not None]
         assert ends == [run.history.last("W"), run.history.last("b")]
     assert surface.maps_made < lanes, "no path has the map drawn again"
     student.close()

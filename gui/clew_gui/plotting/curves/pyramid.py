@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.arrays import FloatArray, GrowingArray, IntArray
+from clew_gui.plotting.arrays import FloatArray, IntArray
+from clew_shared.journal.curves import Buffer
 
 BLOCK: Final = 16
 _CHUNK: Final = 64  # columns that are read from the same level
@@ -27,7 +28,7 @@ class Steps:
     def __init__(self) -> None:
         self._first = 0.0
         self._size = 0
-        self._explicit: GrowingArray[np.float64] | None = None
+        self._explicit: Buffer[np.float64] | None = None
 
     def __len__(self) -> int:
         return self._explicit.size if self._explicit is not None else self._size
@@ -41,7 +42,7 @@ class Steps:
                 self._size += x.size
                 return
             known = self.slice(0, self._size)
-            self._explicit = GrowingArray(np.float64)
+            self._explicit = Buffer(np.float64)
             self._explicit.extend(known)
         self._explicit.extend(x)
 
@@ -55,30 +56,30 @@ class Steps:
     def search(self, x: FloatArray) -> IntArray:
         """For each of ``x`` the index of the first sample at or after it."""
         if self._explicit is not None:
-            return np.searchsorted(self._explicit.array, x).astype(np.int64)
+            return np.searchsorted(self._explicit.view, x).astype(np.int64)
         return np.clip(np.ceil(x - self._first), 0, self._size).astype(np.int64)
 
     def at(self, index: int) -> float:
         """The position of one sample."""
-        return float(self._explicit.array[index]) if self._explicit is not None else self._first + index
+        return float(self._explicit.view[index]) if self._explicit is not None else self._first + index
 
     def take(self, indices: IntArray) -> FloatArray:
         """The positions of several samples."""
         if self._explicit is not None:
-            return self._explicit.array[indices]
+            return self._explicit.view[indices]
         return self._first + indices.astype(np.float64)
 
     def slice(self, start: int, stop: int) -> FloatArray:
         """The positions of neighbouring samples; a copy or a view."""
         if self._explicit is not None:
-            return self._explicit.array[start:stop]
+            return self._explicit.view[start:stop]
         return self._first + np.arange(start, stop, dtype=np.float64)
 
     def gaps(self) -> FloatArray:
         """Where more than a step lies between neighbours, [n, 2]: the position before and the one after it."""
         if self._explicit is None:
             return np.empty((0, 2))
-        x = self._explicit.array
+        x = self._explicit.view
         wide = np.flatnonzero(np.diff(x) > 1.0)
         return np.column_stack((x[wide], x[wide + 1]))
 
@@ -115,12 +116,12 @@ class _Level:
     __slots__ = ("count", "high", "low", "total")
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.low: GrowingArray[np.floating[Any]] = GrowingArray(dtype, 64)
-        self.high: GrowingArray[np.floating[Any]] = GrowingArray(dtype, 64)
-        self.total = GrowingArray(np.float64, 64)
-        self.count = GrowingArray(np.int64, 64)
+        self.low: Buffer[np.floating[Any]] = Buffer(dtype, 64)
+        self.high: Buffer[np.floating[Any]] = Buffer(dtype, 64)
+        self.total = Buffer(np.float64, 64)
+        self.count = Buffer(np.int64, 64)
 
-    def parts(self) -> tuple[GrowingArray[Any], ...]:
+    def parts(self) -> tuple[Buffer[Any], ...]:
         return (self.low, self.high, self.total, self.count)
 
     @property
@@ -138,7 +139,7 @@ class Pyramid:
     def __init__(self, dtype: type[np.floating[Any]] | np.dtype[Any] = np.float64) -> None:
         self._dtype = np.dtype(dtype)
         self.x = Steps()
-        self.y: GrowingArray[np.floating[Any]] = GrowingArray(self._dtype)
+        self.y: Buffer[np.floating[Any]] = Buffer(self._dtype)
         self._levels: list[_Level] = []
         self.generation = 0
         """Counts the times that samples were taken away, so that caches notice."""
@@ -221,7 +222,7 @@ class Pyramid:
         return level
 
     def _from_samples(self, start: IntArray, stop: IntArray, _: int) -> tuple[FloatArray, ...]:
-        y = self.y.array[start[0] : stop[-1]].astype(np.float64)
+        y = self.y.view[start[0] : stop[-1]].astype(np.float64)
         rows = start - start[0]
         good = np.isfinite(y)
         return (
@@ -235,11 +236,11 @@ class Pyramid:
         span, blocks = BLOCK**level, self._levels[level - 1]
         a, b = int(start[0]) // span, min(-(-int(stop[-1]) // span), blocks.size)
         rows = np.minimum(start // span - a, b - a - 1)
-        low = np.minimum.reduceat(blocks.low.array[a:b], rows).astype(np.float64)
-        high = np.maximum.reduceat(blocks.high.array[a:b], rows).astype(np.float64)
-        total = np.add.reduceat(blocks.total.array[a:b], rows)
-        count = np.add.reduceat(blocks.count.array[a:b], rows)
-        rest = self.y.array[blocks.size * span : stop[-1]].astype(np.float64)  # not yet in a complete block
+        low = np.minimum.reduceat(blocks.low.view[a:b], rows).astype(np.float64)
+        high = np.maximum.reduceat(blocks.high.view[a:b], rows).astype(np.float64)
+        total = np.add.reduceat(blocks.total.view[a:b], rows)
+        count = np.add.reduceat(blocks.count.view[a:b], rows)
+        rest = self.y.view[blocks.size * span : stop[-1]].astype(np.float64)  # not yet in a complete block
         rest = rest[np.isfinite(rest)]
         if rest.size:
             low[-1], high[-1] = min(low[-1], rest.min()), max(high[-1], rest.max())
@@ -264,13 +265,13 @@ class Pyramid:
 
     def _build(self, level: _Level, k: int, begin: int, end: int) -> None:
         if k == 0:
-            y = self.y.array[begin:end].reshape(-1, BLOCK)
+            y = self.y.view[begin:end].reshape(-1, BLOCK)
             good = np.isfinite(y)
             low, high = np.where(good, y, np.inf), np.where(good, y, -np.inf)
             total, count = np.where(good, y, 0).sum(1, dtype=np.float64), good.sum(1)
         else:
             below = self._levels[k - 1]
-            low, high, total, count = (part.array[begin:end].reshape(-1, BLOCK) for part in below.parts())
+            low, high, total, count = (part.view[begin:end].reshape(-1, BLOCK) for part in below.parts())
             total, count = total.sum(1), count.sum(1)
         level.low.extend(low.min(1))
         level.high.extend(high.max(1))

@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.arrays import FloatArray, GrowingArray
+from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.pyramid import Columns, Pyramid
 from clew_gui.plotting.curves.smoothing import ema, is_noisy
+from clew_shared.journal.curves import Buffer
 from clew_shared.journal.history import nonfinite_word
 
 
@@ -65,10 +66,10 @@ class RunClock:
     """How long a run has trained at each step, from the journal's stretches; also the wall clock."""
 
     def __init__(self) -> None:
-        self._step = GrowingArray(np.float64)
-        self._seconds = GrowingArray(np.float64)
-        self._wall_step = GrowingArray(np.float64)  # apart, because the wall clock jumps between stretches
-        self._wall = GrowingArray(np.float64)
+        self._step = Buffer(np.float64)
+        self._seconds = Buffer(np.float64)
+        self._wall_step = Buffer(np.float64)  # apart, because the wall clock jumps between stretches
+        self._wall = Buffer(np.float64)
 
     def __len__(self) -> int:
         return self._step.size
@@ -80,9 +81,9 @@ class RunClock:
         """
         self.truncate(first)
         steps, clocks = [float(first), float(first + count)], [clock - seconds, clock]
-        if len(self) and self._step.array[-1] == first:
+        if len(self) and self._step.view[-1] == first:
             steps, clocks = steps[1:], clocks[1:]
-        earliest = float(self._seconds.array[-1]) if len(self) else 0.0
+        earliest = float(self._seconds.view[-1]) if len(self) else 0.0
         self._step.extend(np.array(steps))
         self._seconds.extend(np.maximum(np.array(clocks), earliest))
         self._wall_step.extend(np.array([first, first + count], np.float64))
@@ -91,21 +92,21 @@ class RunClock:
     def truncate(self, step: float) -> None:
         """Forget what lies after ``step``."""
         for steps, values in ((self._step, self._seconds), (self._wall_step, self._wall)):
-            keep = int(np.searchsorted(steps.array, step, side="right"))
+            keep = int(np.searchsorted(steps.view, step, side="right"))
             steps.truncate(keep)
             values.truncate(keep)
 
     def seconds(self, steps: FloatArray) -> FloatArray:
         """Training seconds at ``steps``; after the last known step at the run's mean speed."""
-        return _stretch(steps, self._step.array, self._seconds.array)
+        return _stretch(steps, self._step.view, self._seconds.view)
 
     def steps(self, seconds: FloatArray) -> FloatArray:
         """The inverse of ``seconds``."""
-        return _stretch(seconds, self._seconds.array, self._step.array)
+        return _stretch(seconds, self._seconds.view, self._step.view)
 
     def wall(self, steps: FloatArray) -> FloatArray:
         """Wall-clock seconds since 1970 at ``steps``."""
-        return _stretch(steps, self._wall_step.array, self._wall.array)
+        return _stretch(steps, self._wall_step.view, self._wall.view)
 
 
 def _stretch(x: FloatArray, known_x: FloatArray, known_y: FloatArray) -> FloatArray:
@@ -165,7 +166,7 @@ class PlottedSeries:
         self.revision += 1
 
     def _note(self, start: int) -> None:
-        y = self.pyramid.y.array[start:].astype(np.float64)
+        y = self.pyramid.y.view[start:].astype(np.float64)
         good = np.flatnonzero(np.isfinite(y))
         if good.size < y.size and self.first_bad is None:
             place = int(np.argmin(np.isfinite(y)))
@@ -203,7 +204,7 @@ class PlottedSeries:
     def noisy(self) -> bool:
         """Whether smoothing this curve makes sense (``is_noisy``), judged by its first 512 values."""
         if self._noisy is None or len(self.pyramid) < 2 * _JUDGED:
-            self._noisy = not self.sparse and is_noisy(self.pyramid.y.array[:_JUDGED].astype(np.float64))
+            self._noisy = not self.sparse and is_noisy(self.pyramid.y.view[:_JUDGED].astype(np.float64))
         return self._noisy
 
     def columns(self, edges: FloatArray) -> Columns:
@@ -236,7 +237,7 @@ class PlottedSeries:
         index = int(self.pyramid.x.search(np.array([x]))[0]) - (0 if after else 1)
         if not 0 <= index < len(self):
             return None
-        value = float(self.pyramid.y.array[index])
+        value = float(self.pyramid.y.view[index])
         return Sample(self.pyramid.x.at(index), value) if np.isfinite(value) else None
 
     def at(self, x: float) -> Sample | None:

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QMenu,
-    QScrollArea,
     QSizePolicy,
     QToolButton,
     QWidget,
@@ -35,6 +34,7 @@ from clew_gui.views.theme.parts import (
     frame,
     label,
     row,
+    scrolling,
     tab_from,
 )
 from clew_gui.views.theme.theme import font
@@ -140,10 +140,7 @@ class ClusterView(QWidget):
         parts = (self._roles_card(), self._timeline_card(), self._plots(), self._banner(), self._events_card())
         whole = column(*parts, gap=8, margins=(16, 10, 16, 10), parent=inside)
         whole.setStretchFactor(self._pair, 1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inside)
+        area = scrolling(inside, takes_focus=True)
         column(area, gap=0, parent=self)
 
     # --- Building -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from clew_gui.schedulers.allocation import for_run
 from clew_gui.session.job_model import Place
@@ -18,7 +18,19 @@ from clew_gui.views.form.form import LABEL_WIDTH, ON_SLIDES, SEVERAL, ParamForm,
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
 from clew_gui.views.form.where_box import HERE, WhereBox
 from clew_gui.views.presentation.words import WAITS, preset_values
-from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, label, line, panel, row, set_role
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    Elided,
+    IconButton,
+    column,
+    label,
+    line,
+    panel,
+    row,
+    scrolling,
+    set_role,
+)
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, check, convert
@@ -127,10 +139,7 @@ class NextRun(QWidget):
         self.range.clicked.connect(self.range_asked)
 
     def _make_layout(self) -> None:
-        self._area = QScrollArea()
-        self._area.setWidgetResizable(True)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area = scrolling()
         self._inner = panel()
         self._inner_box: QVBoxLayout = column(gap=0, parent=self._inner)
         self._top = self._grid_of((("Preset", self.preset, None),))

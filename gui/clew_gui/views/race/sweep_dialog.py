@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 import msgspec
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtGui import QAction, QMouseEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QMenu,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QToolButton,
     QWidget,
@@ -24,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from clew_gui.views.form.fields import NumberEdit, combo
 from clew_gui.views.theme.dialog import Dialog
-from clew_gui.views.theme.parts import Appearance, Button, column, frame, label, panel, row
+from clew_gui.views.theme.parts import Appearance, Button, column, frame, label, panel, row, scrolling
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import idle_seeds
@@ -99,10 +98,7 @@ class SweepDialog(Dialog):
         grid.setColumnStretch(1, 1)
         box = frame("sunken")
         box.setLayout(grid)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(box)
+        area = scrolling(box, takes_focus=True)
         area.setMinimumHeight(min(400, box.sizeHint().height() + 4))
         self.add(area, 1)
 

@@ -9,12 +9,24 @@ from typing import Literal
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QScrollArea, QWidget
+from PySide6.QtWidgets import QWidget
 
 from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.sites.background import BackgroundWork
 from clew_gui.views.theme.dialog import Dialog
-from clew_gui.views.theme.parts import Appearance, Button, Elided, Glyph, column, frame, label, panel, row, set_role
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    Elided,
+    Glyph,
+    column,
+    frame,
+    label,
+    panel,
+    row,
+    scrolling,
+    set_role,
+)
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 
@@ -121,11 +133,7 @@ class DoctorDialog(Dialog):
         self.add(self.count)
         self._list = panel()
         self._rows = column(None, gap=0, margins=(0, 0, 10, 0), parent=self._list)
-        self._area = QScrollArea()
-        self._area.setWidgetResizable(True)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setWidget(self._list)
+        self._area = scrolling(self._list)
         self.add(self._area, 1)
         self.copy_button = Button(appearance, "Copy the report", "quiet", "copy", "All findings as text")
         self.copy_button.clicked.connect(self.copy)

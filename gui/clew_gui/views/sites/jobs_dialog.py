@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QScrollArea, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
 from clew_gui.views.presentation.interfaces import JobLike
 from clew_gui.views.presentation.job_words import job_lines
 from clew_gui.views.theme.dialog import Dialog
-from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, label, panel, row
+from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, label, panel, row, scrolling
 
 MOST_JOBS = 20
 """So many are listed: those that are not over, and the latest others."""
@@ -56,11 +56,7 @@ class JobsDialog(Dialog):
         self.add(self.count)
         inner = panel()
         self._lines = column(None, gap=0, margins=(0, 0, 10, 0), parent=inner)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(inner)
+        area = scrolling(inner)
         self.add(area, 1)
         self.login = label("", "caption", "2", wrap=True)
         self.add(self.login)

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QMenu,
-    QScrollArea,
     QWidget,
 )
 
@@ -27,7 +26,7 @@ from clew_gui.views.form.form import LABEL_WIDTH
 from clew_gui.views.sites.prompts import FittedDialog
 from clew_gui.views.sites.site_form import SiteForm
 from clew_gui.views.theme.dialog import Dialog, ask_place
-from clew_gui.views.theme.parts import Appearance, Button, Elided, column, frame, label, row, set_role
+from clew_gui.views.theme.parts import Appearance, Button, Elided, column, frame, label, row, scrolling, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem, ProblemError
 
@@ -140,11 +139,7 @@ class SitesDialog(Dialog):
         self.form = SiteForm(appearance)
         self.form.changed.connect(self._edited)
         self.form.find_button.clicked.connect(self._ask_find)
-        self._area = QScrollArea()
-        self._area.setWidgetResizable(True)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setWidget(self.form)
+        self._area = scrolling(self.form)
         self._right = QWidget()
         items = (self.title, self.where, self._note_box, self._name_line, self.name_error, self._area)
         box = column(*items, gap=6, parent=self._right)

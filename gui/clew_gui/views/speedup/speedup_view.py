@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHeaderView,
     QMenu,
-    QScrollArea,
     QSizePolicy,
     QTableWidget,
     QTableWidgetItem,
@@ -35,6 +34,7 @@ from clew_gui.views.theme.parts import (
     label,
     lay_out_now,
     row,
+    scrolling,
     set_role,
 )
 from clew_shared.params import ParamSpec
@@ -83,10 +83,7 @@ class SpeedupView(QWidget):
         parts = (self._bar(), self._banner(), self._plots(), self._table_card(), self._rest)
         whole = column(*parts, gap=10, margins=(16, 12, 16, 12), parent=inside)
         whole.setStretchFactor(self._pair, 1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inside)
+        area = scrolling(inside, takes_focus=True)
         column(area, gap=0, parent=self)
 
     # --- Building -----------------------------------------------------------------------------------------------------

@@ -181,6 +181,19 @@ def _of_layout(layout: QLayout | None) -> Iterator[QWidget]:
             yield from _of_layout(item.layout())
 
 
+def scrolling(inside: QWidget | None = None, takes_focus: bool = False) -> QScrollArea:
+    """``inside`` as wide as there is room, with a bar when it is too high. With ``takes_focus`` keys scroll it as
+    well: for what holds no control to reach by Tab."""
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    if not takes_focus:
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    if inside is not None:
+        area.setWidget(inside)
+    return area
+
+
 # --- Text -------------------------------------------------------------------------------------------------------------
 
 

@@ -94,9 +94,9 @@ class Paths:
         """The values of both curves as far as they are drawn, the first one at least."""
         x, y = pair[0].pyramid, pair[1].pyramid
         if self.until is None:
-            return x.y.array, y.y.array
+            return x.y.view, y.y.view
         size = max(int(x.x.search(np.array([self.until + 0.5]))[0]), 1)
-        return x.y.array[:size], y.y.array[:size]
+        return x.y.view[:size], y.y.view[:size]
 
     def last_step(self, runs: Sequence[RunStyle]) -> float:
         """The last step of any path; 0 without one."""

@@ -63,7 +63,7 @@ class SurfaceReader:
         series = self._store.get(run.run_id, self._heights.spec.metric)
         sample = series.at(step) if series is not None else None
         loss = sample.value if sample is not None and sample.step == step else None
-        return PathHead(run, step, float(x.y.array[at]), float(y.y.array[at]), loss)
+        return PathHead(run, step, float(x.y.view[at]), float(y.y.view[at]), loss)
 
     def note(self) -> str:
         """A sentence about runs that leave the picture; empty when all stay."""
