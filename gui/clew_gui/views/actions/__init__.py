@@ -1,3 +1,3 @@
-"""What a click does: menus, dialogs, and the objects that join them to the session."""
+"""The menus and dialogs, and the objects that join them to the session."""
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from clew_shared.base.problem import Problem
 
 
 class AgentSettings(QWidget):
-    """Two fields and a button. What they say is checked before it is ``accepted``; the window goes on meanwhile."""
+    """Two fields and a button. Their values are checked before it emits ``accepted``; the window is not blocked
+    meanwhile."""
 
     accepted = Signal(str, str)
     """Interpreter and folder, both as typed and both possibly empty."""

@@ -51,7 +51,7 @@ class Bridge(QObject):
         self._timer.stop()
 
     def tick(self) -> None:
-        """One round. New runs are reported before their points."""
+        """Does one round. New runs are reported before their points."""
         changes = self._session.tick(BUDGET_S)
         if changes.catalogue is not None:
             self.catalogue.emit(changes.catalogue)

@@ -28,7 +28,8 @@ _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Updates (*
 
 
 class ClusterActions(QObject):
-    """One for each window. The tab's widgets are made when it is first shown, because NumPy comes with them."""
+    """Serves the tab *Cluster* of one window. Its widgets are made when it is first shown, because they import
+    NumPy."""
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
@@ -142,7 +143,7 @@ class ClusterActions(QObject):
 
 
 def _refusal(run: RunLike) -> str:
-    """Why nothing can be done to the run's processes now; empty when it trains."""
+    """Says why the run's processes cannot be disturbed now; empty while it trains."""
     if run.state in TERMINAL:
         return f"Run {run.number} has ended"
     if run.link_stale:

@@ -25,7 +25,8 @@ _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.
 
 
 class CompareActions(QObject):
-    """One for each window. The tab's widgets are made when it is first shown, because NumPy comes with them."""
+    """Serves the tab *Compare* of one window. Its widgets are made when it is first shown, because they import
+    NumPy."""
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
@@ -45,7 +46,7 @@ class CompareActions(QObject):
         controller.ticked_slowly.connect(self.refresh)
 
     def _update_soon(self) -> None:
-        """In an event of its own: a click answers before a thousand runs are compared."""
+        """Updates the tab in an event of its own, so that a click answers before a thousand runs are compared."""
         if self._window.pages.currentIndex() == COMPARE_TAB:
             self._due.start(0)
 
@@ -66,11 +67,11 @@ class CompareActions(QObject):
         return self._view
 
     def recall(self, state: CompareState) -> None:
-        """As the window before left it; before the tab is first shown."""
+        """Restores the state that the last window left; called before the tab is first shown."""
         self._before = state
 
     def left(self) -> CompareState:
-        """How it is now."""
+        """Returns the tab's present state, for the next window."""
         view = self._view
         if view is None:
             return self._before

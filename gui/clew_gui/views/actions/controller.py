@@ -1,4 +1,4 @@
-"""What a click asks for, and what news from the session mean for the window. One for each window."""
+"""Carries out what clicks ask for, and shows news from the session. There is one controller for each window."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from clew_shared.run_settings import RunFilter, RunNote, parse_filter
 from clew_shared.spec import RunSpec
 
 SECOND_TICKS = 32
-"""About once a second."""
+"""The number of ticks in about a second."""
 SLOW_TICKS = 8
 """Curves follow every tick; the table, the card and the log every so many, about four times a second."""
 _READING = "exercise.reading"
@@ -33,20 +33,20 @@ class WindowController(QObject):
     """Keeps every panel up to date with the session."""
 
     elsewhere_asked = Signal(object, object)
-    """These runs (a tuple of specs) are to go to a site, which may need a consent first; then the callable is to be
+    """Asks to start these runs (a tuple of specs) on a site, which may need a consent first; the callable is then
     called with the place."""
     curves_changed = Signal()
-    """Which runs are drawn, or how, changed."""
+    """Emitted when other runs are drawn, or the same runs in another way."""
     points = Signal(frozenset)
-    """These runs have new values or events."""
+    """Emitted with the runs that have new values or events."""
     filtered = Signal()
-    """Other runs are listed."""
+    """Emitted when other runs are listed."""
     ticked = Signal()
     """The session was polled; about 30 times a second."""
     ticked_slowly = Signal()
-    """About four times a second, for what a person reads."""
+    """Emitted about four times a second, to update what a person reads."""
     second = Signal()
-    """About once a second, for what counts down."""
+    """Emitted about once a second, to update countdowns."""
 
     def __init__(self, window: MainWindow, catalogue: Catalogue, places: Places, session: SessionLike) -> None:
         super().__init__(window)
@@ -134,7 +134,7 @@ class WindowController(QObject):
         self._show_all()
 
     def _show_all(self) -> None:
-        """Every panel that depends on the open exercise and its runs."""
+        """Updates every panel that depends on the open exercise and its runs."""
         self._choose()
         self.panels.table()
         self._dirty.clear()
@@ -276,7 +276,7 @@ class WindowController(QObject):
         return started
 
     def _start_together(self, specs: Sequence[RunSpec], place: Place) -> list[str]:
-        """All of them in one job, or none."""
+        """Starts all of these runs in one job, or none of them."""
         started: list[str] = []
 
         def start(session: SessionLike) -> str:
@@ -299,7 +299,8 @@ class WindowController(QObject):
             self.window.bottom.select(running[-1])
 
     def _show_problems(self, problems: tuple[Problem, ...]) -> None:
-        """What the session says: of its own files it is about the window as a whole, else about what was asked here."""
+        """Shows the session's problems: those with its own files for the whole window, all others for the open
+        exercise."""
         here = self.scope.card.id if self.scope.card is not None else ""
         for one in problems:
             self.window.messages.show_problems((one,), exercise="" if one.code.startswith("session.") else here)
@@ -430,7 +431,8 @@ class WindowController(QObject):
         self.panels.table_rows()
 
     def _all_known(self) -> None:
-        """Every run of earlier windows is known: we no longer wait for one that was selected then and is gone."""
+        """Called once every run of earlier windows is known. A run that was selected then and is gone is no longer
+        waited for."""
         before = self._selected()
         self._choose()
         if self._selected() != before:
@@ -462,7 +464,7 @@ class WindowController(QObject):
             self.panels.table_rows(dirty)
 
     def _second(self) -> None:
-        """What counts down: a job's time, the silence of a link."""
+        """Updates the countdowns: a job's time left, and how long a link has been silent."""
         run = self.scope.run()
         if run is not None and run.job is not None and not run.job.over:
             self.panels.card()

@@ -16,7 +16,7 @@ _WITHIN_MS = 30_000
 
 
 class DataChecker(QObject):
-    """One check at a time: another file ends the one before."""
+    """Checks one data file at a time; a new check ends the one before."""
 
     def __init__(self, parent: QObject, places: Places) -> None:
         super().__init__(parent)

@@ -34,7 +34,7 @@ def begin(command: Sequence[str]) -> None:
 
 
 class Demonstrations(QObject):
-    """One for each window."""
+    """Opens recorded demonstrations. There is one object for each window."""
 
     def __init__(self, window: MainWindow, controller: WindowController, start: Start = begin) -> None:
         super().__init__(window)

@@ -50,7 +50,7 @@ class PythonColours(QSyntaxHighlighter):
         self._doc = _ink(theme.text3)
 
     def highlightBlock(self, text: str) -> None:
-        """One line; triple-quoted texts may begin and end here."""
+        """Colours one line. Triple-quoted texts may begin and end in it."""
         for pattern, ink in self._rules:
             found = pattern.globalMatch(text)
             while found.hasNext():
@@ -318,7 +318,7 @@ class TextDialog(Dialog):
         self.setMinimumWidth(max(480, self.sizeHint().width() if len(columns) > 1 else 0))
 
     def copy(self) -> None:
-        """All pairs as lines."""
+        """Copies all pairs to the clipboard, one a line."""
         QGuiApplication.clipboard().setText("\n".join(f"{name}: {text}" for name, text in self._pairs))
 
 

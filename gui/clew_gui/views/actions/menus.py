@@ -276,7 +276,8 @@ class WindowActions(QObject):
         self._smooth(controls.smoothing.value() / 100)
 
     def _deviations(self, run: str, taken: Histogram, mean: str, name: str, threshold: float) -> float | None:
-        """How many deviations above the run's mean a threshold is; None where the run did not record what it takes."""
+        """Returns how many deviations above the run's mean a threshold is; None if the run did not record what this
+        needs."""
         session, card = self._controller.scope.session, self._controller.scope.card
         known = session.runs.get(run)
         if known is None or card is None or taken.threshold is None:
@@ -295,7 +296,8 @@ class WindowActions(QObject):
         slider.setToolTip(f"{self.plots.smoothing_text()}. The raw curve stays visible in the background.")
 
     def _curves_changed(self) -> None:
-        """In an event of its own, once for all changes of this one: a click should answer before curves are drawn."""
+        """Redraws the curves in an event of its own, once for all changes of this one, so that a click answers
+        first."""
         if not self._curves_due:
             self._curves_due = True
             QTimer.singleShot(0, self, self._show_curves)
@@ -366,7 +368,7 @@ class WindowActions(QObject):
             write_table(file, [titles, *([column.text(row) for column in model.columns] for row in model.rows())])
 
     def export_run(self) -> None:
-        """Every recorded value of the selected run as CSV."""
+        """Exports every recorded value of the selected run as CSV."""
         run = self._controller.scope.run()
         if run is None:
             return
@@ -438,7 +440,7 @@ class WindowActions(QObject):
         self._controller.scope.session.renew_agent()
 
     def show_shortcuts(self) -> None:
-        """Everything the keyboard can do."""
+        """Shows all keyboard shortcuts."""
         window = self._window
         TextDialog(window, window.appearance, "Keyboard shortcuts", "", groups=window.actions_.shortcuts()).open()
 
@@ -446,14 +448,14 @@ class WindowActions(QObject):
         TextDialog(self._window, self._window.appearance, title, sentence, pairs).open()
 
     def show_place(self) -> None:
-        """What the badge stands for: the jobs on sites, or this computer."""
+        """Shows what the badge stands for: the jobs on sites, or this computer."""
         if self._controller.panels.shows_site:
             self._window.actions_["jobs"].trigger()
         else:
             self.show_computer()
 
     def show_computer(self) -> None:
-        """Where runs go, how the link is, where things lie."""
+        """Shows this computer's facts: its link, queue and processor, and the folders of the runs and the settings."""
         status = self._window.status
         pairs = [
             ("Link", status.text("link")),
@@ -467,7 +469,7 @@ class WindowActions(QObject):
         self._show_text("This computer", sentence, pairs)
 
     def show_about(self) -> None:
-        """What this is."""
+        """Shows the versions of Clew and the exercises, and the licence."""
         pairs = [
             ("Version", __version__),
             ("Licence", "Apache-2.0"),

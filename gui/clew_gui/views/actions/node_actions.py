@@ -1,4 +1,4 @@
-"""What a person does on a node and on a site that asks for a login: open a service, log in."""
+"""Opens services on a node, and logs in to a site that asks for a login."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class NodeActions(QObject):
     # --- In sight -----------------------------------------------------------------------------------------------------
 
     def jobs(self) -> list[JobLike]:
-        """All jobs of this window."""
+        """Returns all jobs of this window."""
         session = self._controller.scope.session
         return list(session.jobs.values())
 
@@ -102,7 +102,7 @@ class NodeActions(QObject):
         self._window.actions_["log_in"].setEnabled(bool(locked))
 
     def tick(self) -> None:
-        """What counts down, once a second."""
+        """Updates the countdowns, once a second."""
         self._terminals = [one for one in self._terminals if one.poll() is None]
         if self._list is not None or not self._bar.isHidden() or any(map(is_idle, self.jobs())):
             self.show()
@@ -209,7 +209,7 @@ class NodeActions(QObject):
     # --- The list of jobs ---------------------------------------------------------------------------------------------
 
     def show_jobs(self) -> JobsDialog:
-        """All jobs of this person's sites, and the logins that stay."""
+        """Shows all jobs of this person's sites, and the logins that are kept."""
         dialog = self._list = JobsDialog(self._window, self._window.appearance)
         dialog.end_asked.connect(self.end)
         dialog.log_out_asked.connect(self.log_out)

@@ -38,7 +38,7 @@ _BUSY = frozenset({RunState.RUNNING, RunState.PREPARING, RunState.STARTING, RunS
 
 
 def needs(goal: Goal) -> str:
-    """Said of a goal whose data set is not the chosen one."""
+    """Returns the remark on a goal that counts only with another data set than the chosen one."""
     return f"Needs {words.data_short(goal.data)}"
 
 
@@ -49,10 +49,10 @@ class PanelUpdater:
         self._window, self._scope, self._places = window, scope, places
         self._found: tuple[object, tuple[str, float | None]] = (None, ("", None))
         self.gives_advice: bool | None = None
-        """As the settings say, which are read when there is a run to advise on."""
+        """Whether the settings ask for advice; they are read when there is a run to advise on."""
         self._advice: tuple[Advice, ...] = ()
         self._advised: object = None
-        """Of which run, how far, ``_advice`` is."""
+        """The run, and the state of its journal, that ``_advice`` was computed for."""
 
     # --- The selected run ---------------------------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ class PanelUpdater:
         self._actions(run)
 
     def _finding(self, run: RunLike) -> tuple[str, float | None]:
-        """What a range test that has ended shows: a sentence, and the learning rate to begin with."""
+        """Returns the result of a range test that has ended: a sentence, and the learning rate to begin with."""
         if run.spec.rate_range is None or run.state not in TERMINAL or not run.history.fold.step:
             return "", None
         known = (run.id, run.history.fold.attempt, run.history.fold.step)
@@ -83,7 +83,7 @@ class PanelUpdater:
         return self._found[1]
 
     def _advice_on(self, run: RunLike) -> tuple[Advice, ...]:
-        """What the run's journal suggests, computed when it has ended or diverges, not with every point."""
+        """Returns the advice on a run's journal. It is computed when the run ends or diverges, not with every point."""
         history = run.history
         if self.gives_advice is None:
             self.gives_advice = local_settings(self._places).load().advice
@@ -93,7 +93,7 @@ class PanelUpdater:
         return self._advice
 
     def loading(self) -> None:
-        """Where runs will be listed: that earlier ones are being loaded, as long as they are."""
+        """Shows in the list of runs that earlier ones are still being loaded."""
         self._window.bottom.show_loading(self._loading())
 
     def _loading(self) -> bool:
@@ -104,7 +104,7 @@ class PanelUpdater:
         return any(folder.is_dir() and any(folder.iterdir()) for folder in kept)
 
     def _job_words(self, run: RunLike) -> CardWords:
-        """What its job on a site adds."""
+        """Returns what the run's job on a site adds to the card."""
         if run.job is None:
             return NOTHING
         return card_words(run, self._scope.session.jobs.get(run.job.job), time.time())
@@ -164,7 +164,8 @@ class PanelUpdater:
         panel.show_run(run.id, run.history.logs, output)
 
     def details(self) -> None:
-        """Everything about the selected run beside the chosen one or the baseline, only while it can be seen."""
+        """Shows the selected run's details beside those of the chosen run or the baseline, only while they are
+        visible."""
         scope, bottom = self._scope, self._window.bottom
         if not bottom.shows_details() or scope.card is None:
             return
@@ -194,7 +195,7 @@ class PanelUpdater:
         ]
 
     def table(self) -> None:
-        """All rows again, with the columns that a person chose."""
+        """Fills all rows of the table again, with the columns that a person chose."""
         card, bottom = self._scope.card, self._window.bottom
         if card is not None:
             offered = more_columns(card)
@@ -205,7 +206,7 @@ class PanelUpdater:
         bottom.show_count(len(self._scope.runs()))
 
     def table_rows(self, wanted: Iterable[str] | None = None) -> None:
-        """Some rows, or all where they stand."""
+        """Updates some rows in place, or all of them."""
         some = None if wanted is None else set(wanted)
         runs = [run for run in self._scope.runs() if some is None or run.id in some]
         model = self._window.bottom.model
@@ -249,7 +250,7 @@ class PanelUpdater:
         window.head.goal.show_goal(text, done == len(mine), "\n".join(lines))
 
     def _why_not(self, goal: Goal, runs: Sequence[RunLike]) -> str:
-        """What a guide says below a goal of which a run came near; its own words where none did."""
+        """Says why a run that came near a goal did not reach it; empty if no run came near."""
         found = self._scope.board.why_not(goal, runs)
         asked = requires_words(goal, self._scope.card)
         return f"{found} The goal counts only {asked}." if found and asked else found
@@ -261,7 +262,7 @@ class PanelUpdater:
         self._window.lab.show_progress(found, self._loading())
 
     def cost(self) -> None:
-        """What the next run will take, and the earlier runs that it can begin with."""
+        """Shows what the next run will take, and offers the earlier runs that it can begin with."""
         form = self._window.next_run
         wanted = dict.fromkeys(spec.runs_of for spec in self._scope.card.params) if self._scope.card is not None else {}
         form.form.offer_runs({exercise: self._kept_runs(exercise) for exercise in wanted if exercise})
@@ -314,7 +315,7 @@ class PanelUpdater:
         return self._job_of_run() is not None or bool(self._window.next_run.where.choice().name)
 
     def _here(self) -> tuple[str, str, str]:
-        """This computer's agent: words, icon, tone."""
+        """Describes this computer's agent: words, icon, tone."""
         session = self._scope.session
         state = str(session.link.state)
         glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
@@ -338,7 +339,7 @@ class PanelUpdater:
         return job if job is not None and not job.news.over else None
 
     def queue(self) -> None:
-        """How many runs work and wait, over all exercises."""
+        """Shows how many runs are running and waiting, over all exercises."""
         session = self._scope.session
         runs = list(session.runs.values())
         busy = [run for run in runs if run.state in _BUSY and (run.job is None or run.history.fold.attempt)]

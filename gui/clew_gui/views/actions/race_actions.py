@@ -20,7 +20,7 @@ from clew_shared.study.study import StudySpec, find_race, lane_specs, race_of
 
 
 class Races(QObject):
-    """One for each window."""
+    """Starts and shows races. There is one object for each window."""
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
@@ -115,7 +115,7 @@ def _metric_name(race: RaceSpec, card: ExerciseCard) -> str:
 
 
 def race_words(race: RaceSpec, card: ExerciseCard, runs: list[RunLike]) -> str:
-    """What counts, and how far the race is: "Steps to a loss of 0.001, else the best loss. 2 of 6 done."."""
+    """Says what counts in a race, and how far it is: "Steps to a loss of 0.001, else the best loss. 2 of 6 done."."""
     name = _metric_name(race, card)
     if race.target is None:
         counts = f"The best {name} counts."

@@ -29,7 +29,8 @@ Made = tuple["LabReport", list["RunSource"]]
 
 
 class ReportActions(QObject):
-    """One for each window. The tab's widgets are made when it is first shown; reports are made in a thread."""
+    """Serves the tab *Report* of one window. Its widgets are made when it is first shown; reports are made in a
+    thread."""
 
     def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
         super().__init__(window)
@@ -59,7 +60,7 @@ class ReportActions(QObject):
     # --- The guide's questions ----------------------------------------------------------------------------------------
 
     def answers(self, exercise: str) -> Mapping[str, str]:
-        """What was answered so far; none where that cannot be read, which is shown."""
+        """Returns the answers so far; none if they cannot be read, and then the problem is shown."""
         try:
             return read_answers(self._places, exercise)
         except ProblemError as error:

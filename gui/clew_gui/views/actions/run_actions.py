@@ -1,4 +1,4 @@
-"""What a person does with one run: take it out of the list, move it in the queue, change its learning rate."""
+"""Changes one run: removes it from the list, moves it in the queue, changes its learning rate."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ class Continuation:
 
 
 def nodes_left(run: RunLike) -> tuple[int, int]:
-    """How many nodes an ended run had, and how many of them are left; no left ones where none was lost, and under
-    parameter servers, which replace what they lose."""
+    """Returns how many nodes an ended run had, and how many of them are left. The second number is 0 if none was lost,
+    and with parameter servers, which replace the processes that they lose."""
     trouble, peers = run.history.fold.problem, run.history.peers.values()
     nodes = 1 + len(peers) if peers else run.spec.nodes
     in_step = run.spec.strategy != PARAMETER_SERVER
@@ -146,7 +146,7 @@ class QueueActions:
             self._controller.window.messages.show_note(text, undo=lambda: self._queue_again(run.id, place))
 
     def _queue_again(self, run: str, place: int) -> None:
-        """Both requests are carried out in this order, so that it is where it was."""
+        """Continues a run and moves it to its former place; both requests are carried out in this order."""
         session = self._controller.scope.session
         try:
             session.continue_run(run)
@@ -182,7 +182,7 @@ class LiveChange(QObject):
         self._open = None
 
     def _check_changed(self, changed: frozenset[str]) -> None:
-        """There is nothing to change in a run that has ended."""
+        """Closes the open dialog when its run has ended, because nothing can be changed then."""
         session = self._controller.scope.session
         if self._open is None or self._open[0] not in changed:
             return

@@ -1,4 +1,4 @@
-"""What the window is about at the moment: the session, the open exercise, its runs and the selected one."""
+"""Keeps what the window is about at the moment: the session, the open exercise, its runs and the selected one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scope:
         self.session = session
         self.card: ExerciseCard | None = None
         self.filter = RunFilter()
-        """Which runs the table lists."""
+        """The filter for the runs in the table."""
         self.columns: dict[str, bool] = {}
         """The columns of the table that a person showed or hid."""
         self.beside = ""
@@ -33,7 +33,7 @@ class Scope:
         """Whether the link to this computer's agent has reported its state: the mirrors have been read by then."""
 
     def take(self, catalogue: Catalogue) -> None:
-        """These are the exercises."""
+        """Takes over a new catalogue of exercises."""
         self.catalogue = catalogue
         self.cards = {card.id: card for card in catalogue.exercises}
         self.board.cards = self.cards
@@ -75,7 +75,7 @@ class Scope:
         return self.session.runs.get(self.board.choices(self.card.id).selected) if self.card is not None else None
 
     def waiting(self) -> int:
-        """How many runs wait in the queue, over all exercises."""
+        """Returns how many runs wait in the queue, over all exercises."""
         return max((run.queue for run in self.session.runs.values()), default=0)
 
     def pinned(self) -> str:
@@ -91,7 +91,7 @@ class Scope:
         return self.board.styles(self.card, self.runs()) if self.card is not None else {}
 
     def live_params(self) -> tuple[tuple[ParamSpec, Value], ...]:
-        """What may be changed in the selected run while it goes on, with the present values."""
+        """Returns the parameters that may be changed while the selected run trains, with their present values."""
         run = self.run()
         if run is None or self.card is None:
             return ()

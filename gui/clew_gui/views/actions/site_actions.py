@@ -1,4 +1,4 @@
-"""What a person does with sites in the window: look after them, test them, run there, see the script, hold a node."""
+"""Handles sites in the window: edit and test them, start runs there, show the job script, reserve a node."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Examination = Callable[[str, Site, Places, Prompter, bool, threading.Event], Ite
 Search = Callable[[str, Site, Places, Prompter], tuple[str, Site]]
 ModuleList = Callable[[str, Site, Places, Prompter], Sequence[str]]
 _OF_SITES = frozenset({"site", "ssh", "scheduler", "preflight", "bootstrap", "route", "consent"})
-"""What begins the codes of problems with a site."""
+"""The beginnings of the codes of problems with a site."""
 _STATES: dict[str, State] = {"ok": "right", "warn": "note", "bad": "wrong", "skipped": "open"}
 
 
@@ -60,7 +60,8 @@ def the_doctor(
 
 
 def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tuple[str, Site]:
-    """Which scheduler a site has, in words, and the site with it. Waits for the network. Raises ``ProblemError``."""
+    """Finds a site's scheduler; returns it in words, and the site with it. Waits for the network. Raises
+    ``ProblemError``."""
     line = open_line(name, site, places, AskOnce(prompter))
     try:
         found = look_for_scheduler(line)
@@ -202,7 +203,7 @@ class SiteActions(QObject):
     # --- Looking after them -------------------------------------------------------------------------------------------
 
     def show_sites(self, chosen: str = "") -> SitesDialog:
-        """All sites, to be added, edited, tested, handed on."""
+        """Shows all sites, to add, edit, test and share them."""
         known = self._store.names()
         hosts = [name for name in offered_hosts(user_config()) if name not in known]
         dialog = SitesDialog(self._window, self._window.appearance, self._store, hosts)
@@ -372,8 +373,8 @@ class SiteActions(QObject):
         self._window.next_run.where.choose(f"job:{job}")
 
     def _place(self, specs: Sequence[RunSpec] = ()) -> Place | None:
-        """What is in the form, for these runs or for its own, with the folder of own exercises that the settings
-        name."""
+        """Returns the place in the form, for these runs or for the form's own, with the folder of own exercises from
+        the settings."""
         place = self._window.next_run.place(specs)
         folder = local_settings(self._places).load().exercises
         return msgspec.structs.replace(place, exercises=folder) if place is not None and folder else place
@@ -381,7 +382,7 @@ class SiteActions(QObject):
     # --- Parts --------------------------------------------------------------------------------------------------------
 
     def _front(self) -> QWidget:
-        """What a dialog is put in front of."""
+        """Returns the widget that a new dialog belongs to."""
         return QApplication.activeModalWidget() or self._window
 
     def _show_problems(self, problems: tuple[Problem, ...]) -> None:

@@ -34,7 +34,8 @@ Kind = Literal["strong", "weak"]
 
 
 class SpeedupActions(QObject):
-    """One for each window. The tab's widgets are made when it is first shown, because NumPy comes with them."""
+    """Serves the tab *Speedup* of one window. Its widgets are made when it is first shown, because they import
+    NumPy."""
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
@@ -99,7 +100,7 @@ class SpeedupActions(QObject):
     # --- Measuring ----------------------------------------------------------------------------------------------------
 
     def _update_button(self) -> None:
-        """What the button would measure, or why it cannot."""
+        """Updates the button: what it would measure, or why it cannot."""
         card, form = self._controller.scope.card, self._window.next_run
         if self._view is None or card is None:
             return
@@ -175,7 +176,7 @@ class SpeedupActions(QObject):
 
 
 class Spread(NamedTuple):
-    """What a study changes from run to run, with which strategy, and the numbers that it measures."""
+    """Says what a study changes from run to run, with which strategy, and the numbers that it measures."""
 
     strategy: str
     axis: str
@@ -188,8 +189,8 @@ class Spread(NamedTuple):
 
 
 def spread_over(card: ExerciseCard, chosen: str) -> Spread | None:
-    """How a study spreads the exercise: as the chosen strategy does if it uses more than one device, else as the first
-    that does. None where there is none, and for an exercise without training steps."""
+    """Returns how a study spreads the exercise: with the chosen strategy if it uses more than one device, else with the
+    first that does. None if no strategy does, and for an exercise without training steps."""
     spreads = [
         Spread(one.id, "nodes" if one.nodes else "devices", tuple(n for n in COUNTS if one.nodes or n in one.devices))
         for one in card.strategies
@@ -205,13 +206,13 @@ def _why_alone(card: ExerciseCard) -> str:
 
 
 def _progress(runs: Sequence[RunLike]) -> str:
-    """How far a study is that has not finished."""
+    """Says how far an unfinished study is."""
     finished = sum(run.state is RunState.FINISHED for run in runs)
     return f"{finished} of {len(runs)} done" if finished < len(runs) else ""
 
 
 def _when(runs: Sequence[RunLike]) -> str:
-    """When a study was measured."""
+    """Says when a study was measured."""
     finished = [run for run in runs if run.state is RunState.FINISHED]
     if not finished:
         return ""

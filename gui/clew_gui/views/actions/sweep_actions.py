@@ -24,7 +24,7 @@ from clew_shared.study.study import StudySpec, study_runs
 
 
 class SweepActions(QObject):
-    """One for each window."""
+    """Starts and shows sweeps. There is one object for each window."""
 
     def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
         super().__init__(window)
@@ -79,7 +79,7 @@ class SweepActions(QObject):
         dialog.open()
 
     def forecast(self, specs: tuple[RunSpec, ...]) -> str:
-        """Where runs will go and what they will take, judged by the run of the exercise that trained last."""
+        """Says where runs will go and how long they will take, judged by the exercise's latest run that trained."""
         if there := self._cost_there(specs):
             return there
         card = self._controller.scope.card

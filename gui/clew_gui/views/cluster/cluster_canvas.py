@@ -37,7 +37,7 @@ _TOP: Final = 18.0
 LANE: Final = 22
 """Height of a worker's row."""
 _NAMED: Final = 8
-"""More lines than this have no names at their ends."""
+"""The largest number of lines that have names at their ends."""
 _WIDTH: Final = 1000
 
 
@@ -95,7 +95,7 @@ def _foot(painter: QPainter, axes: _Axes, ticks: Sequence[tuple[float, str]], th
 
 
 def timeline_height(timeline: Timeline) -> int:
-    """What the rows of a timeline need."""
+    """Returns the height that the rows of a timeline need."""
     return round(_TOP + LANE * max(len(timeline.lanes), 1) + _FOOT)
 
 
@@ -280,7 +280,7 @@ class PlotWidget(QWidget):
         """Paint the plot into ``rect``."""
 
     def words_at(self, _place: QPointF) -> str:
-        """What is at a point, in words; empty for nothing."""
+        """Says what is at a point; empty for nothing."""
         return ""
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -321,7 +321,7 @@ class StalenessPlot(PlotWidget):
             paint_staleness(painter, rect, self.plot, self._appearance.theme)
 
     def words_at(self, place: QPointF) -> str:
-        """What the bar at this place says."""
+        """Describes the bar at this place."""
         if self.plot is None:
             return ""
         axes = _staleness_axes(QRectF(self.rect()), self.plot)
@@ -351,7 +351,7 @@ class RatesPlot(PlotWidget):
             paint_rates(painter, rect, self._plot, self._appearance.theme)
 
     def words_at(self, place: QPointF) -> str:
-        """What all workers did at this time."""
+        """Says what all workers did at this time."""
         if self._plot is None:
             return ""
         axes = _rates_axes(QRectF(self.rect()), self._plot)
@@ -389,18 +389,18 @@ class TimelinePlot(PlotWidget):
         self.update()
 
     def whole(self) -> Span | None:
-        """All of the training time."""
+        """Returns the span of the whole training time."""
         return self._timeline.whole if self._timeline is not None else None
 
     def part(self) -> Span | None:
-        """What is shown, so that it stays; of the whole run the second half."""
+        """Returns the part that is shown, to keep it; if the whole run is shown, its second half."""
         if self._timeline is None:
             return None
         seen, whole = self._timeline.x, self._timeline.whole
         return seen if seen.size < 0.9 * whole.size else Span(0.5 * (whole.low + whole.high), whole.high)
 
     def seen_size(self) -> float:
-        """How many seconds are shown."""
+        """Returns how many seconds are shown."""
         return self._timeline.x.size if self._timeline is not None else 0.0
 
     def draw(self, painter: QPainter, rect: QRectF) -> None:
@@ -409,7 +409,7 @@ class TimelinePlot(PlotWidget):
             paint_timeline(painter, rect, self._timeline, self._appearance.theme)
 
     def words_at(self, place: QPointF) -> str:
-        """What the worker did then."""
+        """Says what the worker did then."""
         if self._timeline is None:
             return ""
         axes = _timeline_axes(QRectF(self.rect()), self._timeline)

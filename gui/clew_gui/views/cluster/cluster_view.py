@@ -47,7 +47,7 @@ _SPEED_TIPS = {
     "5": "Slow this worker: each of its updates takes five times as long",
 }
 _TOLD_WITHIN_S = 3.0
-"""What was clicked stays chosen for so long, until the journal says what became of it."""
+"""The seconds for which a clicked choice stays, until the journal reports the result."""
 _ALL = 0.97
 """The timeline shows the whole run where it shows so much of it."""
 _NARROW = 560
@@ -55,7 +55,7 @@ _HOST = 150
 """A host's name has no more room than this."""
 _EVENTS = 200
 _SHOWN_EVENTS = 4
-"""So many events are seen at once."""
+"""The number of events that can be seen at once."""
 
 
 class RoleRow(QWidget):
@@ -117,7 +117,7 @@ class RoleRow(QWidget):
 
 
 class ClusterView(QWidget):
-    """What one run with parameter servers does."""
+    """Shows what one run with parameter servers does."""
 
     slow_asked = Signal(int, float)
     kill_asked = Signal(str, int)

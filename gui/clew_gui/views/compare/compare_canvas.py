@@ -31,11 +31,11 @@ _GUTTER: Final = 236.0
 _ROW: Final = 18.0
 _NEAR: Final = 14.0
 _MANY: Final = 40
-"""From so many lines on they are thin."""
+"""The number of lines from which on they are drawn thin."""
 
 
 def ink_pen(ink: Ink, theme: Theme, width: float) -> QPen:
-    """How a group is drawn: a place on the scale, or a curve style, whose dash tells hues apart that repeat."""
+    """Returns the pen for a group: a place on the scale, or a curve style whose dash tells repeated hues apart."""
     style = theme.curve(ink.style)
     pen = QPen(QColor(scale_colour(ink.place, theme) if ink.place is not None else style.colour), width)
     if ink.place is None and style.dash:
@@ -119,7 +119,7 @@ class CompareArt:
     # --- Painting -----------------------------------------------------------------------------------------------------
 
     def paint(self, painter: QPainter) -> None:
-        """Everything but the group that stands out."""
+        """Paints everything but the group that stands out."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if not self.scene.groups:
             self._text(painter, self.rect, EMPTY, "body", self.theme.text2, Qt.AlignmentFlag.AlignCenter)
@@ -227,7 +227,8 @@ class CompareArt:
             self._text(painter, head, axis.title, "captionStrong", theme.text, _CENTRE)
 
     def _parallel_ticks(self, painter: QPainter) -> None:
-        """Over the lines, on a ground of their own: all lines of a value go through its label."""
+        """Draws the tick labels over the lines on their own background, because all lines of a value go through its
+        label."""
         metrics = QFontMetricsF(font("caption"))
         ground = QColor(self.theme.surface)
         ground.setAlphaF(0.85)
@@ -274,7 +275,7 @@ class CompareArt:
         return sorted((n for n in range(len(self.scene.groups)) if self.scene.groups[n].x.size), key=order)
 
     def _legend(self, painter: QPainter) -> None:
-        """What the colours say, in a line at the top; in a scatter beside it."""
+        """Draws the legend of the colours, in a line at the top; in a scatter plot beside it."""
         if not self.scene.legend:
             return
         metrics = QFontMetricsF(font("caption"))
@@ -330,7 +331,7 @@ _CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
 
 
 def _distance(spots: FloatArray, x: float, y: float) -> float:
-    """From a pixel to a polyline, or to a single point."""
+    """Returns the distance from a pixel to a polyline, or to a single point."""
     start, end = spots[:-1], spots[1:]
     if not start.size:
         return float(np.hypot(spots[0, 0] - x, spots[0, 1] - y))
@@ -383,7 +384,7 @@ class CompareCanvas(QWidget):
         self._renew()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another size."""
+        """Draws the picture again in the new size."""
         super().resizeEvent(event)
         self._renew()
 
@@ -407,7 +408,7 @@ class CompareCanvas(QWidget):
         painter.end()
 
     def art(self, scene: CompareScene) -> CompareArt:
-        """Where everything is."""
+        """Returns the layout of the scene, made when it is first needed."""
         if self._art is None:
             self._art = CompareArt(scene, self.page, QRectF(self.rect()), self._appearance.theme)
         return self._art
@@ -420,7 +421,7 @@ class CompareCanvas(QWidget):
             self.pointed.emit(found)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Nothing stands out."""
+        """Lets no group stand out any more."""
         super().leaveEvent(event)
         self.lift(-1)
         self.pointed.emit(-1)

@@ -58,7 +58,7 @@ class CompareView(QWidget):
         self._scene: CompareScene | None = None
         self._filling = False
         self._chosen: dict[QComboBox, str] = {}
-        """What a person chose last, also while another exercise has no such setting."""
+        """The settings that a person chose last, kept also while another exercise lacks them."""
         self.scales: dict[str, bool] = {}
         """The scales that a person chose, by exercise and metric."""
         self._exercise = ""
@@ -203,7 +203,7 @@ class CompareView(QWidget):
         group: bool,
         scales: Mapping[str, bool],
     ) -> None:
-        """As another window left it; names that are not known here change nothing."""
+        """Restores the state that another window left; names that are not known here change nothing."""
         self._filling = True
         if page in dict(PAGES):
             self.pages.choose(page)
@@ -225,7 +225,7 @@ class CompareView(QWidget):
         return next(page for page, _ in PAGES if page == self.pages.current())
 
     def options(self) -> CompareOptions:
-        """What is to be seen."""
+        """Returns what is to be shown."""
         target, wrong = convert(TARGET, self.target.raw())
         set_role(self.target, "bad" if wrong is not None else "", "state")
         return CompareOptions(

@@ -31,7 +31,7 @@ def is_path(choice: str) -> bool:
 
 
 def _patterns() -> list[str]:
-    """What files with data are called."""
+    """Returns the name patterns of data files."""
     sets = known_sets().values()
     endings = [f"*{ending}" for card in sets for ending in card.endings]
     return ["*.csv", *endings, *(f"{card.parts[0]}*" for card in sets if card.parts)]
@@ -63,7 +63,7 @@ class DataChoice(QObject):
         self._own_choice: set[str] = set()
         """The exercises for which a person chose, although they are made for the digits."""
         self.folder = ""
-        """Where a file was chosen last."""
+        """The folder of the last chosen file."""
         self.check: Check | None = None
         self.combo = combo([], "Data set")
         self.combo.setToolTip("The data of this lab: one choice for all exercises that need data")
@@ -117,7 +117,7 @@ class DataChoice(QObject):
         return next(filter(self._is_found, sets), next(iter(sets), ""))
 
     def value(self) -> str:
-        """As a run's spec has it."""
+        """Returns the chosen data as a run's spec names it."""
         if self._card is None or not self._card.datasets:
             return ""
         if self._elsewhere and self._is_there:
@@ -135,7 +135,7 @@ class DataChoice(QObject):
         return value if is_path(value) and not value.startswith(SITE_PATH) else ""
 
     def problems(self) -> tuple[Problem, ...]:
-        """What keeps a run from using it."""
+        """Returns the problem that keeps a run from using the chosen data, if there is one."""
         value = self.value()
         found = None
         if not value:
@@ -172,7 +172,7 @@ class DataChoice(QObject):
         self.there.setFocus()
 
     def start_check(self, check: Check) -> None:
-        """From now on files are looked into with ``check``, first the one that an earlier window left."""
+        """Checks files with ``check`` from now on, beginning with the file that an earlier window left."""
         self.check = check
         self._state = ""
         self._show()
@@ -203,7 +203,7 @@ class DataChoice(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """What is wrong below the choice, and whether the button that helps is there."""
+        """Shows below the choice what is wrong with it, and the button that helps."""
         found = next(iter(self.problems()), None)
         bad = found is not None and found.code not in ("data.unknown", "data.checking", "data.there")
         text = f"{found.text} {found.hint}".strip() if found is not None else ""
@@ -224,7 +224,7 @@ class DataChoice(QObject):
     # --- A file of one's own ------------------------------------------------------------------------------------------
 
     def _file_problem(self, value: str) -> Problem | None:
-        """What is wrong with a file, as far as that is known; looked into again when it was changed."""
+        """Says what is wrong with a file, as far as that is known; a changed file is checked again."""
         path = Path(value).expanduser()
         try:
             there = path.stat()

@@ -67,14 +67,14 @@ def _inside(spec: ParamSpec, wanted: float, before: float) -> float:
 
 
 class Editor(Protocol):
-    """What a form needs of a field."""
+    """The interface that a form needs from a field."""
 
     @property
     def edited(self) -> SignalInstance:
         """Emitted when a person or ``set_value`` changed it."""
 
     def raw(self) -> object:
-        """What is there, unchecked."""
+        """Returns the field's content, unchecked."""
 
     def set_value(self, value: Value) -> None:
         """Show a value."""
@@ -142,7 +142,7 @@ class NumberEdit(QLineEdit):
 
 
 class LinesEdit(QPlainTextEdit):
-    """Some lines of text; Tab goes on to the next field."""
+    """A field for several lines of text; Tab goes to the next field."""
 
     edited = Signal()
 
@@ -183,7 +183,8 @@ class Combo(QComboBox):
         super().showPopup()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """As Qt does while the text fits, and then a window begins without all that a style knows; else shortened."""
+        """Lets Qt paint a text that fits, which spares a new window from loading all of a style; shortens a longer
+        one."""
         if self.fontMetrics().horizontalAdvance(self.currentText()) <= self.width() - _AROUND:
             super().paintEvent(event)
         else:
@@ -205,7 +206,7 @@ class Combo(QComboBox):
 
 
 class ChoiceEdit(Combo):
-    """One of several values, shown by their labels."""
+    """Offers one of several values, shown by their labels."""
 
     edited = Signal()
 
@@ -276,7 +277,7 @@ class RunEdit(Combo):
             line.setCursorPosition(0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """As Qt does: the line in it shows the text."""
+        """Lets Qt paint the box, because its line edit shows the text."""
         QComboBox.paintEvent(self, event)
 
     def widget(self) -> QWidget:
@@ -285,7 +286,7 @@ class RunEdit(Combo):
 
 
 class SwitchEdit(QCheckBox):
-    """On or off."""
+    """Turns a value on or off."""
 
     edited = Signal()
 

@@ -21,7 +21,7 @@ RESET_WIDTH = 22
 
 
 class Usual(NamedTuple):
-    """Where a field's default comes from, in words: at the end of its help, and on its reset arrow."""
+    """Says where a field's default comes from: at the end of its help, and on its reset arrow."""
 
     source: str
     back: str
@@ -76,7 +76,7 @@ class FormRow:
         self.value: Value = spec.default
         self.problem: Problem | None = None
         self.remark: Problem | None = None
-        """What was said of the value elsewhere."""
+        """The problem with the value that was found elsewhere."""
         self._offer: Button | None = None
         self.visible = True
         self.folded = False
@@ -137,7 +137,7 @@ class FormRow:
 
     @property
     def error(self) -> QLabel:
-        """What is wrong, below the field."""
+        """Returns the label below the field that says what is wrong, made when it is first needed."""
         if self._error is None:
             self._error = label("", "caption", "bad", wrap=True)
             self._error.hide()
@@ -304,7 +304,7 @@ class ParamForm(QWidget):
         return {name: value for name, value in self.values().items() if value != self._rows[name].spec.default}
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong in visible fields."""
+        """Returns the problems in visible fields."""
         return tuple(r.problem for r in self._rows.values() if r.visible and r.problem is not None)
 
     def several(self) -> dict[str, str]:

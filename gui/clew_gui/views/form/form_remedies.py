@@ -18,7 +18,7 @@ from clew_shared.catalogue import known_sets
 
 
 class FormRemedies:
-    """One for each form. ``places`` are where this computer's runs look for data."""
+    """Carries out the remedies of one form. ``places`` says where this computer's runs look for data."""
 
     def __init__(self, form: NextRun, buttons: RemedyButtons, places: Places) -> None:
         self._form, self._places = form, places

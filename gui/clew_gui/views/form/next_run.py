@@ -38,7 +38,7 @@ from clew_shared.spec import Prediction, RunSpec
 
 RATE = "learning_rate"
 AGAIN_S = 0.5
-"""So soon after a key the same values are not run again; for the mouse Qt itself knows a double click."""
+"""The seconds after a key press in which the same values are not run again; Qt itself detects double clicks."""
 OWN = "own"
 SLIDES = "slides"
 """The key of every field's default, whatever it is called."""
@@ -216,8 +216,8 @@ class NextRun(QWidget):
             self._use_preset(SLIDES)
 
     def _replace_form(self, card: ExerciseCard) -> None:
-        """Each exercise keeps its forms for as long as they have its card's fields: a file can be read again, and the
-        card of one that is still being read has none."""
+        """Shows an exercise's own forms. They are kept as long as they have the fields of its card: a file can be read
+        again, and while it is being read its card has none."""
         self.form.hide()
         self.spread.hide()
         usual = ON_SLIDES if _defaults_title(card) == _SLIDES else USUAL
@@ -259,7 +259,7 @@ class NextRun(QWidget):
         self.data_choice.set_card(card)
 
     def _place_changed(self) -> None:
-        """Another place: what is known of this computer's data and speed says nothing there."""
+        """Adapts the form to another place, where this computer's data and speed do not count."""
         chosen = self.where.choice()
         self.run.set_words("Run on this computer" if chosen.key == HERE else f"Run on {chosen.short}")
         self.data_choice.set_elsewhere(chosen.key != HERE)
@@ -278,7 +278,7 @@ class NextRun(QWidget):
         self.data_choice.ask_file()
 
     def spec(self) -> RunSpec:
-        """What would run, without a run id; wrong fields count as their default."""
+        """Returns the spec that would run, without a run id; a wrong field counts as its default."""
         card = self._card
         seed, _ = convert(SEED, self.seed.raw())
         return RunSpec(
@@ -293,7 +293,8 @@ class NextRun(QWidget):
         )
 
     def _draft(self) -> RunSpec:
-        """What the form says, without what nobody touched: that follows the exercise, whose defaults may change."""
+        """Returns the form's values without those that nobody touched: they follow the exercise, whose defaults may
+        change."""
         return msgspec.structs.replace(self.spec(), params=self.form.touched())
 
     def _preset_name(self) -> str:
@@ -301,8 +302,8 @@ class NextRun(QWidget):
         return "" if key in (OWN, SLIDES) else key
 
     def place(self, specs: Sequence[RunSpec] = ()) -> Place | None:
-        """Where it would run, with as many nodes and GPUs as it spreads over, or as any of ``specs`` does; None for
-        this computer."""
+        """Returns the place where the run would go, with as many nodes and GPUs as it spreads over, or as any of
+        ``specs`` does; None for this computer."""
         place = self.where.place(self.data_choice.staged())
         if place is None or place.job:
             return place
@@ -342,7 +343,8 @@ class NextRun(QWidget):
             self._drafts[spec.exercise] = spec
 
     def drafts(self) -> dict[str, RunSpec]:
-        """What the form says for each exercise that was opened, and what an earlier window left for the others."""
+        """Returns the values in the form for each opened exercise, and those that an earlier window left for the
+        others."""
         return self._drafts | ({self._card.id: self._draft()} if self._card is not None else {})
 
     def recall(self, drafts: Mapping[str, RunSpec], data: str, folder: str) -> None:
@@ -390,13 +392,13 @@ class NextRun(QWidget):
     # --- Checking -----------------------------------------------------------------------------------------------------
 
     def problems(self) -> tuple[Problem, ...]:
-        """What keeps this from running, field by field."""
+        """Returns the problems that keep this from running, field by field."""
         _, found = convert(SEED, self.seed.raw())
         wrong = self.form.problems() + (() if found is None else (found,))
         return wrong + self.spread.problems() + self.data_choice.problems() + self.where.problems()
 
     def refuse(self, reason: str) -> None:
-        """Nothing can run now, for this reason; empty when it can."""
+        """Refuses to run, for this reason; an empty reason allows it again."""
         self._refusal = reason
         self._changed()
 
@@ -419,7 +421,7 @@ class NextRun(QWidget):
         self._show_cost(reason)
 
     def _no_sweep(self) -> str:
-        """Why no sweep can be put together now. Several values in a field are what it is for."""
+        """Says why no sweep can be put together now. Several values in one field are fine for a sweep."""
         broken = self._card.problem if self._card is not None else None
         wrong = tuple(one for one in self.problems() if one.code != SEVERAL)
         return self._refusal or (_why_broken(broken) if broken is not None else _why_not(wrong))
@@ -449,7 +451,7 @@ class NextRun(QWidget):
         return all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
 
     def predicted(self, prediction: Prediction | None) -> None:
-        """What a person expects of the next run; None: nothing."""
+        """Keeps what a person expects of the next run; None for nothing."""
         self.prediction = prediction
         self.predict.set_words("Predict first…" if prediction is None else f"Predicted: {prediction.metric}")
         self.unpredict.setVisible(prediction is not None)
@@ -484,13 +486,13 @@ class NextRun(QWidget):
 
 
 def _defaults_title(card: ExerciseCard) -> str:
-    """What the defaults are called: as the preset that changes nothing, where there is one."""
+    """Returns the name of the defaults: that of the preset that changes nothing, if there is one."""
     plain = (preset.title for preset in card.presets if not preset.values and preset.seed is None)
     return next(plain, _DEFAULTS)
 
 
 def _why_broken(found: Problem) -> str:
-    """In short: the first card of the *Run* tab says what is wrong with the file."""
+    """Says briefly why the exercise cannot run; the first card of the *Run* tab says what is wrong with the file."""
     return found.text if found.code in WAITS else "This exercise cannot run yet."
 
 

@@ -1,4 +1,4 @@
-"""How a run spreads over devices, as fields of the form: made from the strategies on the exercise's card."""
+"""The form's fields for how a run spreads over devices, made from the strategies on the exercise's card."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _own(strategies: tuple[StrategyCard, ...]) -> list[ParamSpec]:
 
 
 def spread_fields(card: ExerciseCard, values: Mapping[str, Value]) -> dict[str, Any]:
-    """What the form's ``values`` (those that are shown) mean for a run spec."""
+    """Turns the form's shown ``values`` into fields of a run spec."""
     name = str(values.get("strategy", SINGLE.id))
     chosen = next((one for one in card.strategies if one.id == name), SINGLE)
     nodes = values.get("nodes")

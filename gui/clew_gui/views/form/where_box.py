@@ -1,4 +1,5 @@
-"""Where the next run goes: this computer, a site, a held node; what is asked of a site's scheduler is folded."""
+"""Lets a person choose where the next run goes: this computer, a site, a held node; scheduler settings are folded
+away."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from clew_shared.params import Value
 
 HERE = ""
 _SIZES = frozenset({"nodes", "gpus", "cpus"})
-"""What a run takes because of how it spreads: that is a matter of its exercise, all else of the site."""
+"""The settings that depend on how a run spreads: they belong to its exercise, all others to the site."""
 _SITES = "sites…"
 
 
@@ -81,7 +82,7 @@ class WhereBox(QWidget):
     # --- What can be chosen -------------------------------------------------------------------------------------------
 
     def remember(self, key: str, changes: Mapping[str, Mapping[str, Value]]) -> None:
-        """What was chosen last; it is chosen again once it is known to exist."""
+        """Keeps what was chosen last; it is chosen again once it is known to exist."""
         self._wanted = key
         self._changes = dict(changes)
 
@@ -92,7 +93,7 @@ class WhereBox(QWidget):
         return self._wanted, {name: dict(changes) for name, changes in self._changes.items() if changes}
 
     def offer(self, choices: Sequence[PlaceChoice]) -> None:
-        """What there is beside this computer. A held node that is gone is replaced by its site."""
+        """Offers places beside this computer. A held node that is gone is replaced by its site."""
         before, was_offered = self.choice(), self._offered
         self._offered = True
         self._choices = {HERE: THIS, **{one.key: one for one in choices}}
@@ -120,7 +121,7 @@ class WhereBox(QWidget):
             self._show()
 
     def choice(self) -> PlaceChoice:
-        """What is chosen."""
+        """Returns the chosen place."""
         return self._choices.get(str(self.combo.currentData() or ""), THIS)
 
     def _activated(self) -> None:
@@ -146,7 +147,7 @@ class WhereBox(QWidget):
         return common | dict(self._changes.get(f"{site}/{self._exercise}", {}))
 
     def open_exercise(self, exercise: str) -> None:
-        """Another exercise has its own number of nodes, GPUs and cores."""
+        """Switches to another exercise, which has its own number of nodes, GPUs and cores."""
         if exercise != self._exercise:
             self._keep_changes()
             self._exercise = exercise
@@ -170,7 +171,7 @@ class WhereBox(QWidget):
         self.changed.emit()
 
     def problems(self) -> tuple[Problem, ...]:
-        """What keeps a run from going there."""
+        """Returns the problems that keep a run from going there."""
         chosen = self.choice()
         if self._wanted != HERE and not self._offered:  # a quick Run must not go somewhere else than the last one
             return (Problem("place.loading", "Clew is still reading the sites; this takes a second."),)
@@ -198,7 +199,8 @@ class WhereBox(QWidget):
             self.form.focus_first_problem()
 
     def place(self, data: str = "") -> Place | None:
-        """Where the run goes; None for this computer. ``data`` is a file of this computer that it needs."""
+        """Returns the place where the run goes; None for this computer. ``data`` is a file of this computer that it
+        needs."""
         chosen = self.choice()
         if chosen.key == HERE or not (chosen.job or self.form):
             return None
@@ -207,7 +209,7 @@ class WhereBox(QWidget):
         return Place(site=chosen.name, allocation=self.form.allocation(), data=data) if self.form is not None else None
 
     def cost(self) -> tuple[str, str]:
-        """What a run there takes of the site, and what else is to be known; both empty for this computer."""
+        """Says what a run takes of the site, and what else matters; both are empty for this computer."""
         chosen = self.choice()
         if chosen.job:
             return "No waiting: the node is yours", "Its time counts whether you use it or not."

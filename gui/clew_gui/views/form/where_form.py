@@ -1,4 +1,5 @@
-"""What one run asks of a site's scheduler: the site's usual values, changed like hyperparameters, folded away."""
+"""The settings that one run asks of a site's scheduler: the site's usual values, changed like hyperparameters, folded
+away."""
 
 from __future__ import annotations
 
@@ -59,15 +60,15 @@ class WhereForm(QWidget):
         self.form.set_values(self._with(changes))
 
     def allocation(self) -> AllocationRequest:
-        """What is asked for; a wrong field counts as the site's value."""
+        """Returns the requested allocation; a wrong field counts as the site's value."""
         return AllocationRequest(**self.form.values())  # type: ignore[arg-type]  # the form gives each field's own type
 
     def changes(self) -> dict[str, Value]:
-        """What differs from the site's own."""
+        """Returns the values that differ from the site's own."""
         return changed(self.site.allocation, self.allocation())
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with it."""
+        """Returns what is wrong with the request."""
         return (*self.form.problems(), *check_allocation(self.allocation()))
 
     def focus_first_problem(self) -> None:

@@ -1,4 +1,4 @@
-"""What the guide of one exercise shows: its text, hints that unfold, its goals and where it comes from."""
+"""Shows the guide of one exercise: its text, hints that unfold, its goals and its source."""
 
 from __future__ import annotations
 

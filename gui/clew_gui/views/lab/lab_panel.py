@@ -44,7 +44,7 @@ _COUNT = Qt.ItemDataRole.UserRole + 3
 
 
 class ExerciseProgress(msgspec.Struct, frozen=True):
-    """How far someone is with an exercise: the tick's shape and the best value in words."""
+    """Says how far someone is with an exercise: the tick's shape and the best value in words."""
 
     tick: Tick = "todo"
     best: str = ""
@@ -92,7 +92,7 @@ class ExerciseTree(QTreeWidget):
             head.setExpanded(True)
 
     def exercise_ids(self) -> list[str]:
-        """All exercises in the order shown, folded or not, search aside."""
+        """Returns all exercises in the order shown, folded or not, regardless of the search."""
         return [str(item.data(0, _ID)) for item in self._exercises()]
 
     def select(self, exercise: str) -> None:
@@ -107,7 +107,7 @@ class ExerciseTree(QTreeWidget):
         self._fold_others()
 
     def _fold_others(self) -> None:
-        """Where not all exercises fit, the chapters other than the open one's are folded."""
+        """Folds the chapters other than the open one if not all exercises fit."""
         if self._open_chapter is None or not self.isVisible():
             return
         heads = self._heads()
@@ -203,7 +203,7 @@ class _RowPainter(QStyledItemDelegate):
         return QSize(120, max(height, option.fontMetrics.height() + 12))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """One row."""
+        """Paints one row."""
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         area = QRectF(option.rect).adjusted(8, 0, -8, -1)

@@ -10,7 +10,7 @@ from clew_gui.views.theme.parts import column
 from clew_gui.views.theme.theme import font
 
 _QUIET_MS = 600
-"""So long after the last key an answer is kept."""
+"""The milliseconds after the last key press when an answer is saved."""
 _LINES = (3, 12)
 
 
@@ -18,7 +18,7 @@ class AnswerEdit(QPlainTextEdit):
     """The text of one answer; grows with it."""
 
     settled = Signal(str)
-    """It was edited, and nothing more was typed for a moment."""
+    """Emitted when the answer was edited and nothing more was typed for a moment."""
 
     def __init__(self, question: str, text: str) -> None:
         super().__init__()

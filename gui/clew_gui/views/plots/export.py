@@ -29,7 +29,7 @@ _UNITS = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images", XUni
 
 
 class ExportedPicture:
-    """What the canvas shows, laid out for a file, with another kind of plot ``beside`` it, or instead of a hidden
+    """A picture of the canvas, laid out for a file, with another kind of plot ``beside`` it, or instead of a hidden
     canvas. ``size`` is in logical pixels, by default the canvas' own."""
 
     def __init__(
@@ -53,7 +53,7 @@ class ExportedPicture:
 
     @property
     def size(self) -> QSize:
-        """In logical pixels: the curves, and right of them what is shown beside or instead of them."""
+        """Returns the size in logical pixels: the curves, and to their right the other plot."""
         height = max(self._curves.height(), self._other.height())
         return QSize(self._curves.width() + self._other.width(), height)
 
@@ -85,7 +85,7 @@ class ExportedPicture:
             self._beside.paint_to(painter, QSize(self._other.width(), self.size.height()), max(ratio, 2.0))
 
     def image(self, scale: float = 2.0) -> QImage:
-        """As pixels, ``scale`` times as many as logical ones in each direction."""
+        """Returns the picture as pixels, ``scale`` times as many as logical ones in each direction."""
 
         def paint(painter: QPainter) -> None:
             painter.fillRect(QRect(QPoint(0, 0), self.size), QColor(self._theme.surface))

@@ -22,8 +22,8 @@ _CLOCK_PIECES = 64
 
 @dataclass
 class FeedCursor:
-    """What the plots already have of a run: how many points of each metric with the last step, and events; ``complete``
-    once that was all."""
+    """Keeps what the plots already have of a run: how many points of each metric with the last step, and the events;
+    ``complete`` once they have all of it."""
 
     attempt: int = 0
     points: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -48,7 +48,8 @@ class PlotFeed:
         self._styles: list[RunStyle] = []
 
     def set_card(self, card: ExerciseCard) -> None:
-        """Another exercise: its plots, goals and expected curves. What was brought stays for later."""
+        """Sets another exercise with its plots, goals and expected curves. Data that was passed on is kept for
+        later."""
         if self._card is None or self._card.id != card.id:
             self._card = card
             self._goals = card.goals
@@ -98,7 +99,7 @@ class PlotFeed:
         return run.history.fold.step > 0 and (cursor is None or not cursor.complete)
 
     def _show_goals(self, sets: set[str]) -> None:
-        """Only the goals by which the shown runs are judged; all while there is none."""
+        """Shows only the goals that apply to the shown runs' data; all goals if no run is shown."""
         card = self._card
         if card is None:
             return
@@ -177,14 +178,14 @@ class PlotFeed:
         cursor.clock = number
 
     def _bring_series(self, run: str, cursor: FeedCursor, history: History) -> None:
-        """All measured relations when one has a new point: they are short."""
+        """Passes on all measured relations when one has a new point: they are short."""
         size = sum(len(one.x) for one in history.series.values())
         if size != cursor.measured:
             cursor.measured = size
             self._plots.set_series(run, history.series)
 
     def _bring_figures(self, run: str, cursor: FeedCursor, history: History) -> None:
-        """All pictures when there is a new one, or fewer: what they hold is not copied."""
+        """Passes on all pictures when there are more or fewer than before; their contents are not copied."""
         known = {name: (len(found), found[-1].step) for name, found in history.figures.items()}
         if known != cursor.figures:
             cursor.figures = known

@@ -152,7 +152,8 @@ class ConvergencePlots(QWidget):
         self._resolve()
 
     def set_prediction(self, metric: str = "", points: Sequence[tuple[float, float]] = ()) -> None:
-        """What a person expected of ``metric`` before the selected run, (step, value) pairs; without any none."""
+        """Sets what a person expected of ``metric`` before the selected run, as (step, value) pairs; an empty list
+        removes it."""
         drawn = (metric, tuple(points))
         if drawn != self._prediction:
             self._prediction = drawn
@@ -182,7 +183,7 @@ class ConvergencePlots(QWidget):
 
     @property
     def page(self) -> Page:
-        """What is shown."""
+        """Returns the page that is shown."""
         return self._page
 
     def _resolve(self) -> None:
@@ -226,11 +227,11 @@ class ConvergencePlots(QWidget):
         self._changed(run_id)
 
     def set_series(self, run_id: str, series: Mapping[str, Measured]) -> None:
-        """All that a run measured so far, by name."""
+        """Sets everything that a run measured so far, by name."""
         self.measured.set_series(run_id, series)
 
     def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
-        """All pictures that a run took so far, by name."""
+        """Sets all pictures that a run took so far, by name."""
         self.pictures.set_figures(run_id, figures)
 
     def truncate(self, run_id: str, metric: str | None, step: float) -> None:
@@ -289,11 +290,11 @@ class ConvergencePlots(QWidget):
         self.measured.set_log(on)
 
     def set_planned(self, steps: object) -> None:
-        """How many steps a run of this exercise usually has: the length of the axis before any has run."""
+        """Sets how many steps a run of this exercise usually has: the length of the axis before any has run."""
         self.canvas.set_planned(float(steps) if isinstance(steps, int) else 1000.0)
 
     def set_whole_y(self, on: bool) -> None:
-        """All values, or those that are worth seeing."""
+        """Shows all values, or only the range that is worth seeing."""
         self.canvas.set_view(replace(self.view, whole=on, y_zoom=()))
 
     def set_log_x(self, on: bool) -> None:
@@ -364,7 +365,7 @@ class ConvergencePlots(QWidget):
         return self._table()(path)
 
     def _table(self) -> Callable[[Path], int]:
-        """What writes the values that are shown now, whatever arrives until it has written them."""
+        """Returns a function that writes the values shown now, even if new ones arrive before it has written them."""
         if self.page == "measured":
             measured = self.measured.extracts()
             return lambda path: write_series_csv(path, measured)
@@ -401,7 +402,7 @@ class ConvergencePlots(QWidget):
 
     # ------------------------------------------------------------ menu
     def menu(self) -> QMenu:
-        """What can be done with the plots, for a context menu or a button."""
+        """Makes the menu of the plots, for a right click or a button."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         if self.page == "measured":

@@ -1,3 +1,3 @@
-"""What the views show, as words and plain data. No widgets."""
+"""Turns what the views show into words and plain data. Imports no widgets."""
 
 from __future__ import annotations

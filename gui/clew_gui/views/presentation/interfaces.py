@@ -1,4 +1,5 @@
-"""What the window needs of a session: a live one, a recorded one for pictures, and a fake one in tests all fit."""
+"""The interfaces that the window needs from a session: a live one, a recorded one for pictures, or a fake one in
+tests."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class RunLike(Protocol):
 
     @property
     def id(self) -> str:
-        """Its UUID."""
+        """The run's UUID."""
 
     @property
     def number(self) -> int:
@@ -30,31 +31,31 @@ class RunLike(Protocol):
 
     @property
     def index(self) -> int:
-        """Which curve style it has."""
+        """The number of its curve style."""
 
     @property
     def spec(self) -> RunSpec:
-        """What was asked for."""
+        """The spec that it was started with."""
 
     @property
     def note(self) -> RunNote:
-        """What a person wrote about it."""
+        """The note that a person wrote about it."""
 
     @property
     def history(self) -> History:
-        """What its journal says so far."""
+        """The contents of its journal so far."""
 
     @property
     def state(self) -> RunState:
-        """Its state."""
+        """The run's state."""
 
     @property
     def reason(self) -> str:
-        """Why, in words."""
+        """The reason for its state, in words."""
 
     @property
     def queue(self) -> int:
-        """Its place in the queue from 1; 0 when it does not wait."""
+        """The run's place in the queue, from 1; 0 if it does not wait."""
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -82,11 +83,11 @@ class RunLike(Protocol):
 
     @property
     def job(self) -> JobNews | None:
-        """What is known of its job on a site; None for a run of this computer."""
+        """The latest news of its job on a site; None for a run of this computer."""
 
 
 class LinkLike(Protocol):
-    """How the link to the agent is."""
+    """The state of the link to the agent."""
 
     @property
     def state(self) -> object:
@@ -106,7 +107,7 @@ class LinkLike(Protocol):
 
 
 class ChangesLike(Protocol):
-    """What one tick brought."""
+    """The changes that one tick brought."""
 
     @property
     def points(self) -> frozenset[str]:
@@ -142,11 +143,11 @@ class SessionLike(Protocol):
 
     @property
     def runs(self) -> Mapping[str, RunLike]:
-        """All runs by id."""
+        """Returns all runs by id."""
 
     @property
     def jobs(self) -> Mapping[str, JobLike]:
-        """All jobs on sites by UUID."""
+        """Returns all jobs on sites by UUID."""
 
     @property
     def link(self) -> LinkLike:
@@ -224,15 +225,15 @@ class JobLike(Protocol):
 
     @property
     def runs(self) -> Sequence[str]:
-        """Those that it was given, in order."""
+        """The runs that it was given, in order."""
 
     @property
     def id(self) -> str:
-        """Its UUID."""
+        """The job's UUID."""
 
     @property
     def order(self) -> JobOrder:
-        """What was asked for."""
+        """The order that it was submitted with."""
 
     @property
     def title(self) -> str:
@@ -240,7 +241,7 @@ class JobLike(Protocol):
 
     @property
     def news(self) -> JobNews:
-        """What became known of it."""
+        """The latest news of it."""
 
     @property
     def link(self) -> LinkLike:
@@ -256,8 +257,8 @@ class JobLike(Protocol):
 
     @property
     def idle_until(self) -> float:
-        """Until when its node is kept although its runs have ended; 0 where it is not."""
+        """The time until which its node is kept although its runs have ended; 0 if it is not kept."""
 
     @property
     def locked(self) -> Problem | None:
-        """Why nobody is logged in there until a person does it."""
+        """The reason why nobody is logged in there; a person has to log in."""

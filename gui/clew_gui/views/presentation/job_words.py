@@ -46,7 +46,7 @@ class CardWords(NamedTuple):
 
 NOTHING = CardWords()
 SHORT_S = 600.0
-"""When so little time is left, it is shown in the colour of a warning."""
+"""The seconds left from which on the time is shown in the colour of a warning."""
 
 
 def waits(run: RunLike) -> bool:
@@ -56,7 +56,7 @@ def waits(run: RunLike) -> bool:
 
 
 def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
-    """What the run's card says beyond what it says of every run."""
+    """Returns what the card of a run on a site says in addition to what it says of every run."""
     news = run.job
     if words.not_sent(run):
         return CardWords("Failed", words.NOT_SENT)
@@ -121,7 +121,7 @@ def silence(job: JobLike | None, news: JobNews, now: float) -> str:
 
 
 def countdown(news: JobNews, now: float) -> str:
-    """When the job's time is up: "Ends in 23 min"."""
+    """Says when the job's time is up: "Ends in 23 min"."""
     if news.until is None or news.stage is not JobStage.RUNNING:
         return ""
     left = news.until - now
@@ -129,7 +129,7 @@ def countdown(news: JobNews, now: float) -> str:
 
 
 def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
-    """For the status line: text, icon and tone of the link to a job."""
+    """Returns text, icon and tone of the link to a job, for the status line."""
     news, state = job.news, str(job.link.state)
     if news.over:
         return f"{job.title}: the job is over", "server", "text3"
@@ -147,7 +147,7 @@ def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
 
 
 def pill_words(job: JobLike) -> tuple[str, str, str]:
-    """For the top bar: the site and what state it is in, in two words."""
+    """Returns text, icon and tone for the top bar: the site, and its state in two words."""
     news, state = job.news, str(job.link.state)
     name = job.title.split(" (")[0]
     if job.locked is not None:
@@ -175,7 +175,7 @@ def held_words(job: JobLike, now: float) -> str:
 
 
 def job_lines(job: JobLike, runs: Sequence[int], now: float) -> tuple[str, str, str]:
-    """One job of a list: which and how far it is, what is known of it, and the tone. ``runs`` by number."""
+    """Describes one job in a list: its title and progress, what is known of it, and the tone. ``runs`` are numbers."""
     news = job.news
     word = "Will not start" if news.blocked else job_word(news)
     title = words.join([f"Job {job.number} on {job.title}", word.lower()], ": ")
@@ -194,7 +194,7 @@ def _held(news: JobNews) -> str:
 
 
 def login_words(logins: Sequence[tuple[str, str]], stays_s: int) -> str:
-    """Where a person is logged in beyond this program, each with the time until when; and for how long logins stay."""
+    """Says where a person stays logged in after this program ends and until when, or for how long logins stay."""
     if logins:
         where = words.join([f"{title} until {until}" for title, until in logins])
         return f"Logged in to {where}, unless it is used, also when Clew is closed."

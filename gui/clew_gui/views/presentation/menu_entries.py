@@ -1,4 +1,4 @@
-"""Everything that can be done, as menu entries with shortcuts. An entry that does nothing does not exist."""
+"""All menu entries with their shortcuts. There is no entry that does nothing."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ _PANEL_KEYS = [
 ]
 """Keys of single panels, which are no menu entries."""
 QUEUE_ACTIONS = ("queue_next", "queue_up", "queue_down", "unqueue")
-"""What can be done with a run that waits."""
+"""The actions for a run that waits."""
 
 
 class MenuActions:
@@ -192,7 +192,7 @@ class MenuActions:
             menu.addAction(self._all[entry.name])
 
     def shortcuts(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """Everything the keyboard can do, by menu and by panel: (keys, words)."""
+        """Returns all shortcuts, by menu and by panel: (keys, words)."""
         found = []
         for title, entries in MENUS:
             pairs = [

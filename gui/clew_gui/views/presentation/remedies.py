@@ -26,7 +26,7 @@ class RemedyButtons:
         self._makers: dict[str, Maker] = {}
 
     def add(self, act: str, maker: Maker) -> None:
-        """From now on ``maker`` makes the buttons of remedies of this kind; None where there is nothing to press."""
+        """Lets ``maker`` make the buttons of remedies of this kind; it returns None if there is nothing to press."""
         self._makers[act] = maker
 
     def of(self, remedies: Iterable[Remedy]) -> tuple[RemedyButton, ...]:

@@ -69,7 +69,8 @@ def metric_value(spec: MetricSpec | None, value: float | None) -> str:
 
 
 def delta(spec: MetricSpec | None, value: float | None, base: float | None) -> str:
-    """How far a value is from the baseline's: "+1.20 %" (percentage points), "-0.031"; empty where one is missing."""
+    """Returns how far a value is from the baseline's: "+1.20 %" (percentage points), "-0.031"; empty if one is
+    missing."""
     if value is None or base is None or not math.isfinite(value - base):
         return ""
     return f"{'+' if value > base else '-'}{metric_value(spec, abs(value - base))}" if value != base else "0"
@@ -111,7 +112,7 @@ def headline_metric(card: ExerciseCard) -> MetricSpec | None:
 
 
 def preset_values(card: ExerciseCard, name: str) -> dict[str, Value]:
-    """All values of a preset, defaults filled in; the defaults for an unknown name."""
+    """Returns all values of a preset, defaults filled in; for an unknown name the defaults."""
     values = {spec.name: spec.default for spec in card.params}
     for preset in card.presets:
         if preset.name == name:
@@ -137,7 +138,7 @@ def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
 
 
 def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
-    """One hyperparameter of a run in words: "SGD". Empty when the exercise has none of that name."""
+    """Returns one hyperparameter of a run in words: "SGD". Empty if the exercise has none of that name."""
     if name == LEARNING_RATE and run.spec.rate_range is not None:
         return run.spec.rate_range.words
     spec = next((spec for spec in card.params if spec.name == name), None) if card is not None else None
@@ -185,7 +186,7 @@ def clause(text: str, word: str = "") -> str:
 
 
 def divergence(run: RunLike) -> str:
-    """From which step on a curve is not a number, in words; empty when all are numbers."""
+    """Says from which step on a curve is not a number; empty if all values are numbers."""
     steps = run.history.first_nonfinite.values()
     return f"diverged at step {count(min(steps))}" if steps else ""
 
@@ -219,7 +220,7 @@ def where(run: RunLike) -> str:
 
 
 def forecast(done: int, steps: int, steps_per_second: float | None) -> str:
-    """When a running run will have finished: "Will finish in 36 s."; empty while nobody can know."""
+    """Says when a run will finish: "Will finish in 36 s."; empty while nobody can know."""
     if not steps or steps_per_second is None or not steps_per_second > 0 or done <= 0:
         return ""
     left = max(0, steps - done) / steps_per_second
@@ -256,7 +257,7 @@ _RELATIONS = {">=": "≥", "<=": "≤", "near": "≈"}
 
 
 def goals_reached(number: int, of: int, runs: int = 1) -> str:
-    """How many goals of an exercise are reached: "goal reached", "1 of 3 goals reached"; empty for none of them.
+    """Says how many goals of an exercise are reached: "goal reached", "1 of 3 goals reached"; empty for none.
 
     Where no single run has reached them all, it says over how many: "both goals reached, in 2 runs".
     """
@@ -275,7 +276,8 @@ def unbroken(text: str) -> str:
 
 
 def reading_minutes(text: str) -> int:
-    """How long a text is read, in whole minutes: 180 words a minute, with formulas and figures in between."""
+    """Returns how long it takes to read a text, in whole minutes: 180 words a minute, with formulas and figures in
+    between."""
     return max(1, round(len(text.split()) / 180)) if text.strip() else 0
 
 

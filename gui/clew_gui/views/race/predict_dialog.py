@@ -83,7 +83,7 @@ class PredictDialog(Dialog):
             self.board.set_height(1.0 if percent or not isinstance(value, float) else value, percent)
 
     def prediction(self) -> Prediction | None:
-        """What was drawn; None without two points."""
+        """Returns the drawn prediction; None without two points."""
         points = self.board.points()
         if len(points) < 2:
             return None
@@ -171,7 +171,8 @@ class DrawingBoard(QWidget):
         self.changed.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and Right choose a column (Shift: far), Up and Down move its point, Delete takes it away."""
+        """Chooses a column with Left and Right (Shift: far), moves its point with Up and Down, removes it with
+        Delete."""
         far = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         across = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()), 0)
         up = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}.get(Qt.Key(event.key()), 0)
@@ -201,7 +202,7 @@ class DrawingBoard(QWidget):
         return low if right == left else low + (high - low) * (column - left) / (right - left)
 
     def _describe(self) -> None:
-        """Where the cursor is, for screen readers."""
+        """Describes the cursor's position for screen readers."""
         value = self._share_at(self._cursor) * self._height
         step = words.count(round(self._cursor * self._steps / self._columns))
         none = "" if self._cursor in self._shares else ", no point"

@@ -1,4 +1,4 @@
-"""Who leads the race of which a run is shown: a line of places above the plots, kept up to date."""
+"""Shows who leads the race of the selected run: a line of places above the plots, kept up to date."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PODIUM = ((1, 46), (0, 54), (2, 40))
 _PODIUM_CHIP = 150
 _GAP = 6
 _EDGES = 28
-"""Left and right of all chips."""
+"""The pixels to the left and right of all chips."""
 _SWATCH = QSize(16, 12)
 _CHIP_FRAME = 52
 """Pixels of a chip that are no room for its text: border, padding, swatch and the gap to the next one."""
@@ -35,7 +35,7 @@ class RaceEntry(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """In one phrase: "1 Adam 0.2, step 67"."""
+        """Describes the lane in one phrase: "1 Adam 0.2, step 67"."""
         place = f"{self.place} " if self.place else ""
         return f"{place}{self.name}, {self.result}"
 
@@ -84,7 +84,7 @@ class RaceBar(QFrame):
         self._fill()
 
     def make_room(self, low: bool) -> None:
-        """One line where the plots need the height."""
+        """Uses a single line if the plots need the height."""
         if low != self._low:
             self._low = low
             self._fill()
@@ -172,7 +172,7 @@ class RaceBar(QFrame):
             self._grid.setColumnStretch(place, 1 if place < 3 else 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """As many beside each other as can be read."""
+        """Puts as many chips beside each other as can be read."""
         super().resizeEvent(event)
         self._arrange()
 
@@ -182,5 +182,5 @@ class RaceBar(QFrame):
             chip.setIcon(self._swatch(entry.index))
 
     def minimumSizeHint(self) -> QSize:
-        """It gives way in width."""
+        """Lets the bar become narrow."""
         return QSize(320, super().minimumSizeHint().height())

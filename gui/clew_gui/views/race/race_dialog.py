@@ -152,7 +152,7 @@ def _default(specs: dict[str, ParamSpec], name: str) -> Value:
 
 
 def shared_words(card: ExerciseCard, base: RunSpec) -> str:
-    """What all lanes share, for people: "seed 1, MNIST, batch size 100, file order"."""
+    """Describes what all lanes share: "seed 1, MNIST, batch size 100, file order"."""
     parts = [f"seed {base.seed}"]
     parts += [words.data_name(base.data)] if base.data else []
     specs: Sequence[ParamSpec] = card.params

@@ -1,4 +1,4 @@
-"""How far the sweep of the selected run is: a line above the plots with the buttons that steer all of its runs."""
+"""Shows how far the sweep of the selected run is: a line above the plots, with buttons that control all of its runs."""
 
 from __future__ import annotations
 

@@ -32,10 +32,10 @@ class OfferedRun(NamedTuple):
 
 
 class ReportView(QWidget):
-    """What is handed in. Nothing is computed here."""
+    """Shows what will be handed in. It computes nothing."""
 
     changed = Signal()
-    """Other runs or another name."""
+    """Emitted when other runs are chosen or the name changes."""
     file_asked = Signal(str)
     """Write "html" or "pdf"."""
     hand_in_asked = Signal()
@@ -125,7 +125,7 @@ class ReportView(QWidget):
         return [item.data(_RUN) for item in items if item.checkState() is Qt.CheckState.Checked]
 
     def show_nothing(self, why: str) -> None:
-        """There is no report; ``why`` says what to do."""
+        """Shows that there is no report; ``why`` says what to do."""
         self.sentence.set_text(why)
         self._report = None
         self.page.clear()
@@ -134,7 +134,7 @@ class ReportView(QWidget):
         self._ask(0, 0)
 
     def show_report(self, report: LabReport) -> None:
-        """How it will read."""
+        """Shows how the report will read."""
         facts = report.facts
         reached, runs = sum(goal.reached for goal in facts.goals), len(facts.runs)
         goals = f"{reached} of {len(facts.goals)} goals reached in " if facts.goals else ""

@@ -189,7 +189,8 @@ class BottomPanel(QWidget):
             self.pages.setCurrentWidget(self.empty if self.bare() else self.table)
 
     def show_count(self, of: int = 0) -> None:
-        """How many runs there are, after rows came or went; ``of`` so many when a filter leaves some out."""
+        """Shows how many runs are listed, after rows were added or removed; ``of`` is their number without the
+        filter."""
         self._all = of or self.model.rowCount()
         number = self.model.rowCount()
         words = f"{number} of {self._all} fit" if number < self._all else f"{number} of this exercise" if number else ""
@@ -201,7 +202,7 @@ class BottomPanel(QWidget):
         self._show_page()
 
     def recall(self, sorting: tuple[str, bool], log: bool) -> None:
-        """As the window before was left."""
+        """Restores the state that the last window left."""
         self.model.recall(sorting)
         self.tabs.setCurrentIndex(int(log))
 
@@ -219,7 +220,7 @@ class BottomPanel(QWidget):
         self.log.setFocus()
 
     def set_folded(self, folded: bool) -> None:
-        """Only the head is left."""
+        """Folds the panel to its head, or unfolds it."""
         self.pages.setVisible(not folded)
         self.fold.set_glyph("up" if folded else "down")
         name = "Expand the runs" if folded else "Collapse the runs"

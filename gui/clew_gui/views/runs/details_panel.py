@@ -1,4 +1,4 @@
-"""Everything about one run beside another: settings, seed, data, node, software, folder, hashes."""
+"""Shows everything about one run beside another: settings, seed, data, node, software, folder, hashes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Detail(NamedTuple):
 
 
 def details(run: RunLike, card: ExerciseCard, other: RunLike | None) -> list[Detail]:
-    """All lines; settings in which the two differ come first."""
+    """Returns all lines of the details; settings in which the two runs differ come first."""
     names = list(dict.fromkeys([*settings_of(run.spec, card), *(settings_of(other.spec, card) if other else ())]))
     mine, theirs = _settings(run, card, names), _settings(other, card, names) if other is not None else {}
     lines = [Detail(label_of(name, card), mine[name], theirs.get(name, ""), True) for name in names]
@@ -130,7 +130,7 @@ class DetailsPanel(QWidget):
             head.setSectionResizeMode(place, QHeaderView.ResizeMode.Stretch)
 
     def chain(self) -> tuple[QWidget, ...]:
-        """Where Tab goes, in this order."""
+        """Returns the widgets that Tab goes to, in order."""
         return (self.others, *self._buttons, self.table)
 
     def show_run(self, title: str, lines: Sequence[Detail], choices: Sequence[tuple[str, str]], other: str) -> None:

@@ -17,7 +17,7 @@ _LEVELS = {"warning": "warning: ", "error": "error: ", "debug": "", "info": ""}
 
 
 def log_line(event: Log) -> str:
-    """One event as a line: "09:41:07  step 120  Learning rate is 0.1"."""
+    """Returns one event as a line: "09:41:07  step 120  Learning rate is 0.1"."""
     clock = time.strftime("%H:%M:%S", time.localtime(event.time)) if event.time else "        "
     step = f"step {event.step:,}  " if event.step else ""
     text = event.text or f"{event.stage}, {event.seconds:.2f} s"

@@ -1,4 +1,4 @@
-"""What a person writes about runs: a name, a note, tags."""
+"""Lets a person write about runs: a name, a note, tags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clew_shared.spec import MAX_NAME
 
 
 class NoteDialog(Dialog):
-    """Of one run everything; of several the tags that all of them are to have in addition."""
+    """Edits everything about one run; for several runs, tags that are added to all of them."""
 
     written = Signal(str, object)
     """A run's id and its ``RunNote``."""

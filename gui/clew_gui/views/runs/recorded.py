@@ -50,18 +50,18 @@ class RecordedRun:
 
     @property
     def state(self) -> RunState:
-        """Where the journal ends."""
+        """Returns the state at the end of the journal."""
         return self.history.fold.state
 
     @property
     def reason(self) -> str:
-        """Why, in words."""
+        """Returns the reason for the state, in words."""
         return self.history.fold.reason
 
 
 @dataclass(frozen=True)
 class RecordedLink:
-    """There is no link, and none is missing."""
+    """Stands for the link, which recorded runs do not need."""
 
     state: str = "RECORDED"
     since: float = 0.0
@@ -71,7 +71,7 @@ class RecordedLink:
 
 @dataclass(frozen=True)
 class NoChanges:
-    """Nothing ever changes."""
+    """Stands for the changes: there are never any."""
 
     points: frozenset[str] = frozenset()
     states: frozenset[str] = frozenset()
@@ -84,7 +84,7 @@ class NoChanges:
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What is known without its history: a run's spec, and when it began."""
+    """The facts that are known without a run's history: its spec, and when it began."""
 
     spec: RunSpec
     folder: Path
@@ -96,7 +96,7 @@ class HasSpec(Protocol):
 
     @property
     def spec(self) -> RunSpec:
-        """What was asked for."""
+        """The spec that the run was started with."""
 
 
 def read_heads(folders: Iterable[Path]) -> dict[str, RunHeader]:
@@ -115,7 +115,7 @@ def read_heads(folders: Iterable[Path]) -> dict[str, RunHeader]:
 
 
 def _begin_time(journal: Path) -> float:
-    """When the first attempt began; 0 when its first frame cannot be read."""
+    """Returns when the first attempt began; 0 if its first frame cannot be read."""
     try:
         with journal.open("rb") as file:
             items = FrameReader().feed(file.read(_FIRST_BYTES))
@@ -160,12 +160,12 @@ class RecordedSession:
         self.link = RecordedLink()
 
     def tick(self, budget: float = 0.008) -> NoChanges:
-        """Nothing arrives."""
+        """Returns no changes."""
         del budget
         return NoChanges()
 
     def call_on_news(self, bell: Callable[[], None]) -> None:
-        """There will be none."""
+        """Does nothing, because there will be no news."""
 
     def _refuse(self) -> ProblemError:
         return problem(
@@ -235,10 +235,10 @@ class RecordedSession:
         raise self._refuse()
 
     def reload_exercises(self) -> None:
-        """There is no agent to read them."""
+        """Does nothing, because there is no agent to read them."""
 
     def renew_agent(self) -> None:
-        """There is none."""
+        """Does nothing, because there is no agent."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Does nothing, because there is nothing to close."""

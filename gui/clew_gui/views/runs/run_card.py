@@ -37,7 +37,7 @@ _TROUBLE = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST)
 
 
 def reason_of(run: RunLike) -> tuple[str, str]:
-    """Why a run went wrong, and what to do now; both empty when it did not."""
+    """Says why a run failed, and what to do now; both are empty if it did not fail."""
     if run.state not in _TROUBLE:
         return "", ""
     found, job = run.history.fold.problem, run.job.problem if run.job is not None else None
@@ -63,14 +63,14 @@ class ReasonBox(QFrame):
         row(words, side, gap=8, margins=(12, 9, 8, 9), parent=self).setStretch(0, 1)
 
     def show_reason(self, text: str, hint: str) -> None:
-        """Other words."""
+        """Shows another reason and hint."""
         if (text, hint) != (self.text.text(), self.hint.text()):
             self.text.setText(text)
             self.hint.setText(hint)
             self.hint.setVisible(bool(hint))
 
     def copy(self) -> None:
-        """Both as text, to the clipboard."""
+        """Copies the reason and the hint to the clipboard."""
         QGuiApplication.clipboard().setText("\n".join(filter(None, (self.text.text(), self.hint.text()))))
 
 
@@ -211,7 +211,8 @@ class RunCard(QFrame):
         self._hint.setVisible(bool(advice))
 
     def show_finding(self, text: str, rate: float | None) -> None:
-        """What a range test has shown, and the ``rate`` to begin with; an empty text where the run was none."""
+        """Shows the result of a range test, and the ``rate`` to begin with; an empty text if the run was no range
+        test."""
         self._rate = rate or 0.0
         self.found.set_text(text)
         self.found.setVisible(bool(text))
@@ -233,7 +234,7 @@ class RunCard(QFrame):
             self.data.setAccessibleName(f"Data set: {words.data_name(data)}")
 
     def _unfold(self, on: bool) -> None:
-        """Said in full below, the reason is not begun above."""
+        """Shows the whole reason below, and then leaves it out of the sentence above."""
         self.reason.setVisible(on)
         if self._last is not None:
             self.sentence.set_text(self._sentence(self._last))
@@ -340,7 +341,7 @@ class RunCard(QFrame):
         self._name_reuse()
 
     def minimumSizeHint(self) -> QSize:
-        """With short verbs and no sentence."""
+        """Returns the size with short verbs and no sentence."""
         return QSize(520, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -1,4 +1,5 @@
-"""What a person chose about the runs (shown, pinned, selected, removed), and what the table and the lab say of them."""
+"""Keeps what a person chose about the runs (shown, pinned, selected, removed), and what the table and the lab say of
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from clew_shared.run_settings import Facts
 from clew_shared.study.study import is_timed
 
 MANY = 8
-"""So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""
+"""The number of new runs that are drawn without being ticked; the oldest are dropped, and more can be ticked by
+hand."""
 
 
 class Choices(msgspec.Struct):
@@ -47,8 +49,8 @@ class Choices(msgspec.Struct):
 
 
 class ChoicesMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """How one exercise was left: the run that was selected, those that were ticked, drawn by themselves (oldest
-    first) and unticked, and those in the report."""
+    """The state in which one exercise was left: the selected run, the runs that were ticked, drawn by themselves
+    (oldest first) and unticked, and those in the report."""
 
     selected: str = ""
     shown: tuple[str, ...] = ()
@@ -66,12 +68,12 @@ class RunChoices:
         self._removed: set[str] = set()
         self._baselines: dict[tuple[str, str], bool] = {}
         self.cards: dict[str, ExerciseCard] = {}
-        """What is known of each exercise: how its runs were set that name no data and leave hyperparameters out."""
+        """The known exercises: they supply the settings of runs that name no data and leave hyperparameters out."""
         self._goals: dict[tuple[str, str], tuple[object, GoalResult]] = {}
         self._bests: dict[tuple[str, str], tuple[object, float | None]] = {}
 
     def choices(self, exercise: str) -> Choices:
-        """What was chosen for an exercise so far."""
+        """Returns what was chosen for an exercise so far."""
         return self._choices.setdefault(exercise, Choices())
 
     def runs_of(self, runs: Mapping[str, RunLike], exercise: str) -> list[RunLike]:
@@ -80,7 +82,7 @@ class RunChoices:
         return sorted(found, key=lambda run: run.number)
 
     def remove(self, run: str) -> None:
-        """Out of sight; the session still has it."""
+        """Hides a run; the session still has it."""
         self._removed.add(run)
 
     def is_removed(self, run: str) -> bool:
@@ -146,7 +148,7 @@ class RunChoices:
         self.choices(exercise).pinned = run or "none"
 
     def pins(self) -> dict[str, str]:
-        """What was pinned by hand, by exercise: a run, or "none"."""
+        """Returns what was pinned by hand, by exercise: a run, or "none"."""
         return {exercise: chosen.pinned for exercise, chosen in self._choices.items() if chosen.pinned}
 
     def restore_pins(self, pins: Mapping[str, str]) -> None:
@@ -174,7 +176,7 @@ class RunChoices:
             chosen.selected, chosen.awaited = (at_work(runs) or runs)[-1].id if runs else "", ""
 
     def left(self) -> dict[str, ChoicesMemory]:
-        """What the next window is to begin with, by exercise."""
+        """Returns the state that the next window begins with, by exercise."""
         return {
             exercise: ChoicesMemory(
                 selected=chosen.selected or chosen.awaited,
@@ -218,7 +220,7 @@ class RunChoices:
         return chosen.report
 
     def choose_report(self, exercise: str, runs: Iterable[str]) -> None:
-        """These runs are in the report, as a person ticked them."""
+        """Puts these runs in the report, as a person ticked them."""
         chosen = self.choices(exercise)
         chosen.report, chosen.report_by_hand = set(runs), True
 
@@ -248,8 +250,8 @@ class RunChoices:
         return known[1]
 
     def why_not(self, goal: Goal, runs: Sequence[RunLike]) -> str:
-        """Why a run that came so far does not count: it did better than a goal allows that asks for a value near
-        another, or was set otherwise than the goal asks; empty where there is no such run."""
+        """Says why a run that came near a goal does not count: it did better than a goal near a value allows, or its
+        settings differ from what the goal requires; empty if there is no such run."""
         for run in runs:
             result = self._judged(goal, run) if run.state in TERMINAL else None
             if result is not None and result.beyond:
@@ -263,7 +265,7 @@ class RunChoices:
         return next((run for run in runs if self.reached(goal, run)), None)
 
     def runs_for(self, goals: Sequence[Goal], runs: Sequence[RunLike]) -> int:
-        """Over how many runs the goals that were reached spread; 1 where one run has reached them all, 0 for none."""
+        """Returns the number of runs that together reached the goals; 1 if one run has reached them all, 0 for none."""
         found = {goal.id: by for goal in goals if (by := self.reached_by(goal, runs)) is not None}
         reached = [goal for goal in goals if goal.id in found]
         if any(all(self.reached(goal, run) for goal in reached) for run in runs):
@@ -376,7 +378,8 @@ def _keys(
 
 
 def _state(run: RunLike) -> tuple[object, ...]:
-    """How far a run has come. A history that was begun again is another one: more may have come than of the first."""
+    """Returns how far a run has come. A history that was read again counts as another one: it may have more than the
+    first."""
     return run.history, run.history.fold.attempt, run.history.fold.step, run.state
 
 
@@ -386,7 +389,7 @@ def _draws(run: RunLike) -> bool:
 
 
 def at_work(runs: Sequence[RunLike]) -> list[RunLike]:
-    """Those that train now, or pause."""
+    """Returns the runs that train now, or pause."""
     return [run for run in runs if run.state in (RunState.RUNNING, RunState.PAUSED) and run.reading is None]
 
 
@@ -417,7 +420,8 @@ def duration(run: RunLike) -> float | None:
 
 
 def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str, str]:
-    """What a run with these values will cost here, judged by the last run that trained: time, then what it uses."""
+    """Estimates what a run with these values will cost here, from the last run that trained: time, then what it
+    uses."""
     second = "Free. Nothing leaves this computer."
     steps = values.get(STEPS)
     for run in sorted(runs, key=lambda run: run.number, reverse=True):

@@ -1,4 +1,4 @@
-"""What the runs table can show beside its usual columns, and what its filter knows of a run. No Qt."""
+"""The columns that the runs table can show beside its usual ones, and what its filter knows of a run. No Qt."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cells(card: ExerciseCard, run: RunLike, names: Iterable[str], best: Best) ->
 
 
 def keys(card: ExerciseCard, run: RunLike, names: Iterable[str], best: Best) -> tuple[tuple[str, float | str], ...]:
-    """What added columns sort by."""
+    """Returns the sort keys of added columns."""
     values = settings_of(run.spec, card)
     return tuple((name, _key(card, run, name, values, best)) for name in names)
 
@@ -78,7 +78,7 @@ def _result(metric: MetricSpec, run: RunLike, best: Best) -> float | None:
 
 
 def known_names(card: ExerciseCard) -> set[str]:
-    """What a filter over runs of this exercise may name."""
+    """Returns the names that a filter over runs of this exercise may use."""
     strategies = {option.name for one in card.strategies for option in one.params}
     return (
         {param.name for param in card.params}

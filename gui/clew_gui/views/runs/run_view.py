@@ -31,7 +31,7 @@ UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds",
 LOW = 560
 NARROW = 660
 WIDE = 900
-"""From this width on curves and surface stand beside each other, until a person chooses otherwise."""
+"""The width from which on curves and surface are side by side, until a person chooses otherwise."""
 _STEPS = (
     ("1", "Run", "Press Run. The curve begins within seconds."),
     ("2", "Change one thing", "Another optimizer or rate, then run again."),
@@ -40,7 +40,7 @@ _STEPS = (
 
 
 class EmptyRunView(QWidget):
-    """What to do while this exercise has no run."""
+    """Says what to do while this exercise has no run."""
 
     guide_asked = Signal()
     code_asked = Signal()
@@ -107,7 +107,7 @@ class PlotControls(QWidget):
     unit_chosen = Signal(str)
     log_toggled = Signal(bool)
     whole_toggled = Signal(bool)
-    """All values, or those that are worth seeing."""
+    """Asks to show all values, or only the range that is worth seeing."""
     reset_asked = Signal()
     smoothing_moved = Signal(float)
     copy_asked = Signal()
@@ -184,7 +184,7 @@ class PlotControls(QWidget):
         return button
 
     def minimumSizeHint(self) -> QSize:
-        """Without what may go when there is little room."""
+        """Returns the size without the parts that can be hidden if there is little room."""
         return QSize(430, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -227,7 +227,7 @@ class PlotControls(QWidget):
 
     @property
     def page(self) -> Page:
-        """What is shown."""
+        """Returns the page that is shown."""
         return self._page
 
     def chosen_page(self) -> str:
@@ -300,7 +300,7 @@ class RunView(QWidget):
 
     @property
     def sweep(self) -> SweepBar:
-        """How far the selected run's sweep is; made with the first sweep."""
+        """Returns the bar that shows how far the selected run's sweep is; made with the first sweep."""
         if self._sweep is None:
             self._sweep = SweepBar(self._appearance)
             self._whole.insertWidget(self._whole.indexOf(self.race), self._sweep)
@@ -309,7 +309,7 @@ class RunView(QWidget):
         return self._sweep
 
     def hide_sweep(self) -> None:
-        """There is none."""
+        """Hides the bar of the sweep, if there is one."""
         if self._sweep is not None:
             self._sweep.hide()
 
@@ -329,7 +329,7 @@ class RunView(QWidget):
         self._box.addWidget(plots, 1)
 
     def show_empty(self, empty: bool) -> None:
-        """Either the first card or the run's card."""
+        """Shows either the first card or the run's card."""
         self.hello.setVisible(empty)
         if self._card is not None or not empty:
             self.card.setVisible(not empty)

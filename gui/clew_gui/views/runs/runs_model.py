@@ -104,7 +104,7 @@ class RunsModel(QAbstractTableModel):
     # --- Content ------------------------------------------------------------------------------------------------------
 
     def set_rows(self, rows: Iterable[RunRow]) -> None:
-        """All rows again, when another exercise is opened."""
+        """Replaces all rows, when another exercise is opened."""
         self.beginResetModel()
         self._rows = self._sorted(rows)
         self.endResetModel()
@@ -163,7 +163,7 @@ class RunsModel(QAbstractTableModel):
         return self._rows[number] if 0 <= number < len(self._rows) else None
 
     def rows(self) -> Sequence[RunRow]:
-        """All rows as shown."""
+        """Returns all rows as shown."""
         return tuple(self._rows)
 
     # --- Sorting ------------------------------------------------------------------------------------------------------
@@ -190,11 +190,11 @@ class RunsModel(QAbstractTableModel):
     # --- Qt's side ----------------------------------------------------------------------------------------------------
 
     def rowCount(self, parent: Index = _NOWHERE) -> int:
-        """How many runs."""
+        """Returns the number of runs."""
         return 0 if parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: Index = _NOWHERE) -> int:
-        """How many columns."""
+        """Returns the number of columns."""
         return 0 if parent.isValid() else len(self.columns)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:

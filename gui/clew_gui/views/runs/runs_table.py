@@ -89,7 +89,7 @@ class RunsTable(QTableView):
         self._fold_columns()
 
     def choose_columns(self, by_hand: dict[str, bool]) -> None:
-        """Which usual columns a person showed or hid; the others are shown while there is room."""
+        """Sets which usual columns a person showed or hid; the others are shown while there is room."""
         self._by_hand = dict(by_hand)
         self._fold_columns()
 
@@ -102,7 +102,7 @@ class RunsTable(QTableView):
         return round(QFontMetricsF(font()).horizontalAdvance("0") * chars) + 2 * _PAD - 6
 
     def _widest_name(self) -> int:
-        """What the first column needs for its names, at most 30 characters of them."""
+        """Returns the width that the names in the first column need, for at most 30 characters."""
         rows = (self._runs.row_at(place) for place in range(self._runs.rowCount()))
         names = max((len(row.name) for row in rows if row is not None), default=0)
         return self._width_of(11 + min(names, 30)) if names else 0
@@ -148,7 +148,8 @@ class RunsTable(QTableView):
                     self.setColumnWidth(number, self._width_of(26))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """On a check: show or hide that run, and leave the cursor where it is. Elsewhere: choose the run."""
+        """Shows or hides a run by a click on its check, and leaves the cursor where it is; elsewhere chooses the
+        run."""
         row = self._ticked(event)
         if row is not None:
             self._runs.toggled.emit(row.id, not row.shown)
@@ -156,7 +157,7 @@ class RunsTable(QTableView):
             super().mousePressEvent(event)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Two quick clicks on a check are two clicks."""
+        """Treats two quick clicks on a check as two clicks."""
         if self._ticked(event) is not None:
             self.mousePressEvent(event)
         else:
@@ -194,7 +195,7 @@ class _CellPainter(QStyledItemDelegate):
         self._appearance, self._table, self._runs_model = appearance, table, model
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """One cell."""
+        """Paints one cell."""
         row = index.data(ROW_ROLE)
         if not isinstance(row, RunRow):
             return

@@ -20,7 +20,7 @@ Failed = Callable[[tuple[Problem, ...]], None]
 
 
 class BackgroundWork(QObject, Generic[T]):
-    """One thread that makes values one after the other. All callbacks are called in the window's thread.
+    """Runs one thread that makes values one after the other. All callbacks are called in the window's thread.
 
     ``values`` gets an event that is set when nobody wants more values. ``each`` gets every value, ``failed`` the
     problems that ended it, ``ended`` is called last. After ``stop`` nothing is called any more; the thread ends at its

@@ -49,13 +49,13 @@ class ScriptDialog(Dialog):
         self.resize(760, 600)
 
     def show_script(self, text: str) -> None:
-        """It is here."""
+        """Shows the script, which is ready now."""
         self.text.setPlainText(text)
         self.message.hide()
         self.copy_button.allow(True)
 
     def show_problems(self, problems: tuple[Problem, ...]) -> None:
-        """It cannot be made, and why."""
+        """Shows why the script cannot be made."""
         set_role(self.message, "bad", "tone")
         self.message.setText("\n".join(str(one) for one in problems))
 

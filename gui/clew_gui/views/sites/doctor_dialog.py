@@ -91,7 +91,7 @@ class StepRow(QWidget):
         self._name, self._text, self._titles = name, text, [step.title]
 
     def add(self, step: Step) -> None:
-        """Another step that was not checked, for the same reason: both are one line, which names them all."""
+        """Adds a step that was not checked for the same reason: one line names all of them."""
         self._titles.append(step.title)
         names = ", ".join(dict.fromkeys(self._titles))
         self._name.setText(f"{len(self._titles)} checks")
@@ -128,7 +128,7 @@ class DoctorDialog(Dialog):
         self.steps: list[Step] = []
         self._first_wrong: StepRow | None = None
         self._open: StepRow | None = None
-        """What was not checked last: others for the same reason are named in its line."""
+        """The row of the latest unchecked step: others with the same reason are named in its line."""
         self.count = label("", "body", "2")
         self.add(self.count)
         self._list = panel()
@@ -215,7 +215,7 @@ class DoctorDialog(Dialog):
         return made
 
     def _leave_for(self, way: RemedyButton) -> None:
-        """It may open a dialog of its own, or lead to the form."""
+        """Closes the dialog before the remedy, which may open a dialog of its own or lead to the form."""
         self.accept()
         way.act()
 
@@ -240,11 +240,11 @@ class DoctorDialog(Dialog):
         self.copy_button.allow(bool(self.steps), "There are no findings yet")
 
     def copy(self) -> None:
-        """All findings as text."""
+        """Copies all findings as text."""
         QGuiApplication.clipboard().setText(self.report())
 
     def report(self) -> str:
-        """All findings as text."""
+        """Returns all findings as text."""
         lines = [f"Checking {self._title}: {counts_text(self.steps, self.busy)}"]
         for step in self.steps:
             name = f"{step.title} ({step.where})" if step.where else step.title

@@ -13,7 +13,7 @@ from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, label, panel, row, scrolling
 
 MOST_JOBS = 20
-"""So many are listed: those that are not over, and the latest others."""
+"""The number of jobs that are listed: those that are not over, and the latest others."""
 _NO_JOBS = "No job was sent to a site yet. Choose one under Run on."
 
 
@@ -43,7 +43,7 @@ class JobRow(QWidget):
 
 
 class JobsDialog(Dialog):
-    """Is shown the jobs again and again while it is open."""
+    """Lists the jobs; it is updated while it is open."""
 
     end_asked = Signal(str)
     log_out_asked = Signal()

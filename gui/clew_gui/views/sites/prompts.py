@@ -20,8 +20,8 @@ from clew_shared.base.problem import Problem
 
 
 class _Question:
-    """One question on its way. ``over`` is set when it was answered, or nobody waits for the answer any more. A login
-    stays for ``stays_s`` seconds after its last use; 0: as long as the program runs."""
+    """A question that waits for its answer. ``over`` is set once it is answered, or nobody waits for the answer any
+    more. A login stays for ``stays_s`` seconds after its last use; 0: as long as the program runs."""
 
     def __init__(self, prompt: Prompt, stays_s: int = 0) -> None:
         self.prompt, self.stays_s = prompt, stays_s
@@ -246,7 +246,7 @@ class SecretDialog(PromptDialog):
 
 
 def _kept(kind: PromptKind, stays_s: int) -> str:
-    """How long what is typed is remembered, and the login stays."""
+    """Says how long the typed text is remembered, and how long the login stays."""
     if not stays_s:
         return _KEPT[kind]
     stays = f"You stay logged in until {about(stays_s)} after the last use, also when Clew is closed."
@@ -278,7 +278,7 @@ def _sentence(prompt: Prompt) -> str:
 
 
 def _server_words(prompt: Prompt) -> str:
-    """What is worth to be shown of the server's text: a bare "Password:" says nothing that the field does not."""
+    """Returns the part of the server's text that is worth showing: a bare "Password:" says no more than the field."""
     if prompt.kind is PromptKind.PASSPHRASE:
         return ""
     bare = prompt.text.strip().rstrip(":").lower() == "password"
@@ -314,10 +314,10 @@ def note(
 
 
 class CompareEdit(QLineEdit):
-    """Where a fingerprint is pasted. Return does nothing here: it must neither trust nor cancel by accident."""
+    """A field to paste a fingerprint into. Return does nothing here: it must neither trust nor cancel by accident."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """All keys but Return."""
+        """Handles all keys but Return."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             event.accept()
             return
@@ -367,7 +367,7 @@ class HostKeyDialog(PromptDialog):
         self.add(self.message)
 
     def _add_published(self, appearance: Appearance, published: list[str], text: str) -> None:
-        """What the site's settings have, beside what the server shows."""
+        """Adds the fingerprints in the site's settings beside the one that the server shows."""
         if published:
             box = column(
                 label("It is not among the fingerprints in the site's settings:", "strong", "bad", wrap=True),

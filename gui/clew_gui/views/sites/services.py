@@ -43,7 +43,8 @@ class _Open:
 
 
 class NodeServices(QObject):
-    """All that this window has opened, by job and kind. ``changed`` names the job; ``failed`` brings a refusal.
+    """Manages all services that this window has opened, by job and kind. ``changed`` names the job; ``failed`` brings
+    the problems.
 
     ``browse`` opens an address (None: the user's browser). It is called from a thread.
     """

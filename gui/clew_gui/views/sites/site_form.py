@@ -1,4 +1,4 @@
-"""All fields of one site as a form: checked at every key, the sentence of what is wrong below its field."""
+"""Shows all fields of one site as a form: checked at every key press, with the problem below its field."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class SiteForm(QWidget):
         box.addStretch(1)
 
     def row(self, name: str) -> FormRow:
-        """One field."""
+        """Returns one field."""
         return self.form.row(name)
 
     def texts(self) -> Mapping[str, str]:
-        """All fields as they stand."""
+        """Returns the present texts of all fields."""
         raw = {spec.name: self.row(spec.name).editor.raw() for spec in SITE_FIELDS}
         return {name: one if isinstance(one, str) else format_value(bool(one)) for name, one in raw.items()}
 

@@ -158,7 +158,7 @@ class SitesDialog(Dialog):
     # --- The list -----------------------------------------------------------------------------------------------------
 
     def _fill(self, chosen: str) -> None:
-        """All kept sites and those that are being made; what was typed stays."""
+        """Lists all saved sites and those that are being made; what was typed stays."""
         for one in self._store.all():
             if one.name not in self._drafts:
                 site = one.site or Site()
@@ -206,7 +206,7 @@ class SitesDialog(Dialog):
             self._show(str(item.data(_NAME)))
 
     def draft(self) -> Draft:
-        """What is being shown."""
+        """Returns the draft that is shown."""
         return self._drafts[self._name]
 
     def _show(self, name: str) -> None:
@@ -263,12 +263,12 @@ class SitesDialog(Dialog):
             self._dress(item, draft)
 
     def _known(self, draft: Draft | None = None) -> dict[str, Site | None]:
-        """All sites as they are or will be; ``draft`` as it is kept, if it is."""
+        """Returns all sites as they are or will be; ``draft`` as it is saved, if it is."""
         known: dict[str, Site | None] = {name: one.site for name, one in self._drafts.items() if one is not draft}
         return known if draft is None or draft.kept is None else {**known, draft.name: draft.kept}
 
     def _all_wrong(self) -> tuple[Problem, ...]:
-        """What is wrong with the fields, each shown below its own."""
+        """Returns what is wrong with the fields, and shows each problem below its field."""
         draft = self.draft()
         if draft.name == LOCAL:
             return ()
@@ -340,7 +340,7 @@ class SitesDialog(Dialog):
         self.find_asked.emit(self._name, self._finding.site)
 
     def found(self, text: str, site: Site) -> None:
-        """What was found, in words, and the site with it; what a person has typed meanwhile stays."""
+        """Takes over the search's result, in words, and the site with it; what a person has typed meanwhile stays."""
         draft, self._finding = self._finding, None
         if draft is not None:
             answer, time = texts_of(site), f"{ASKED}time"
@@ -355,7 +355,7 @@ class SitesDialog(Dialog):
         self._show_problems(self._all_wrong())
 
     def not_found(self, problems: Sequence[Problem]) -> None:
-        """Why nobody can say which scheduler it has, or that there is none: below its field."""
+        """Shows below its field why the scheduler could not be found."""
         draft, self._finding = self._finding, None
         wrong = self._all_wrong()
         self._show_problems(wrong)

@@ -34,7 +34,7 @@ _PICTURE: Final = QSize(1000, 460)
 
 
 class _Area:
-    """Where one plot's axes are in a rectangle, and how its coordinates become pixels."""
+    """The place of one plot's axes in a rectangle; turns the plot's coordinates into pixels."""
 
     def __init__(self, rect: QRectF, plot: ScalingPlot, gutter: float) -> None:
         metrics = QFontMetricsF(font("caption"))
@@ -59,7 +59,7 @@ def gutter_of(plot: ScalingPlot) -> float:
 
 
 def pen_of(line: PlotLine, theme: Theme) -> QPen:
-    """How a line is drawn: each kind differs by its dash as well as by its colour."""
+    """Returns the pen for a line: each kind differs by its dash as well as by its colour."""
     colour = {"ideal": theme.text3, "measured": theme.curve(0).colour, "reference": theme.curve(1).colour}
     pen = QPen(QColor(colour.get(line.kind, theme.curve(3).colour)), 1.2 if line.kind == "ideal" else 1.8)
     dash = {"ideal": (2.5, 2.5), "reference": (5.0, 3.0), "forecast": (1.5, 2.5)}.get(line.kind)
@@ -142,7 +142,7 @@ def _paint_names(painter: QPainter, area: _Area, lines: Sequence[PlotLine], them
 
 
 class ScalingCanvas(QWidget):
-    """One plot of a study. A point under the pointer says its value; the words say all points."""
+    """Draws one plot of a study. A point under the pointer says its value; the words say all points."""
 
     def __init__(self, appearance: Appearance, *, names: bool) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ class ScalingCanvas(QWidget):
             painter.end()
 
     def words_at(self, place: QPointF) -> str:
-        """What the nearest point says; empty where none is near."""
+        """Describes the nearest point; empty if none is near."""
         if self._plot is None:
             return ""
         area = _Area(QRectF(self.rect()), self._plot, gutter_of(self._plot) if self._names else 0.0)

@@ -55,13 +55,13 @@ REPEATS = ParamSpec(
 )
 _NARROW = 560
 _NAMED = 660
-"""From this width on the number of repeats has its name beside it."""
+"""The width from which on the number of repeats has its name beside it."""
 _CELL = 22
 """Pixels around the text of a cell."""
 
 
 class SpeedupView(QWidget):
-    """What one scaling study of the open exercise measured."""
+    """Shows what one scaling study of the open exercise measured."""
 
     kind_chosen = Signal(str)
     """Show "strong" or "weak" scaling."""
@@ -222,7 +222,7 @@ class ScalingTable(QTableWidget):
         self._fit_columns()
 
     def texts(self) -> list[list[str]]:
-        """All of it, the heads first."""
+        """Returns all texts of the table, the heads first."""
         columns = [self._column(place) for place in range(self.columnCount())]
         return [list(line) for line in zip(*columns, strict=True)]
 
@@ -232,7 +232,7 @@ class ScalingTable(QTableWidget):
         return [item.text() for item in items if item is not None]
 
     def _fit_columns(self) -> None:
-        """Each column as wide as its words, and what is left evenly."""
+        """Makes each column as wide as its words, and shares out the rest evenly."""
         metrics, shown = self.fontMetrics(), self.columnCount()
         widths = [max(map(metrics.horizontalAdvance, self._column(place))) + _CELL for place in range(shown)]
         while shown > 1 and sum(widths[:shown]) > self.width():

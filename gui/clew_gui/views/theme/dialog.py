@@ -1,5 +1,5 @@
-"""What all small windows have: a heading, a sentence, content, and buttons. They are opened, and nothing waits for
-them."""
+"""The base of all dialogs: a heading, a sentence, content, and buttons. They are opened without blocking the
+program."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class FoldingSection(QWidget):
         self.retheme()
 
     def say(self, text: str) -> None:
-        """What is inside, in a few words; shown while it is folded."""
+        """Sets a few words about the content, which are shown while it is folded."""
         self._words = text
         self._say()
 

@@ -97,7 +97,7 @@ _BODIES: Final[dict[str, str]] = {
 
 
 class StateStyle(msgspec.Struct, frozen=True):
-    """How a run state is shown: its word, its icon, and the theme's roles for ink and soft ground."""
+    """The appearance of a run state: its word, its icon, and the theme's roles for ink and soft ground."""
 
     word: str
     icon: str
@@ -124,12 +124,13 @@ _STATE_STYLES: Final = (
 
 
 def names() -> tuple[str, ...]:
-    """All icon names."""
+    """Returns all icon names."""
     return tuple(_BODIES)
 
 
 def state_style(state: str) -> StateStyle:
-    """How a run state is shown; it is a word or an enum value: "Timed out", "TIMED_OUT" and "timed-out" are one.
+    """Returns how a run state is shown. It is a word or an enum value: "Timed out", "TIMED_OUT" and "timed-out" are the
+    same.
 
     A state this version does not know (a newer agent may send one) is shown by its own name with a ring.
     """

@@ -158,7 +158,8 @@ def tab_in_order(whole: QWidget) -> None:
 
 
 def _in_order(widget: QWidget) -> Iterator[QWidget]:
-    """What Tab can reach of ``widget``; the parts of a control of Qt's own, which has no layout, go with it."""
+    """Yields the widgets in ``widget`` that Tab can reach; the parts of a control of Qt's own, which has no layout, are
+    included."""
     if widget.focusPolicy() & Qt.FocusPolicy.TabFocus or widget.focusProxy() is not None:  # Qt stops at both
         yield widget
     if isinstance(widget, QSplitter):
@@ -210,7 +211,8 @@ def label(text: str = "", kind: FontKind = "body", tone: str = "", wrap: bool = 
 
 
 class Elided(QLabel):
-    """One line that gives way: shortens with an ellipsis, the whole text in the tooltip when it is shortened."""
+    """Shows one line that can become narrower: it is shortened with an ellipsis, and then its tooltip has the whole
+    text."""
 
     def __init__(self, text: str = "", kind: FontKind = "body", tone: str = "") -> None:
         super().__init__()
@@ -238,7 +240,7 @@ class Elided(QLabel):
         return QSize(24, super().minimumSizeHint().height())
 
     def sizeHint(self) -> QSize:
-        """As wide as the whole text."""
+        """Returns the width of the whole text."""
         width = QFontMetricsF(self.font()).horizontalAdvance(self._whole) + 2
         return QSize(round(width), super().sizeHint().height())
 
@@ -296,7 +298,7 @@ class Button(QPushButton):
         self.retheme()
 
     def set_words(self, text: str, tip: str | None = None) -> None:
-        """Another text; a style sheet leaves icon and text too close, hence the space."""
+        """Sets another text. A space goes before it because a style sheet leaves icon and text too close."""
         self.setText(f" {text}" if self._glyph else text)
         self.setAccessibleName(text)
         if tip is not None:
@@ -304,7 +306,7 @@ class Button(QPushButton):
             self.setToolTip(tip)
 
     def set_glyph(self, glyph: str, ink: str = "") -> None:
-        """Another icon."""
+        """Sets another icon."""
         if (glyph, ink) != (self._glyph, self._ink):
             self._glyph, self._ink = glyph, ink
             self.retheme()
@@ -343,7 +345,7 @@ class IconButton(QToolButton):
         self.retheme()
 
     def set_glyph(self, glyph: str) -> None:
-        """Another icon."""
+        """Sets another icon."""
         self._glyph = glyph
         self.retheme()
 

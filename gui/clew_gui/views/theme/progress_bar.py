@@ -15,7 +15,7 @@ class ProgressBar(QProgressBar):
         self.setAccessibleName(name)
 
     def show_share(self, done: int, total: int) -> None:
-        """So many of ``total``; 0 of 0 is an empty bar."""
+        """Shows so many of ``total``; 0 of 0 is an empty bar."""
         most = max(1, total)
         self.setUpdatesEnabled(False)
         self.setRange(0, most)

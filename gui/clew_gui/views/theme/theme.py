@@ -92,7 +92,8 @@ def font(kind: FontKind = "body") -> QFont:
 
 @lru_cache(maxsize=64)
 def _font(kind: FontKind, application: str) -> QFont:
-    """Made once for each of the application's fonts, because the labels of the plots ask in every frame."""
+    """Makes a font; each is made once for each of the application's fonts, because the labels of the plots ask in every
+    frame."""
     result = QFont()
     result.fromString(application)
     size = max(result.pointSizeF(), _SMALLEST_BASE_PT) * _FACTOR.get(kind, 1.0)

@@ -47,7 +47,7 @@ class Wrapped(QLabel):
             _clean(QClipboard.Mode.Clipboard)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """So does selecting, which copies on some systems."""
+        """Cleans the selection too, because selecting copies on some systems."""
         super().mouseReleaseEvent(event)
         if self.hasSelectedText() and QGuiApplication.clipboard().supportsSelection():
             _clean(QClipboard.Mode.Selection)

@@ -125,7 +125,7 @@ class ExerciseHead(QWidget):
         )
 
     def show_card(self, card: ExerciseCard) -> None:
-        """Another exercise."""
+        """Shows another exercise's title."""
         self.title.setText(card.title)
         self.subtitle.set_text(card.subtitle)
 
@@ -163,7 +163,7 @@ class StatusLine(QWidget):
         box.addWidget(self._right)
 
     def show_fact(self, place: str, text: str, glyph: str = "", tone: str = "text3") -> None:
-        """One fact; empty hides it."""
+        """Shows one fact; an empty text hides it."""
         self._texts[place].set_text(text)
         self._texts[place].setVisible(bool(text))
         self._glyphs[place].setVisible(bool(text))
@@ -171,7 +171,7 @@ class StatusLine(QWidget):
             self._glyphs[place].set_glyph(glyph, tone)
 
     def text(self, place: str) -> str:
-        """What is there."""
+        """Returns the text of a fact."""
         return self._texts[place].whole()
 
     def show_right(self, text: str) -> None:

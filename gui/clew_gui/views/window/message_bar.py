@@ -18,7 +18,7 @@ NOTE_MS = 20_000
 _POINTED_MS = 2_000
 _MOST = 50
 MOST_BUTTONS = 4
-"""So many ways out are offered; a problem names the best first."""
+"""The largest number of remedies that are offered; a problem names the best first."""
 _WIDEST = 720
 _MARGIN = 16
 
@@ -32,7 +32,7 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 class _MessageLine(QFrame):
-    """What a message is shown with: shape, sentence, hint, what can be done with it."""
+    """The widget of a message: shape, sentence, hint, and buttons for what can be done."""
 
     pressed = Signal(int)
     """The way out at this place."""
@@ -59,7 +59,7 @@ class _MessageLine(QFrame):
         self.show_buttons(())
 
     def show_buttons(self, buttons: Sequence[RemedyButton]) -> None:
-        """One stands beside the sentences, several below them."""
+        """Shows the remedies: one beside the sentences, several below them."""
         several = len(buttons) > 1
         beside = self._line.indexOf(self.help) >= 0
         if several and beside:
@@ -88,7 +88,7 @@ class _MessageLine(QFrame):
 
 
 class MessageBar(QWidget):
-    """One message at a time, the newest first; older ones come back when it is dismissed.
+    """Shows one message at a time, the newest first; older ones come back when it is dismissed.
 
     It lies over the lower end of ``over``, whose widgets stay where they are. A problem stays until it is read, and is
     shown only while its exercise is open; ``remedies`` gives the buttons that help.
@@ -114,7 +114,7 @@ class MessageBar(QWidget):
 
     @property
     def line(self) -> _MessageLine:
-        """Made for the first message: mostly there is none."""
+        """Returns the message line, made for the first message: mostly there is none."""
         if self._made is None:
             self._made = _MessageLine(self._appearance)
             self._made.pressed.connect(self._help)
@@ -165,7 +165,7 @@ class MessageBar(QWidget):
         self._show()
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is waiting to be read, newest last."""
+        """Returns the problems that wait to be read, newest last."""
         return tuple(one.problem for one in self._messages)
 
     def open_exercise(self, exercise: str) -> None:

@@ -1,4 +1,5 @@
-"""One window for each of a person's homes: a second start raises the first window, because both would write mirrors.
+"""Keeps one window for each of a person's homes: a second start raises the first window, because both would write
+mirrors.
 
 The first window is known by a lock, at once. It listens for further starts only once it is painted: what that needs
 takes as long to load as the lab's panel takes to be made.

@@ -39,7 +39,7 @@ _NO_BOUND = 16_777_215  # Qt's own word for "no maximum"
 
 
 class Strip(QWidget):
-    """What is left of a folded panel: the way back."""
+    """A strip in place of a folded panel, with the button that brings it back."""
 
     def __init__(self, appearance: Appearance, glyph: str, name: str, keys: str) -> None:
         super().__init__()
@@ -200,7 +200,7 @@ class MainWindow(QMainWindow):
         self._show_tab(tab)
 
     def come_forward(self) -> None:
-        """Someone started Clew again: this is the window."""
+        """Brings this window to the front, because someone started Clew again."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()
         self.activateWindow()
@@ -217,7 +217,8 @@ class MainWindow(QMainWindow):
             tab_in_order(whole)
 
     def fit_into(self, room: QRect) -> None:
-        """No larger than ``room``, the part of the screen that is free, and inside it, with the system's title bar."""
+        """Keeps the window, with the system's title bar, inside ``room``, the free part of the screen, and no larger
+        than it."""
         border = self.frameGeometry().size() - self.size()
         size = self.size().boundedTo(room.size() - border)
         self.resize(size)
@@ -228,7 +229,8 @@ class MainWindow(QMainWindow):
         )
 
     def fit_screen(self) -> None:
-        """Once it is shown, the system's title bar is known: the status line must not be below the screen."""
+        """Fits the window to the screen once it is shown and the size of the title bar is known, so that the status
+        line is visible."""
         if not self.isMaximized() and not self.isFullScreen():
             self.fit_into(self.screen().availableGeometry())
 
@@ -253,7 +255,7 @@ class MainWindow(QMainWindow):
         self._rows.setSizes([max(300, self._rows.height() - runs), runs])
 
     def reset_layout(self) -> None:
-        """As on the first day."""
+        """Resets the layout to that of the first start."""
         self._folds.clear()
         self._sizes = WindowState()
         self._apply_folds()

@@ -1,4 +1,4 @@
-"""How the window was left: plain data that settings keep."""
+"""The state in which the window was left: plain data that settings keep."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ _LOG = logging.getLogger(__name__)
 
 ThemeChoice = Literal["system", "light", "dark"]
 Size = Annotated[int, msgspec.Meta(ge=0, le=16_777_215)]
-"""In logical pixels, up to Qt's ``QWIDGETSIZE_MAX``: with a number that is no C int the window would not open."""
+"""A size in logical pixels, up to Qt's ``QWIDGETSIZE_MAX``: with a number that is no C int the window would not
+open."""
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class CompareState(msgspec.Struct, frozen=True):
-    """How the Compare tab was left: the picture, which runs, and the values of its fields; empty means as on the first
-    day. ``scales`` are the metrics whose scale a person chose, as "exercise metric", and whether it is logarithmic."""
+    """The state in which the Compare tab was left: the picture, which runs, and the values of its fields; empty means
+    as on the first start. ``scales`` are the metrics whose scale a person chose, as "exercise metric", and whether it
+    is logarithmic."""
 
     page: str = ""
     runs: str = ""
@@ -82,7 +84,7 @@ class Memory(Protocol):
     """Keeps a window state between two days."""
 
     def load_window(self) -> WindowState:
-        """What was kept; the first day's state when there is none or it cannot be read."""
+        """Returns the saved state; that of the first start if there is none or it cannot be read."""
 
     def save_window(self, state: WindowState) -> None:
         """Keep it. Never raises: a window that cannot remember still closes."""
@@ -95,11 +97,11 @@ class NoMemory:
         self.state = state or WindowState()
 
     def load_window(self) -> WindowState:
-        """What was saved in this process."""
+        """Returns what was saved in this process."""
         return self.state
 
     def save_window(self, state: WindowState) -> None:
-        """Until the process ends."""
+        """Keeps the state until the process ends."""
         self.state = state
 
 
@@ -111,7 +113,7 @@ class FileMemory:
         self.problem: Problem | None = None
 
     def load_window(self) -> WindowState:
-        """What the file says; fields unknown to this version are passed over."""
+        """Reads the state from the file; fields that this version does not know are ignored."""
         try:
             return _read(self._path.read_text(encoding="utf-8"))
         except FileNotFoundError:

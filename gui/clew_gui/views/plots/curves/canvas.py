@@ -75,7 +75,7 @@ class PlotCanvas(DrawnWidget):
     # ------------------------------------------------------------ what is shown
     @property
     def view(self) -> View:
-        """How the curves are shown."""
+        """Returns how the curves are shown."""
         return self._view
 
     @property
@@ -150,12 +150,12 @@ class PlotCanvas(DrawnWidget):
 
     @property
     def scene(self) -> Scene:
-        """What the picture shows, up to date."""
+        """Returns the scene in the picture, up to date."""
         return self.label_painter.scene
 
     @property
     def readout(self) -> Readout | None:
-        """What the crosshair says, None when there is none."""
+        """Returns the values at the crosshair; None if there is none."""
         shown = self._cross is not None and bool(self.scene.plots) and not self.scene.empty
         return read(self.scene, self._cross) if shown and self._cross is not None else None
 

@@ -16,7 +16,7 @@ from clew_gui.views.plots.drawing.pixels import Frame
 
 
 def snapped(scene: Scene, x: float) -> float:
-    """To a whole step, where steps are farther apart than half a pixel. Axis coordinates."""
+    """Moves ``x`` to a whole step if steps are more than half a pixel apart. In axis coordinates."""
     grid = scene.grid
     value = scene.x_value(x)
     if grid.unit.value != "step" or value < 0.5:
@@ -26,7 +26,7 @@ def snapped(scene: Scene, x: float) -> float:
 
 
 def stepped(scene: Scene, frame: Frame, x: float | None, pixels: float) -> float:
-    """From ``x`` by so many pixels, at least to the next step; None: it begins at the end of the curves."""
+    """Moves from ``x`` by so many pixels, at least to the next step; None begins at the end of the curves."""
     span = scene.grid.span
     if x is None:
         ends = [d.curve.end[0] for plot in scene.plots for d in plot.curves if d.curve.end is not None]
@@ -58,7 +58,7 @@ class Overlay(QWidget):
         self.hide()
 
     def set_picture(self, picture: QPixmap, label_painter: LabelPainter) -> None:
-        """What it covers."""
+        """Sets the picture that the crosshair is drawn over."""
         self._picture, self._label_painter = picture, label_painter
         self.update()
 

@@ -45,7 +45,7 @@ def heading(plot: PlotScene) -> str:
 
 
 def key(plot: PlotScene) -> str:
-    """Which of a plot's several metrics is which, a line for each; empty where it has one."""
+    """Explains which line is which of a plot's several metrics, a line of text for each; empty for one metric."""
     styles: dict[str, str] = {}
     for item in sorted(plot.curves, key=lambda d: not d.headline):
         style = f"{plot.mark_of(item.curve.metric)}s" if item.curve.sparse else "line" if item.headline else "thin"
@@ -152,7 +152,7 @@ class Gutter:
             painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, f"and {self._omitted} more")
 
     def _paint_key(self, painter: QPainter, theme: Theme, lines: Sequence[str], head: QRectF, until: float) -> None:
-        """Each line below the last; where there is no room for more, all in one, without the word that all end with."""
+        """Writes each line below the last; if there is no room, all in one line, without the word that all end with."""
         room = int((until - head.bottom() - 13 + KEY_ROW) // KEY_ROW)
         if not lines or room < 1:
             return

@@ -76,12 +76,12 @@ class LabelPainter:
         return end is not None and item.curve.ends and frame.holds(*end)
 
     def width_of(self, text: str) -> float:
-        """How wide a caption is, in pixels."""
+        """Returns the width of a caption, in pixels."""
         return self._metrics.horizontalAdvance(text)
 
     @staticmethod
     def broken(item: Drawn, frame: Frame) -> tuple[float, float] | None:
-        """Where a curve stopped being a number, in sight: its x, and the pixel row of what was there before."""
+        """Returns where in sight a curve became NaN or infinite: its x, and the pixel row of its last value before."""
         x = item.curve.bad_x
         if x is None or not item.headline or not frame.x.low <= x <= frame.x.high:
             return None
@@ -121,8 +121,8 @@ class LabelPainter:
             self._write(painter, self.stack.area, empty_sentence(self.scene.runs), self.theme.text3)
 
     def _beyond(self, painter: QPainter, plot: PlotScene, frame: Frame, item: Drawn) -> None:
-        """No spike is lost: at the border a stroke where raw values lie far outside though the line is in sight, and a
-        quiet line along it where they do so all the time."""
+        """Marks spikes outside the plot: a stroke at the border where raw values lie far outside although the line is
+        in sight, and a quiet line along it where they do so all the time."""
         curve, far = item.curve, 0.5 * plot.span.size
         if not curve.raw_x.size or not curve.x.size:
             return
@@ -153,7 +153,7 @@ class LabelPainter:
             marks.leader(painter, start, frame.rect.right(), QColor(self.colour(item.run)), live=live)
 
     def _notes(self, painter: QPainter) -> None:
-        """At the foot: what cannot be seen, or else what the lines are."""
+        """Writes at the foot what cannot be seen, or else what the lines are."""
         text = " ".join(self.scene.notes) or self.scene.legend
         if text and self.frames:
             r = self.frames[-1].rect
@@ -286,7 +286,7 @@ def _marks(label_painter: LabelPainter, index: int) -> Iterator[FloatArray]:
 
 
 def _metrics(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
-    """Where a plot has several metrics: the name of each at its curve's end, of one run."""
+    """Names each metric of a plot with several at its curve's end, for one run."""
     plot, frame = label_painter.scene.plots[index], label_painter.frames[index]
     alone = len({item.run.run_id for item in plot.curves}) == 1
     mine = [item for item in plot.curves if alone or item.run.selected]
@@ -311,7 +311,7 @@ def _beside(column: float, away: float, wide: float, tops: Sequence[float]) -> t
 
 
 def _breaks(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
-    """Where a curve stopped being a number."""
+    """Labels the points where a curve became NaN or infinite."""
     frame = label_painter.frames[index]
     for item in label_painter.scene.plots[index].curves:
         at = label_painter.broken(item, frame)
@@ -325,7 +325,7 @@ def _breaks(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest
 
 
 def _events(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
-    """What happened to the run, in the lowest plot."""
+    """Labels the run's events, in the lowest plot."""
     frame = label_painter.frames[index]
     if index < len(label_painter.frames) - 1:
         return
@@ -340,8 +340,8 @@ def _events(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest
 
 
 def _goals(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
-    """At each goal. Of two whose texts would touch, the upper one's is above both lines and the lower one's below;
-    more share one text."""
+    """Labels each goal. If two texts would touch, the upper goal's is above both lines and the lower goal's below; more
+    than two share one text."""
     frame = label_painter.frames[index]
     groups: list[list[tuple[float, str]]] = []
     for row, text in sorted(
@@ -369,7 +369,7 @@ def _goals(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]
 
 
 def _expected(label_painter: LabelPainter, index: int) -> Iterator[_CaptionRequest]:
-    """Beside the curve that is drawn while nothing has run."""
+    """Labels the expected curve, which is drawn while nothing has run."""
     plot, frame = label_painter.scene.plots[index], label_painter.frames[index]
     if plot.ghost is None or not plot.ghost[0].size or plot.setup.ghost is None:
         return

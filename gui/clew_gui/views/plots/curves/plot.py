@@ -56,7 +56,8 @@ class _Axis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         return rect
 
     def boundingRect(self) -> QRectF:
-        """All it paints: lines across the plot, and numbers that reach over the axis' ends."""
+        """Returns the area that the axis paints: lines across the plot, and numbers that reach beyond the axis'
+        ends."""
         own: QRectF = self.mapRectFromParent(self.geometry())
         return (own.united(self._plot()) if self.linkedView() is not None else own).adjusted(-40, -12, 40, 24)
 
@@ -73,7 +74,8 @@ class ValueAxis(_Axis):
         self.setWidth(width)
 
     def generateDrawSpecs(self, painter: QPainter) -> tuple[tuple[QPen, QPointF, QPointF], Lines, Texts]:
-        """Where lines and numbers go, as pyqtgraph wants it: the axis' own line, the ticks' lines, the texts."""
+        """Returns where lines and numbers go, as pyqtgraph wants it: the axis' own line, the ticks' lines, the
+        texts."""
         del painter
         plot = self._plot()
         low, high = self.range
@@ -102,7 +104,7 @@ class StepAxis(_Axis):
         self.setHeight(height)
 
     def generateDrawSpecs(self, painter: QPainter) -> tuple[tuple[QPen, QPointF, QPointF], Lines, Texts]:
-        """Where the numbers go; the line is the value axis' own."""
+        """Returns where the numbers go; the value axis draws the line."""
         plot = self._plot()
         low, high = self.range
         metrics = QFontMetricsF(painter.font())
@@ -209,7 +211,7 @@ class ShownPoints:
 
 
 def evaluations(item: Drawn, plot: PlotScene, label_painter: LabelPainter, frame: Frame) -> ShownPoints | None:
-    """Each point in sight of a sparse curve, None of one with so many that they would touch."""
+    """Returns the visible points of a sparse curve; None if there are so many that they would touch."""
     x, y = item.curve.x, item.curve.y
     if not item.curve.sparse or not x.size:
         return None

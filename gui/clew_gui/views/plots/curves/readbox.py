@@ -109,7 +109,7 @@ class ReadBox:
         painter.drawText(box, align | Qt.AlignmentFlag.AlignVCenter, text)
 
     def place(self, label_painter: LabelPainter, column: float, width: float, height: float) -> Box | None:
-        """Where a box of this size covers least beside the column."""
+        """Finds the place beside the column where a box of this size covers least."""
         area = label_painter.stack.area
         beside = (column + _AWAY, column - _AWAY - width)
         candidates = _boxes(label_painter, beside, width, height)

@@ -1,3 +1,3 @@
-"""What all kinds of plot draw with."""
+"""The drawing tools that all kinds of plot share."""
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ Paint = Callable[[QPainter], None]
 
 
 def picture(size: QSize, scale: float, paint: Paint) -> QImage:
-    """What ``paint`` draws, with ``scale`` pixels for each logical one of ``size`` in each direction."""
+    """Returns the picture that ``paint`` draws, with ``scale`` pixels for each logical one of ``size`` in each
+    direction."""
     image = QImage(size * scale, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
     painter = QPainter(image)

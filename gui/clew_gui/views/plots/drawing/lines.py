@@ -28,12 +28,13 @@ _UPRIGHT: Final = 1000
 """Raw lines of more points are one upright stroke beside the other. Nobody sees antialiasing there, and it takes five
 times as long."""
 _REACH: Final = 4.0
-"""So many times the visible range beyond it a line is handed over: farther, coordinates overflow in the rasteriser."""
+"""How far beyond the visible range a line is passed on, as a multiple of it: farther out, coordinates overflow in the
+rasteriser."""
 
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How a line is drawn; the width is in logical pixels."""
+    """The style of a line; the width is in logical pixels."""
 
     colour: str
     width: float = 1.0

@@ -17,7 +17,7 @@ DOT: Final = 5.0
 
 @dataclass(frozen=True)
 class MarkStyle:
-    """How a mark is drawn. ``size`` is its extent in logical pixels; no outline without ``edge``."""
+    """The style of a mark. ``size`` is its extent in logical pixels; without ``edge`` it has no outline."""
 
     shape: str
     fill: str
@@ -69,7 +69,7 @@ def event_spot(at: tuple[float, float], colour: str, theme: Theme) -> Spot:
 
 
 def broken_spot(at: tuple[float, float], theme: Theme) -> Spot:
-    """Where a curve stopped being a number."""
+    """Returns the mark for the point where a curve became NaN or infinite."""
     return Spot(*at, MarkStyle("cross", theme.bad, theme.surface, 14.0))
 
 
@@ -112,7 +112,7 @@ def dot(painter: QPainter, at: QPointF, colour: QColor, theme: Theme, radius: fl
 
 
 def leader(painter: QPainter, start: QPointF, right: float, colour: QColor, live: bool) -> None:
-    """From a curve's end to the gutter: dotted where the run goes on, a faint hairline where it ended before."""
+    """Draws a line from a curve's end to the gutter: dotted if the run goes on, a faint hairline if it ended before."""
     ink = QColor(colour)
     ink.setAlphaF(0.8 if live else 0.3)
     pen = QPen(ink, 1)

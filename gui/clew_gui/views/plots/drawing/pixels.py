@@ -1,4 +1,4 @@
-"""From axis coordinates to pixels (``Frame.px``, ``Frame.py``), and where the parts of the stacked plots lie."""
+"""Maps axis coordinates to pixels (``Frame.px``, ``Frame.py``) and lays out the parts of the stacked plots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FAR: Final = 4000.0  # pixels; beyond this a coordinate is cut off, because the
 
 
 class Medium(Enum):
-    """Where a frame is painted."""
+    """The medium on which a frame is painted."""
 
     SCREEN = "screen"
     PICTURE = "picture"

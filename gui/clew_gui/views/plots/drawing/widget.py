@@ -1,4 +1,4 @@
-"""What the widgets of all kinds of plots have in common: they draw only what can be seen, and say it in words."""
+"""The base of all plot widgets: they draw only what can be seen, and describe it in words."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DrawnWidget(QWidget):
         self._redraw()
 
     def touch(self) -> None:
-        """There is something new; it is drawn with the next frame when this can be seen."""
+        """Asks for a new frame; it is drawn when the widget can be seen."""
         if self.isVisible() and not self._timer.isActive():
             self._timer.start(REFRESH_MS)
 

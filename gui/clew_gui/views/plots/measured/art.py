@@ -1,4 +1,4 @@
-"""How measured relations are painted: axes, lines with a dot at each point, names at their ends, and the read-out."""
+"""Paints measured relations: axes, lines with a dot at each point, names at their ends, and the read-out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FOOT: Final = 16
 _DOT: Final = 3.5
 _FAINT: Final = 0.4
 _SIZES: Final = 12
-"""As many measured sizes are the ticks of a logarithmic axis; of more of them round numbers are."""
+"""The largest number of measured sizes that are the ticks of a logarithmic axis; with more, round numbers are."""
 _AWAY: Final = 12.0
 _CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
 _TO_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -155,7 +155,7 @@ class MeasuredArt:
         return number == len(self.plots) - 1 or self.plots[number + 1].x != self.plots[number].x
 
     def _spans(self, number: int, plot: MeasuredPlot) -> tuple[Span, Span]:
-        """All plots whose x has the same name show the same range of it."""
+        """Returns the spans of x and y. Plots whose x has the same name show the same range of it."""
         if is_timeline(plot):
             return bars.spans(plot.lines)
         log_x, log_y = self._logs(plot)
@@ -170,13 +170,13 @@ class MeasuredArt:
         return Label(style, frame.row(float(y[-1])), value, colour, drawn.run.selected and len(self.runs) > 1)
 
     def coordinates(self, line: MeasuredLine, plot: MeasuredPlot) -> tuple[FloatArray, FloatArray]:
-        """Its points in axis coordinates."""
+        """Returns the line's points in axis coordinates."""
         log_x, log_y = self._logs(plot)
         return np.log10(line.x) if log_x else line.x, np.log10(line.y) if log_y else line.y
 
     # ------------------------------------------------------------ painting
     def paint(self, painter: QPainter) -> None:
-        """Everything but the read-out."""
+        """Paints everything but the read-out."""
         painter.fillRect(QRectF(0, 0, *self._size), QColor(self.theme.surface))
         if self.chosen is None:
             self._text(painter, QRectF(0, 0, *self._size), EMPTY, self.theme.text3, _CENTRE)
@@ -266,7 +266,7 @@ class MeasuredArt:
 
     # ------------------------------------------------------------ read-out
     def places(self, number: int) -> list[float]:
-        """All x of the lines that are read out in plot ``number``, from the lowest on."""
+        """Returns all x of the lines that are read out in plot ``number``, in ascending order."""
         return sorted({float(x) for drawn in self.drawn_lines[number] if drawn.main for x in drawn.line.x})
 
     def plot_at(self, row: float) -> int:
@@ -283,8 +283,8 @@ class MeasuredArt:
         return min(self.places(number), key=lambda place: abs(self.column(number, place) - column), default=None)
 
     def reading(self, number: int, place: float) -> tuple[str, list[tuple[DrawnLine, str]]]:
-        """What is read out at an x: a heading, and each line's value. Over several plots only the chosen run's are:
-        those of all runs would hide the plots."""
+        """Returns the read-out at an x: a heading, and each line's value. Over several plots it has only the chosen
+        run's values: those of all runs would hide the plots."""
         plots = self.plots
         found: list[tuple[DrawnLine, str]] = []
         for k, plot in enumerate(plots):
@@ -336,7 +336,7 @@ class MeasuredArt:
             self._text(painter, QRectF(spot.x, y, width - 10, _ROW), value, self.theme.text, _TO_RIGHT, strong=True)
 
     def _name(self, drawn: DrawnLine) -> str:
-        """In a box over several plots a line is named by what it shows."""
+        """Returns a line's name in the read-out; over several plots it says what the line shows."""
         return drawn.name if len(self.plots) == 1 else drawn.line.name
 
     def _place(self, column: float, width: float, height: float) -> Box:

@@ -1,4 +1,4 @@
-"""How a timeline is painted: a row for each device, a bar for each piece of work, and what the colours mean."""
+"""Paints a timeline: a row for each device, a bar for each piece of work, and what the colours mean."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FORWARD: Final = 0
 BACKWARD: Final = 1
 """Their colours, as numbers of curves."""
 _SHARE: Final = 0.78
-"""Of the height of a row: its bar."""
+"""The part of a row's height that its bar takes."""
 _KEY_ROW: Final = 15.0
 _NAME: Final = 15.0
-"""So many pixels a row's name needs."""
+"""The pixels that a row's name needs."""
 _WAIT: Final = 0.5
 
 
@@ -48,7 +48,7 @@ def index_of(bar: Bar) -> int:
 
 
 def paint_bars(painter: QPainter, frame: Frame, lines: Sequence[MeasuredLine], theme: Theme) -> None:
-    """All rows; where a device waits, its row is empty but for a faint ground."""
+    """Paints all rows; while a device waits, its row shows only a faint ground."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     high = frame.rect.height() / max(len(lines), 1)
     ground = QColor(theme.line)

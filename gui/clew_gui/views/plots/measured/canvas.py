@@ -18,7 +18,7 @@ from clew_shared.journal.history import Measured
 
 
 class MeasuredView(DrawnWidget):
-    """What the shown runs measured, as the plots of the exercise's card."""
+    """Shows what the runs measured, as the plots of the exercise's card."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("Measurements", theme, parent)
@@ -27,7 +27,7 @@ class MeasuredView(DrawnWidget):
         self.log = True
         """Whether axes that the card makes logarithmic are so now."""
         self.reading: tuple[int, float] | None = None
-        """What is read out: the plot's number and the size."""
+        """The read-out's place: the plot's number and the size."""
         self._ring = False
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -39,7 +39,7 @@ class MeasuredView(DrawnWidget):
         self._redraw()
 
     def set_series(self, run_id: str, series: Mapping[str, Measured]) -> None:
-        """All that a run measured so far; the arrays are copied."""
+        """Sets everything that a run measured so far; the arrays are copied."""
         self._series[run_id] = {name: Measured(one.x.copy(), one.y.copy(), one.last) for name, one in series.items()}
         self.touch()
 
@@ -54,7 +54,7 @@ class MeasuredView(DrawnWidget):
         self._redraw()
 
     def reset_zoom(self) -> None:
-        """All points are always in sight."""
+        """Does nothing, because all points are always in sight."""
 
     def _advance(self) -> None:
         self._timer.stop()
@@ -72,7 +72,7 @@ class MeasuredView(DrawnWidget):
         return MeasuredArt(runs, room.width(), room.height(), self._theme, self.log)
 
     def extracts(self) -> tuple[SeriesExtract, ...]:
-        """All points of the shown runs."""
+        """Returns all points of the shown runs."""
         return tuple(
             SeriesExtract(run.run_id, name, one.x, one.y, one.last)
             for run in self._runs
@@ -142,7 +142,7 @@ class MeasuredView(DrawnWidget):
         self._show(None)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and right read out the sizes one by one."""
+        """Reads out the sizes one by one with Left and Right."""
         steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
         if event.key() == Qt.Key.Key_Escape and self.reading is not None:
             self._show(None)

@@ -1,4 +1,4 @@
-"""All pictures of one run as tiles beside each other: laid out for a size, painted on any device."""
+"""Paints all pictures of one run as tiles beside each other: laid out for a size, on any device."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PicturesArt:
         self.forms = [painted(tile) for tile in self.tiles]
 
     def paint(self, painter: QPainter, read: QPointF | None = None) -> None:
-        """Everything, and what is read out at a pixel."""
+        """Paints everything, and the read-out at a pixel."""
         painter.fillRect(QRectF(0, 0, *self._size), QColor(self._theme.surface))
         if not self.tiles:
             write(painter, QRectF(0, 0, *self._size), EMPTY, self._theme.text3, CENTRE)

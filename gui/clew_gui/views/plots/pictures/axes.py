@@ -28,7 +28,7 @@ _PANEL: Final = 196.0
 """The confusion matrix and what follows from it, right of a histogram."""
 _GRIP: Final = 6.0
 _MANY: Final = 10
-"""So many classes are named at the middle of their points."""
+"""The largest number of classes that are named at the middle of their points."""
 
 
 class PictureAxes:
@@ -80,7 +80,7 @@ class ScatterPicture:
         self.axes = PictureAxes(QRectF(room.topLeft(), QPointF(self._key.left() - 4, room.bottom())), x, y)
 
     def paint(self, painter: QPainter) -> None:
-        """Many points are small and let through what is below them."""
+        """Paints the points; if there are many, they are small and translucent."""
         theme, frame = self._tile.theme, self.axes.frame
         self.axes.paint(painter, theme)
         if not len(self._points):
@@ -117,7 +117,7 @@ class ScatterPicture:
         return f"{self._name(one)} at {value_text(float(across))}, {value_text(float(up))}"
 
     def words(self) -> str:
-        """How many points of how many classes."""
+        """Says how many points of how many classes there are."""
         return f"{len(self._points):,} points of {len(self._known)} classes"
 
 
@@ -146,7 +146,7 @@ def paint_key(painter: QPainter, room: QRectF, entries: Sequence[tuple[str, str]
 
 
 class HistogramPicture:
-    """How often values occur, class by class; with a threshold also what it makes of them."""
+    """Draws how often values occur, class by class; with a threshold also how it classifies them."""
 
     def __init__(self, tile: Tile, histogram: Histogram) -> None:
         self._tile = tile

@@ -27,7 +27,7 @@ class PicturesCanvas(DrawnWidget):
     end, also when more are taken)."""
 
     steps_changed = Signal()
-    """Another run is shown, or it took more pictures."""
+    """Emitted when another run is shown, or it took more pictures."""
     walked = Signal(int)
     """Go so many pictures forward (left and right arrow)."""
     threshold_moved = Signal(str, float)
@@ -55,13 +55,13 @@ class PicturesCanvas(DrawnWidget):
         self.reset_thresholds()
 
     def reset_thresholds(self) -> None:
-        """Back to where the run has them."""
+        """Resets the thresholds to the run's own."""
         self._moved.clear()
         self._change()
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """Where the threshold of each histogram is: moved by hand, else the run's own at the step that is shown, else
+        """Returns the threshold of each histogram: moved by hand, else the run's own at the step that is shown, else
         the exercise's."""
         usual = {spec.id: spec.threshold for spec in self._specs if spec.threshold is not None}
         shown = (one.figure for one in self.taken)
@@ -69,7 +69,7 @@ class PicturesCanvas(DrawnWidget):
         return usual | own | self._moved
 
     def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
-        """All pictures that a run took so far."""
+        """Sets all pictures that a run took so far."""
         self._figures[run_id] = {name: tuple(found) for name, found in figures.items()}
         self.touch()
 
@@ -202,7 +202,7 @@ class PicturesCanvas(DrawnWidget):
         self.update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and right go through the steps; Escape shows all pictures again."""
+        """Goes through the steps with Left and Right; Escape shows all pictures again."""
         if Qt.Key(event.key()) in _KEYS:
             self.walked.emit(_KEYS[Qt.Key(event.key())])
         elif event.key() == Qt.Key.Key_Escape and self._large:

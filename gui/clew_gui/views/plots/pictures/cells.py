@@ -20,7 +20,7 @@ _LABEL: Final = 15.0
 """Below an image: its class and the model's answer."""
 _GAP: Final = 3.0
 _APART: Final = 8.0
-"""Between the words below two images."""
+"""The pixels between the texts below two images."""
 _LONGEST: Final = 170.0
 """Longer words below an image are cut off: names of folders may be of any length."""
 _SMALLEST_APART: Final = 24.0
@@ -61,7 +61,7 @@ class Images:
         return min(widest, _LONGEST)
 
     def box(self, number: int) -> QRectF:
-        """Where image ``number`` is."""
+        """Returns the rectangle of image ``number``."""
         row, column = divmod(number, self.columns)
         wide, high = self._cell
         left = self._corner.x() + column * self._pitch + 0.5 * (self._pitch - self._gap - wide)
@@ -92,7 +92,7 @@ class Images:
         return "{}, answer {}".format(*self._answered[found]) if self._answered else f"image {found + 1}"
 
     def words(self) -> str:
-        """How many there are, and how many are answered wrongly."""
+        """Says how many images there are, and how many are answered wrongly."""
         image = self._image
         text = f"{image.count:,} images of {image.width} × {image.height} pixels"
         if not self._answered:
@@ -102,7 +102,7 @@ class Images:
 
 
 def _said(true: str, answer: str) -> str:
-    """What is below an image: its class, and the answer if that is another one."""
+    """Returns the text below an image: its class, and the answer if that is another one."""
     return true if true == answer else f"{true} → {answer}"
 
 
@@ -135,7 +135,7 @@ class Table:
         )
 
     def box(self, row: int, column: int) -> QRectF:
-        """Where a cell is."""
+        """Returns the rectangle of a cell."""
         wide, high = self._cell
         return QRectF(self._grid.left() + column * wide, self._grid.top() + row * high, wide, high)
 
@@ -202,7 +202,7 @@ class Table:
         return f"{self._down[row]}, {self._across[column]}: {value}"
 
     def words(self) -> str:
-        """Of a confusion matrix: how many are right, and the most frequent mistake."""
+        """Describes the matrix; for a confusion matrix: how many answers are right, and the most frequent mistake."""
         rows, columns = self._values.shape
         total = float(self._values.sum())
         if not self._confusion or not total > 0 or (self._values < 0).any():
@@ -218,7 +218,8 @@ class Table:
 
 
 def _shares(values: FloatArray) -> FloatArray:
-    """From -1 to 1: each value as a part of the largest of its row, its root so that rare mistakes are seen too."""
+    """Maps values to -1 to 1: each as a part of the largest of its row, as a square root so that rare mistakes can be
+    seen."""
     finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     largest = np.abs(finite).max(axis=1, keepdims=True, initial=0.0)
     shares: FloatArray = np.sign(finite) * np.sqrt(np.abs(finite) / np.where(largest > 0, largest, 1.0))
@@ -251,7 +252,7 @@ class Bars:
         self._low, self._top = self._range()
 
     def _range(self) -> tuple[float, float]:
-        """What the left and the right end stand for."""
+        """Returns the values at the left and the right end of the axis."""
         found = self._values[np.isfinite(self._values) & ((self._values > 0) | (not self._log))]
         if self._log:
             powers = np.log10(found) if found.size else np.zeros(1)
@@ -264,7 +265,7 @@ class Bars:
         return self._area.left() + min(max(share, 0.0), 1.0) * self._area.width()
 
     def box(self, number: int) -> QRectF:
-        """Where a bar is."""
+        """Returns the rectangle of a bar."""
         value = float(self._values[number])
         zero = self._area.left() if self._log else self._column(0.0)
         end = self._column(value) if math.isfinite(value) else zero
@@ -273,7 +274,7 @@ class Bars:
         return QRectF(min(zero, end), top, max(abs(end - zero), 1.0), max(self._high - 2 * pad, 1.0))
 
     def paint(self, painter: QPainter) -> None:
-        """Where there is no room for all names, every second or third has one."""
+        """Paints the bars; if there is no room for all names, only every second or third bar has one."""
         theme, area = self._tile.theme, self._area
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         every = max(1, math.ceil((_ROW - 1) / max(self._high, 0.1)))
@@ -293,7 +294,7 @@ class Bars:
         painter.drawLine(QPointF(zero, area.top()), QPointF(zero, area.bottom()))
 
     def _decades(self) -> list[float]:
-        """On a logarithmic axis the powers of ten, as faint lines."""
+        """Returns the powers of ten on a logarithmic axis, which are drawn as faint lines."""
         return [10.0**k for k in range(math.ceil(self._low), math.floor(self._top) + 1)] if self._log else []
 
     def read(self, at: QPointF) -> str:
@@ -303,6 +304,6 @@ class Bars:
         return f"{self._names[number]}: {self._texts[number]}" if inside else ""
 
     def words(self) -> str:
-        """All of them, of many the first ones."""
+        """Lists all values; of many the first ones."""
         shown = [f"{name} {text}" for name, text in zip(self._names, self._texts, strict=True)]
         return ", ".join(shown[:12]) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "")

@@ -39,7 +39,7 @@ class Painted(Protocol):
         """Paint what is below the title."""
 
     def read(self, at: QPointF) -> str:
-        """What is under a pixel, in words; empty for nothing."""
+        """Describes what is under a pixel; empty for nothing."""
 
     def words(self) -> str:
         """The picture in words, for people who cannot see it."""
@@ -56,12 +56,12 @@ class Nothing:
         write(painter, self._tile.room, "Not taken yet", self._tile.theme.text3, CENTRE)
 
     def read(self, at: QPointF) -> str:
-        """Nothing."""
+        """Returns an empty text."""
         del at
         return ""
 
     def words(self) -> str:
-        """Not there."""
+        """Says that the picture is not taken yet."""
         return "not taken yet"
 
 
@@ -81,7 +81,7 @@ def elided(text: str, width: float, strong: bool = False) -> str:
 
 
 def width_of(text: str, strong: bool = False) -> float:
-    """Its width in small type."""
+    """Returns the width of a text in small type."""
     return QFontMetricsF(font("captionStrong" if strong else "caption")).horizontalAdvance(text)
 
 

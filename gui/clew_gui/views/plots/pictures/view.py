@@ -28,16 +28,16 @@ _FINE: Final = 1000
 
 
 class PicturesView(QWidget):
-    """What the shown run took pictures of. The slider stays at the end while a run goes on, until it is moved."""
+    """Shows the pictures that a run took. The slider stays at the end while a run goes on, until it is moved."""
 
     deviations_taken = Signal(str, float)
-    """This parameter is to have this value."""
+    """Asks to give this parameter this value."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.deviations: Callable[[str, Histogram, str, str, float], float | None] = lambda *_asked: None
-        """Of a run by its id, its histogram, the names of metric and parameter, and a threshold: how many deviations
-        that is."""
+        """Returns how many deviations a threshold is, from a run's id, its histogram, the names of metric and
+        parameter, and the threshold."""
         self._wanted: tuple[str, float] | None = None
         self.canvas = PicturesCanvas(theme, self)
         self.slider = _slider("Step of the pictures", "Step (left and right arrow)")
@@ -84,7 +84,7 @@ class PicturesView(QWidget):
         self._refresh()
 
     def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
-        """All pictures that a run took so far."""
+        """Sets all pictures that a run took so far."""
         self.canvas.set_figures(run_id, figures)
 
     def forget(self, run_id: str) -> None:
@@ -100,11 +100,11 @@ class PicturesView(QWidget):
         self.canvas.set_theme(theme)
 
     def touch(self) -> None:
-        """There is something new."""
+        """Asks for a new frame."""
         self.canvas.touch()
 
     def reset_zoom(self) -> None:
-        """All pictures, the latest ones, with the exercise's thresholds."""
+        """Shows all pictures, the latest ones, with the exercise's thresholds."""
         self.canvas.enlarge("")
         self.canvas.set_step(None)
         self.canvas.reset_thresholds()
@@ -118,7 +118,7 @@ class PicturesView(QWidget):
 
     @property
     def said(self) -> str:
-        """What is said of the threshold."""
+        """Returns the text about the threshold."""
         return self._value.text()
 
     # ------------------------------------------------------------ files
@@ -184,7 +184,7 @@ class PicturesView(QWidget):
         return None
 
     def _slid(self, place: int) -> None:
-        """At its right end the slider follows the run."""
+        """Shows another step; at its right end the slider follows the run."""
         last = place >= len(self._steps) - 1
         self.canvas.set_step(None if last else self._steps[place])
         self._refresh()

@@ -1,4 +1,4 @@
-"""How a loss surface is painted: the map, the paths on it, axes, the list of runs and the scale of colours."""
+"""Paints a loss surface: the map, the paths on it, axes, the list of runs and the scale of colours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROW: Final = 18.0
 _DENSE: Final = 12.5
 """The least height of a row where many runs are listed."""
 ROOMY: Final = 540
-"""From this width on the list of runs is beside the map."""
+"""The width from which on the list of runs is beside the map."""
 _HALO: Final = 2.4
 _SCALE: Final = 54.0
 _REACH: Final = 200.0
@@ -65,7 +65,7 @@ def sheet(width: float, height: float, listed: bool = True) -> Sheet:
 
 @dataclass(frozen=True)
 class PathHead:
-    """Where a run is on the surface: its values at its last step, and the loss there (None: not known)."""
+    """A run's present point on the surface: its values at its last step, and the loss there (None: not known)."""
 
     run: RunStyle
     step: float
@@ -131,7 +131,7 @@ def path_pens(run: RunStyle, theme: Theme) -> tuple[QPen, QPen]:
 
 
 def length(stretch: FloatArray) -> float:
-    """Its length in pixels."""
+    """Returns the length of a stretch in pixels."""
     return float(np.nansum(np.hypot(*np.diff(stretch, axis=0).T))) if len(stretch) > 1 else 0.0
 
 
@@ -141,7 +141,7 @@ class SurfaceArt:
     def __init__(self, heights: Heights, chart: Chart, paper: Sheet, theme: Theme) -> None:
         self.heights, self.chart, self.paper, self.theme = heights, chart, paper, theme
         self.rows: list[tuple[QRectF, str]] = []
-        """Where each run is in the list beside the map."""
+        """The place of each run in the list beside the map."""
 
     @property
     def rect(self) -> QRectF:

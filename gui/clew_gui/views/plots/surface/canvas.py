@@ -35,7 +35,7 @@ class SurfaceCanvas(DrawnWidget):
         self._labels: dict[str, str] = {}
         self._zoom: tuple[Span, Span] | None = None
         self.paths = Paths(store)
-        """What is drawn of each run's path."""
+        """The drawn part of each run's path."""
         self._ground = QPixmap()
         self._ground_key: tuple[object, ...] = ()
         self.drawn: SurfaceArt | None = None
@@ -46,7 +46,7 @@ class SurfaceCanvas(DrawnWidget):
         self._coarse = self._ring = False
         self._listed = True
         self.maps_made = 0
-        """How often the map was worked out."""
+        """The number of times that the map was computed."""
         self._fine = QTimer(self)
         self._fine.setSingleShot(True)
         self._fine.timeout.connect(self._refine)
@@ -80,7 +80,7 @@ class SurfaceCanvas(DrawnWidget):
     # ------------------------------------------------------------ geometry
     @property
     def chart(self) -> Chart | None:
-        """What is visible, and where."""
+        """Returns the visible part of the surface, and where it is."""
         return self._chart(self._sheet()) if self._heights is not None else None
 
     def _sheet(self) -> Sheet:
@@ -112,7 +112,7 @@ class SurfaceCanvas(DrawnWidget):
 
     @property
     def reader(self) -> SurfaceReader | None:
-        """What the picture says; None without a surface."""
+        """Returns the object that describes the picture; None without a surface."""
         if self._heights is None:
             return None
         return SurfaceReader(self._heights, self._labels, self._runs, self._store, self.paths)
@@ -167,7 +167,7 @@ class SurfaceCanvas(DrawnWidget):
             art.readout(painter, found.at, found.lines, found.run)
 
     def _reading(self, chart: Chart) -> Reading | None:
-        """What is read out: where the keyboard walked to, or what lies under the pointer."""
+        """Returns the read-out: at the point that the keyboard went to, or under the pointer."""
         reader, selected = self.reader, next((run for run in self._runs if run.selected), None)
         if reader is None:
             return None

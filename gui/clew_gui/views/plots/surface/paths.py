@@ -28,8 +28,8 @@ class Walk:
 
 
 class Paths:
-    """Two layers of pixels: the paths, and below them their halos. With a new chart, theme or choice of runs all is
-    drawn again."""
+    """Draws two layers of pixels: the paths, and below them their halos. With a new chart, theme or choice of runs
+    everything is drawn again."""
 
     def __init__(self, store: SeriesStore) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class Paths:
         self.halos, self.lines = QPixmap(), QPixmap()
 
     def set_metrics(self, metrics: tuple[str, str]) -> None:
-        """What x and y are."""
+        """Sets the metrics of x and y."""
         self._metrics = metrics
         self._walks.clear()
         self._key = ()
@@ -52,7 +52,7 @@ class Paths:
         return (x, y) if x is not None and y is not None and len(x) and len(y) else None
 
     def walk(self, run: str) -> Walk | None:
-        """How far a run has been drawn."""
+        """Returns how far a run has been drawn."""
         return self._walks.get(run)
 
     def show(self, chart: Chart, runs: Sequence[RunStyle], theme: Theme, size: QSize, ratio: float) -> None:

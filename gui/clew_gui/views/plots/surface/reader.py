@@ -1,4 +1,4 @@
-"""What a loss surface with paths says: where each run is, what lies under the pointer, the picture in words."""
+"""Describes a loss surface with paths: where each run is, what is under the pointer, the picture in words."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class SurfaceReader:
         self.names = (x, y, loss)
 
     def heads(self) -> tuple[PathHead, ...]:
-        """Where each run is now."""
+        """Returns where each run is now."""
         found = (self.head(run) for run in self._runs)
         return tuple(head for head in found if head is not None)
 
     def start(self) -> tuple[float, float] | None:
-        """Where the first of the runs began."""
+        """Returns where the first of the runs began."""
         heads = (self.head(run, 0) for run in self._runs)
         return next(((head.x, head.y) for head in heads if head is not None), None)
 
     def head(self, run: RunStyle, index: int | None = None) -> PathHead | None:
-        """Where a run was at one of its values, by default at the last one that is drawn."""
+        """Returns where a run was at one of its values, by default at the last one that is drawn."""
         pair, walk = self._paths.pair(run.run_id), self._paths.walk(run.run_id)
         if pair is None:
             return None
@@ -117,7 +117,7 @@ class SurfaceReader:
         return found if found is not None and found[0] <= _NEAR else None
 
     def read_run(self, run: RunStyle, index: int, chart: Chart) -> Reading | None:
-        """One run at one of its values."""
+        """Reads out one run at one of its values."""
         head = self.head(run, index)
         if head is None:
             return None

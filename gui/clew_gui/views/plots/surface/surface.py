@@ -131,7 +131,7 @@ class SurfaceView(SurfaceCanvas):
         super().resizeEvent(event)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Nothing plays unseen."""
+        """Stops the replay, so that it does not play unseen."""
         self.replay.stop()
         super().hideEvent(event)
 
@@ -204,7 +204,8 @@ class SurfaceView(SurfaceCanvas):
         self.update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and right walk along the selected path (Shift: farther), Page keys and + - Home as with the curves."""
+        """Goes along the selected path with Left and Right (Shift: farther); Page keys and + - Home act as with the
+        curves."""
         far = 10.0 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1.0
         actions = {
             Qt.Key.Key_Left: lambda: self.walk(-far),
