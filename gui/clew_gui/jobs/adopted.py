@@ -37,7 +37,7 @@ def adopt_job(line: SiteConnection, book: JobBook, job: str, run: RunSpec) -> bo
 
 
 def _end_of(line: SiteConnection, job: str, title: str) -> JobNews | None:
-    """How a job ended; None while it lives, or nobody knows."""
+    """Returns the news of a job that has ended; None while it runs, or if nobody knows."""
     record = read_record(line, job)
     if record is None or not record.id:
         return None

@@ -55,7 +55,7 @@ class BackgroundTasks:
             self._bell.notify_all()
 
     def close(self) -> None:
-        """Nothing more is to be done."""
+        """Stops the work: nothing more is done."""
         with self._bell:
             self._closing = True
             self._bell.notify_all()
@@ -82,7 +82,7 @@ class BackgroundTasks:
 
 
 def pauses() -> Callable[[], float]:
-    """How long to wait before the next attempt, in seconds: 1, 2, 4 and so on."""
+    """Returns a function that gives the seconds to wait before the next attempt: 1, 2, 4 and so on."""
     seconds = 0.5
 
     def following() -> float:

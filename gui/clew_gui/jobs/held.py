@@ -1,4 +1,4 @@
-"""Which of this computer's jobs is the allocation that a command or the window means, and what it costs so far."""
+"""Finds the allocation among this computer's jobs that a command or the window means, and says what it costs so far."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def job_for(book: JobBook, site: str, allocation: AllocationRequest, now: float 
 
 
 def _misses(held: AllocationRequest, asked: AllocationRequest, news: JobNews, now: float) -> str:
-    """What a held allocation lacks of what is asked for; empty when it has all."""
+    """Says what a held allocation lacks of the request; empty if it has everything."""
     if held.nodes < asked.nodes:
         return f"it has {counted(held.nodes, 'node')}, and {asked.nodes} are asked for"
     if (held.gpus or 0) < (asked.gpus or 0):
@@ -71,14 +71,16 @@ def _misses(held: AllocationRequest, asked: AllocationRequest, news: JobNews, no
 
 
 def seconds_held(news: JobNews, now: float) -> float:
-    """How long an allocation has counted so far: since it began, and until its time was up; 0 before that."""
+    """Returns the seconds that an allocation has counted so far: from its start until its time was up; 0 before it
+    starts."""
     if news.starts is None or news.stage not in (JobStage.RUNNING, JobStage.ENDED):
         return 0.0
     return max(0.0, min(now, news.until if news.until is not None else now) - news.starts)
 
 
 def held_line(news: JobNews, nodes: int, now: float | None = None) -> str:
-    """One line: ``node1 is reserved for you until 14:30 (25 minutes left); 0.41 node-hours so far.``"""
+    """Describes an allocation in a line: ``node1 is reserved for you until 14:30 (25 minutes left); 0.41 node-hours so
+    far.``"""
     at = now if now is not None else time.time()
     where, cost = news.nodes or "The allocation", node_hours(nodes, seconds_held(news, at))
     if news.until is None:

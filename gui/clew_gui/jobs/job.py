@@ -17,7 +17,7 @@ _LATE_S = 60.0
 
 
 class JobStage(StrEnum):
-    """How far a job is. Only ENDED and LOST are final."""
+    """The stage that a job has reached. Only ENDED and LOST are final."""
 
     DRAFT = "DRAFT"
     """Written down here, nothing sent."""
@@ -53,7 +53,7 @@ _ENDS = {
 
 
 class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asked for: a job with this UUID on the site of this name.
+    """A person's request: a job with this UUID on the site of this name.
 
     The job's agent starts ``runs`` by itself. ``data`` is a file or folder of this computer that is brought there
     first (empty: none), ``exercises`` a folder of own exercises here. ``hold``: the allocation is kept until its end or
@@ -111,7 +111,7 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_word(news: JobNews) -> str:
-    """How far a job is, or how it ended, for people."""
+    """Says how far a job is, or how it ended."""
     if news.stage is not JobStage.ENDED:
         return STAGE_WORDS[news.stage]
     return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent"

@@ -25,7 +25,7 @@ _UNSENT = frozenset({JobStage.DRAFT, JobStage.CONNECTING, JobStage.PREPARING, Jo
 
 
 class JobWish(StrEnum):
-    """What the person wanted of a job after it was sent: it explains why the job ended."""
+    """The action that a person chose for a job after it was sent: it explains why the job ended."""
 
     CANCEL = "cancel"
     LET_GO = "let_go"
@@ -58,7 +58,7 @@ class SendingProgram(msgspec.Struct, frozen=True):
 
 
 class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became known of a job at ``time``, in seconds since 1970. ``title`` is the site's, as it was called then."""
+    """News of a job at ``time``, in seconds since 1970. ``title`` is the site's title at that time."""
 
     job: str
     time: float = 0.0
@@ -109,11 +109,11 @@ class JobBook:
                     continue
 
     def mark(self) -> tuple[int, int]:
-        """Another one after everything that anybody wrote; cheap."""
+        """Returns a mark that changes with everything that any program writes; cheap."""
         return self._file.mark()
 
     def jobs(self) -> tuple[str, ...]:
-        """All jobs that were not forgotten, in the order in which they were asked for."""
+        """Returns all jobs that were not forgotten, in the order of the requests."""
         with self._lock:
             return tuple(job for job, entry in self._entries.items() if not entry.forgotten)
 
@@ -127,33 +127,34 @@ class JobBook:
         return next((job for job in self.jobs() if self._entries[job].number == number), "")
 
     def open_jobs(self) -> tuple[str, ...]:
-        """Those of which there may be more news."""
+        """Returns the jobs that may have more news."""
         with self._lock:
             return tuple(job for job in self.jobs() if not self._entries[job].news.over)
 
     def order(self, job: str) -> JobOrder:
-        """What was asked for."""
+        """Returns the job's order."""
         return self._entry(job).order
 
     def title(self, job: str) -> str:
-        """What the job's site was called, also when it is known no more."""
+        """Returns the title of the job's site, also if the site is not known any more."""
         entry = self._entry(job)
         return entry.title or entry.order.site
 
     def news(self, job: str) -> JobNews:
-        """What was last known of it."""
+        """Returns the latest news of the job."""
         return self._entry(job).news
 
     def wish(self, job: str) -> JobWish | None:
-        """What the person wanted of it since."""
+        """Returns the action that a person chose for the job since."""
         return self._entry(job).wish
 
     def sender(self, job: str) -> SendingProgram | None:
-        """Who sends it, or did."""
+        """Returns the program that sends the job, or did."""
         return self._entry(job).sender
 
     def written(self, job: str) -> tuple[int, float]:
-        """How many lines any program wrote of it, and when the last one, in seconds since 1970 by that one's clock."""
+        """Returns the number of lines that any program wrote about the job, and the time of the last one, in seconds
+        since 1970 by that program's clock."""
         with self._lock:
             entry = self._entry(job)
             return entry.lines, entry.written
@@ -175,7 +176,7 @@ class JobBook:
             return any(run in entry.runs and entry.news.id for entry in others)
 
     def words(self) -> dict[str, str]:
-        """Of each job that a scheduler took: its site and the scheduler's id."""
+        """Returns the site and the scheduler's id of each job that a scheduler took."""
         with self._lock:
             return {job: f"{self.title(job)}, id {self.news(job).id}" for job in self.jobs() if self.news(job).id}
 
@@ -189,7 +190,8 @@ class JobBook:
                 self._append(BookLine(job=order.job, order=order, title=title, sender=me))
 
     def note_news(self, news: JobNews) -> None:
-        """What became of the job, if it matters: sentences alone and the forecast of its begin are not written."""
+        """Writes news of the job if they matter: a new sentence alone, or a new forecast of its start, is not
+        written."""
         with self._lock:
             if _matters(news) != _matters(self._entry(news.job).news):
                 self._append(BookLine(job=news.job, news=news))
@@ -197,7 +199,7 @@ class JobBook:
                 self._entry(news.job).news = news
 
     def note_beat(self, job: str) -> None:
-        """It is still being sent: also programs read so that cannot see this one."""
+        """Notes that the job is still being sent, for programs that cannot see this one."""
         with self._lock:
             self._append(BookLine(job=job))
 
@@ -216,7 +218,7 @@ class JobBook:
                 self._append(BookLine(job=job, wish=wish))
 
     def forget(self, job: str) -> None:
-        """It is not shown any more."""
+        """Stops showing the job."""
         with self._lock:
             if not self._entry(job).forgotten:
                 self._append(BookLine(job=job, forgotten=True))

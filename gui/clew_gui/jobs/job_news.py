@@ -1,4 +1,4 @@
-"""What a scheduler says of a job, as news for people. Pure."""
+"""Turns a scheduler's answers about a job into news for people. Pure."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def heard_from_another(before: JobNews, heard: JobNews, wish: JobWish | None) ->
 
 
 def ending(wish: JobWish) -> str:
-    """What is said while that is done."""
+    """Returns the sentence that is shown while the job is cancelled or given back."""
     return "The job is being cancelled." if wish is JobWish.CANCEL else "The allocation is being given back."
 
 
@@ -125,7 +125,7 @@ def unreached(before: JobNews, problem: Problem, title: str) -> JobNews:
 
 
 def refused(before: JobNews, problem: Problem) -> JobNews:
-    """Nothing runs: it was never sent, or not taken."""
+    """Returns the news of a job that never ran: it was not sent, or not accepted."""
     return replace(before, stage=JobStage.ENDED, text=problem.text, problem=problem, blocked=False)
 
 

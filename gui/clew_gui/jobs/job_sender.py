@@ -28,12 +28,12 @@ _SENDERS = 2
 """Jobs that are sent at the same time: more would only share the same line."""
 _BOOK_S = 1.0
 BEAT_S = 15.0
-"""So often a program that sends a job says so in the book."""
+"""The seconds between two notes in the book by a program that sends a job."""
 QUIET_S = 60.0
 """A program that neither runs here nor has written for so long does not send any more: four beats in a row are missing,
 more than a disk of the network makes anybody wait."""
 _MAYBE_SENT = frozenset({"scheduler.silent", "job.ended"})
-"""After these nobody knows whether the scheduler has the job."""
+"""The problems after which nobody knows whether the scheduler has the job."""
 _BEAT = "beat "
 _UNSURE = "The program that was about to send the job is not seen any more; if it is silent for a minute, it has ended."
 _NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
@@ -148,7 +148,7 @@ class JobSender:
         self._at(job, JobStage.PREPARING, text)
 
     def _given_up(self, job: str) -> bool:
-        """Also when another program has given it up: it was reported as never sent, so it must not run."""
+        """Whether the job was given up, also by another program: it was reported as never sent, so it must not run."""
         return self._book.wish(job) is not None or self._book.news(job).over or self._tasks.closing
 
     # --- Found again --------------------------------------------------------------------------------------------------

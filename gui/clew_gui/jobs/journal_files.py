@@ -58,7 +58,7 @@ class SiteJournals:
             return None
 
     def _count(self, line: SiteConnection, run: str, least: int) -> int:
-        """How many attempts there are; they are numbered without gaps."""
+        """Counts the run's attempts; they are numbered without gaps."""
         count = max(self._attempts.get(run, 0), least)
         while count < MOST_ATTEMPTS and line.connection.stat(line.layout().journal(run, count + 1), timeout=_READ_S):
             count += 1
@@ -67,7 +67,7 @@ class SiteJournals:
 
 
 def ended_at(line: SiteConnection, run: str) -> float | None:
-    """When a run's latest attempt ended, by the clock of its node; None while its journal there has no seal.
+    """Returns when a run's latest attempt ended, by its node's clock; None while its journal there has no seal.
 
     Raises ``ProblemError`` when the site cannot be reached.
     """

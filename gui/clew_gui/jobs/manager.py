@@ -1,4 +1,5 @@
-"""All jobs of one site: sends, watches, concludes and cancels them in its own threads, so that callers never wait."""
+"""Manages all jobs of one site: sends, watches, concludes and cancels them in its own threads, so that callers never
+wait."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ class SiteJobManager:
         return self._watch.ask_now(ids, seconds)
 
     def noted(self, job: str) -> None:
-        """Another program wrote into the book what it knows of a job, or wants of it."""
+        """Takes over what another program wrote into the book about a job: news, or an action that it chose."""
         before, news, wish = self.news(job), self._book.news(job), self._book.wish(job)
         self._board.publish(job, partial(job_news.heard_from_another, heard=news, wish=wish))
         if self.news(job) != before:
@@ -138,7 +139,7 @@ class SiteJobManager:
             return known
 
     def news(self, job: str) -> JobNews:
-        """What is known of a job now. Raises ``KeyError`` for one that is not in the book."""
+        """Returns the present news of a job. Raises ``KeyError`` for one that is not in the book."""
         return self._board.news(job)
 
     def preview(self, order: JobOrder) -> str:
@@ -159,7 +160,7 @@ class SiteJobManager:
 
     @property
     def refusal(self) -> Problem | None:
-        """Why nobody is logged in; a person has to ``log_in``."""
+        """Returns the reason why nobody is logged in; a person has to ``log_in``."""
         return self._shared.refusal
 
     def log_in(self) -> None:
@@ -229,12 +230,12 @@ class SiteJobManager:
             self._board.publish(job, lambda news: replace(news, text="The job runs.", problem=None))
 
     def serves(self, job: str) -> None:
-        """Its agent's address was found, so it runs, whatever the scheduler said last."""
+        """Notes that the agent's address was found, so the job runs, whatever the scheduler said last."""
         self._board.publish(job, job_news.begun)
         self._watch.hurry()
 
     def fell_silent(self, job: str) -> None:
-        """Its agent has ended: the scheduler knows why."""
+        """Notes that the job's agent has ended, and asks the scheduler why."""
         with self._lock:
             self._confirmed.discard(job)
         self._watch.hurry()
@@ -294,7 +295,7 @@ class SiteJobManager:
             self._end_it(job)
 
     def _take_over(self, job: str, news: JobNews) -> None:
-        """What is in the book."""
+        """Takes over a job from the book."""
         self._board.publish(job, lambda _: news)
         if news.id and not news.over:
             self._watch_it(job, news.id)
@@ -334,7 +335,7 @@ class SiteJobManager:
                 return
 
     def _latest_wish(self, job: str) -> JobWish | None:
-        """Also that of another program: it explains why the job ended."""
+        """Returns the latest action chosen for a job, also by another program: it explains why the job ended."""
         with suppress(OSError):
             self._book.refresh()
         return self._book.wish(job)

@@ -20,7 +20,7 @@ from clew_shared.wire.channel import KEY_SUFFIX
 from clew_shared.wire.messages import AgentAddress
 
 ROUTE_PAUSES_S = (1.0, 2.0, 5.0, 15.0, 30.0)
-"""Between two searches: finding a way may start a program on the node, through the scheduler."""
+"""The seconds between two searches: a search for a route may start a program on the node, through the scheduler."""
 _IN_VAIN, _HURRIED_S = 3, 15.0
 _SOON_S = 20.0
 """A way that breaks sooner was none."""
@@ -39,7 +39,7 @@ class KeptRoute:
         self, heard: Callable[[], None], stirred: Callable[[], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.problem: Problem | None = None
-        """Why there is no way, after the last search."""
+        """The reason why there is no route, after the last search."""
         self._heard = heard
         self._stirred = stirred
         self._clock = clock
@@ -69,7 +69,7 @@ class KeptRoute:
             self._put_off()
 
     def wait_s(self) -> float:
-        """So many seconds the next search has to wait."""
+        """Returns how many seconds the next search has to wait."""
         return max(0.0, self._not_before - self._clock())
 
     def hurry(self) -> None:
@@ -198,7 +198,8 @@ def put_key(line: SiteConnection, address: AgentAddress, name: str, public_key: 
 
 
 def read_address(line: SiteConnection, job: str) -> AgentAddress | None:
-    """Where the job's agent listens; None while it does not. Raises ``ProblemError`` when the site does not answer."""
+    """Reads where the job's agent listens; None if it does not yet. Raises ``ProblemError`` if the site does not
+    answer."""
     try:
         data = line.connection.read(line.layout().address(job), 0, _ADDRESS_BYTES, timeout=_CALL_S)
         found: AgentAddress = from_json(data, AgentAddress)

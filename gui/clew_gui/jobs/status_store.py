@@ -28,7 +28,7 @@ class JobStatusStore:
         self._telling = threading.RLock()
 
     def news(self, job: str) -> JobNews:
-        """What is known of a job now. Raises ``KeyError`` for one that is not in the book."""
+        """Returns the present news of a job. Raises ``KeyError`` for one that is not in the book."""
         with self._reading:
             known = self._news.get(job)
         return known if known is not None else self._book.news(job)

@@ -1,5 +1,5 @@
-"""What is done to send a job to a site: the agent, data and exercises are brought there, the script is put there and
-handed to the scheduler. Everything here waits for the network."""
+"""Sends a job to a site: copies the agent, data and exercises there, writes the script and submits it to the scheduler.
+Everything here waits for the network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PRINTED_BYTES = 16384
 
 
 class Deployer(msgspec.Struct, frozen=True):
-    """What brings things to a site, and asks there whether they are enough; replaced in tests."""
+    """The functions that copy things to a site and check there whether they are sufficient; replaced in tests."""
 
     ensure_agent: Callable[[SiteConnection, Say], Installed] = install.ensure_agent
     stage: Callable[[SiteConnection, str, Say], str] = staging.stage
@@ -53,7 +53,7 @@ def job_spec(line: SiteConnection, order: JobOrder, installed: Installed, exerci
 
 
 def agent_environment(line: SiteConnection, installed: Installed) -> dict[str, str]:
-    """What the agent needs in its environment, after the site's modules and prologue."""
+    """Returns the environment variables that the agent needs, after the site's modules and prologue."""
     home = {"CLEW_HOME": line.layout().home} | ({"CLEW_COURSE_DATA": line.site.data} if line.site.data else {})
     return {**installed.environment, **home}
 
@@ -168,7 +168,7 @@ class Submitter:
             self._rest(pause())
 
     def _rest_all(self, seconds: float) -> None:
-        """All of it, also when something changes meanwhile: the scheduler is no faster for that."""
+        """Waits the whole time, also when something changes meanwhile: the scheduler is no faster for that."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self._rest(left)
@@ -179,7 +179,7 @@ class Submitter:
 
 
 def read_record(line: SiteConnection, job: str) -> ExitRecord | None:
-    """What the job's keeper has left, by its latest start; None when there is nothing.
+    """Reads the latest record that the job's keeper has left; None if there is none.
 
     Raises ``ProblemError`` when the site cannot be reached.
     """

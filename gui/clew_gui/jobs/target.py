@@ -1,4 +1,5 @@
-"""One job's agent as a session's link sees it: its own thread looks for it and admits viewers; no call waits."""
+"""Connects a session's link to one job's agent: its own thread looks for the agent and admits viewers; no call
+waits."""
 
 from __future__ import annotations
 
@@ -54,19 +55,19 @@ class TargetOwner(Protocol):
         """Looks for ways to its nodes; as ``line``."""
 
     def news(self, job: str) -> JobNews:
-        """What is known of the job."""
+        """Returns the present news of the job."""
 
     def spec_of(self, run: str) -> RunSpec | None:
         """A spec that was given to a job of this site."""
 
     def heard(self, job: str) -> None:
-        """Its agent speaks."""
+        """Notes that the job's agent has spoken."""
 
     def serves(self, job: str) -> None:
-        """Its agent's address was found."""
+        """Notes that the address of the job's agent was found."""
 
     def fell_silent(self, job: str) -> None:
-        """Its agent has ended, or another took its place."""
+        """Notes that the job's agent has ended, or that another took its place."""
 
     def wake(self) -> None:
         """The laptop has slept."""
@@ -103,7 +104,7 @@ class JobTarget:
 
     @property
     def name(self) -> str:
-        """In words: ``node1 of Mini cluster``."""
+        """Returns the agent's place in words: ``node1 of Mini cluster``."""
         nodes = self._owner.news(self._job).nodes
         return f"{nodes} of {self._owner.title}" if nodes else self._owner.title
 
@@ -129,10 +130,10 @@ class JobTarget:
         return msgspec.structs.replace(address, address=HERE, port=tunnel.port)
 
     def start(self) -> None:
-        """Nothing: the job's own keeper starts it."""
+        """Does nothing: the job's own keeper starts the agent."""
 
     def check_start(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def is_alive(self, address: AgentAddress) -> bool:
         """Whether that agent still serves, as far as is known: the job is not over, and no other took its place."""
@@ -162,7 +163,7 @@ class JobTarget:
             return self._specs.get(run)
 
     def absent(self) -> str:
-        """Why nobody serves: what the job waits for, that it is over, that there is no network."""
+        """Says why no agent serves: what the job waits for, that it is over, or that there is no network."""
         news, trouble = self._owner.news(self._job), self._trouble or self._kept.problem
         if news.stage is JobStage.RUNNING and news.problem is None:
             return trouble.text if trouble is not None else self._missing.text
@@ -361,7 +362,7 @@ class MissingAgent:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.text = _SOON
-        """Why nobody serves, in sentences."""
+        """The reason why no agent serves, in sentences."""
         self._clock = clock
         self._missed = 0.0
         self._looked: float | None = None

@@ -1,4 +1,4 @@
-"""One thread that asks a site's scheduler about all its jobs, politely, and finds out how ended jobs ended."""
+"""Asks a site's scheduler about all its jobs, politely and in one thread, and finds out how ended jobs ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JOIN_S = 3.0
 
 
 class WatchListener(Protocol):
-    """Who gets the news; called from the watch's thread. Jobs are named by their UUIDs."""
+    """The receiver of the news; called from the watch's thread. Jobs are named by their UUIDs."""
 
     def at(self, job: str, state: JobState, limits: PartitionLimits | None) -> None:
         """The job waits or runs."""
@@ -168,7 +168,8 @@ class JobWatch:
             self._watcher.answered(states, time.monotonic())
 
     def _limits_for(self, line: SiteConnection, ref: JobRef, state: JobState) -> PartitionLimits | None:
-        """What its partition allows, asked once, for jobs whose reason could be said with a number."""
+        """Asks once for the limits of the job's partition, if its reason for waiting could be explained with a
+        number."""
         if state.phase is not Phase.PENDING or "Partition" not in state.reason:
             return None
         partition = self._partitions[ref.id]

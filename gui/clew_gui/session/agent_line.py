@@ -73,12 +73,12 @@ class AgentLine:
         return reply
 
     def statuses(self) -> tuple[RunStatus, ...]:
-        """All runs of the agent."""
+        """Asks for the status of all runs of the agent."""
         reply = self.ask(GetStatus())
         return reply.runs if isinstance(reply, Status) else ()
 
     def status(self, run: str) -> RunStatus | None:
-        """One run; None when the agent does not know it."""
+        """Asks for the status of one run; None if the agent does not know it."""
         return next((status for status in self.statuses() if status.run == run), None)
 
     def close(self) -> None:

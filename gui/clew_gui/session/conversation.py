@@ -42,7 +42,8 @@ from clew_shared.wire.messages import (
 )
 
 ANSWER_WITHIN_S = 25.0
-"""From sending; a trainer's own bound in the agent is shorter, so the agent itself reports a late trainer."""
+"""The seconds from sending to the answer; a trainer's own limit in the agent is shorter, so the agent itself reports a
+late trainer."""
 
 Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive | DisturbCluster | Shutdown | GetCatalogue
 """A ``Shutdown`` only with ``idle``: it may come twice, also to the next agent."""
@@ -68,7 +69,7 @@ class OutgoingCommands:
 
     @property
     def waiting(self) -> int:
-        """How many are to be sent."""
+        """Returns how many commands are still to be sent."""
         return len(self._new)
 
     def next(self) -> Command | None:
@@ -76,11 +77,11 @@ class OutgoingCommands:
         return self._new.popleft() if self._new else None
 
     def sent(self, request_id: bytes, command: Command) -> None:
-        """It is on its way."""
+        """Notes that the command was sent."""
         self._asked[request_id] = (command, time.monotonic() + ANSWER_WITHIN_S)
 
     def answered(self, request_id: bytes, reply: AnyReply) -> CommandOutcome | None:
-        """What a person should know about a reply, if it is a refusal of one of these."""
+        """Returns what a person should know about a reply, if it refuses one of these commands."""
         asked = self._asked.pop(request_id, None)
         if asked is None or not isinstance(reply, Refused):
             return None
@@ -92,7 +93,7 @@ class OutgoingCommands:
         self._asked.clear()
 
     def late(self) -> list[CommandOutcome]:
-        """Those that wait for their answer too long; they are given up."""
+        """Gives up the commands that have waited too long for their answer, and returns their outcomes."""
         now = time.monotonic()
         late = [request_id for request_id, (_, deadline) in self._asked.items() if now >= deadline]
         text = f"The agent did not answer within {ANSWER_WITHIN_S:.0f} s."
@@ -109,7 +110,7 @@ _STATUS_LOST_S = 13.0
 
 
 class Parts(NamedTuple):
-    """What a link lends to its conversations. ``is_mine``: whether a run that the agent lists is this link's;
+    """The parts of a link that its conversations use. ``is_mine``: whether a run that the agent lists is this link's;
     ``report`` shows a problem to a person, once."""
 
     fetcher: Fetcher
@@ -149,12 +150,12 @@ class Conversation:
 
     @property
     def socket(self) -> zmq.Socket[bytes]:
-        """To be waited for."""
+        """Returns the socket to wait for."""
         return self._channel.socket
 
     @property
     def greeting(self) -> Greeting:
-        """What became of the handshake."""
+        """Returns the result of the handshake so far."""
         return self._channel.greeting
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Which bytes of which journals are still to come, and what becomes of those that came. For the link's thread only."""
+"""Tracks which bytes of which journals are still to come, and handles those that came. For the link's thread only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FILE_AGAIN_S = 2.0
 
 
 class FetchCursor:
-    """How far one run has been fetched."""
+    """The progress of fetching one run."""
 
     def __init__(self, mirror: Mirror) -> None:
         self.mirror = mirror
@@ -43,7 +43,7 @@ class FetchCursor:
         """Attempts whose copies were set aside, which happens once."""
         self.status: RunStatus | None = None
         self.expected = False
-        """Its start was asked for just before; the agent has not listed it yet."""
+        """Whether its start was requested just before, and the agent has not listed it yet."""
         self.replay: Iterator[tuple[int, Items]] | None = None
         self.owed: dict[int, int] = {}
         """Earlier attempts of which a later one found more than is here, and how many bytes of them count."""
@@ -119,12 +119,12 @@ class Fetcher:
         return run in self._cursors
 
     def expect(self, run: str) -> None:
-        """Its start is on its way to the agent: the first fetch goes right after it and waits there for the journal,
-        instead of here for the agent's next list of runs."""
+        """Fetches a run whose start is on its way to the agent: the first fetch goes right after it and waits there for
+        the journal, instead of here for the agent's next list of runs."""
         self.follow(run).expected = True
 
     def note(self, status: RunStatus) -> None:
-        """What the agent says of a run: there may be more to fetch."""
+        """Takes note of what the agent says about a run: there may be more to fetch."""
         cursor = self.follow(status.run)
         before, cursor.status = cursor.status, status
         if cursor.complete and status.attempt > cursor.attempt:
@@ -147,8 +147,8 @@ class Fetcher:
         shutil.rmtree(self._mirrors / run, ignore_errors=True)
 
     def alone(self, last: bool) -> None:
-        """No agent lists the runs: what there is of them must be looked for. ``last``: nothing will be added, and
-        each run is ``Settled`` once all of it is here."""
+        """Looks for the runs' journals without an agent that lists them. ``last``: nothing will be added, and each run
+        is ``Settled`` once all of it is here."""
         begins = last and not self._last
         self._last = last
         for cursor in self._cursors.values():
@@ -157,7 +157,7 @@ class Fetcher:
                 cursor.complete, cursor.attempt = False, cursor.attempt + 1
 
     def nothing_there(self, run: str) -> None:
-        """There is no journal of the attempt that was asked for."""
+        """Notes that there is no journal of the attempt that was asked for."""
         cursor = self._cursors[run]
         self._asked.pop(cursor.asked or b"", None)
         cursor.asked, cursor.not_before = None, time.monotonic() + _FILE_AGAIN_S
@@ -218,7 +218,7 @@ class Fetcher:
         return run, Fetch(run=run, attempt=cursor.place, offset=cursor.mirror.length(cursor.place))
 
     def sent(self, run: str, request_id: bytes) -> None:
-        """Its fetch is on its way."""
+        """Notes that the run's fetch was sent."""
         self._cursors[run].asked = request_id
         self._cursors[run].deadline = time.monotonic() + _LOST_AFTER_S
         self._asked[request_id] = run
@@ -324,7 +324,7 @@ class Fetcher:
                 self._restart(cursor.mirror.folder.name, cursor, attempt)
 
     def _restart(self, run: str, cursor: FetchCursor, attempt: int) -> None:
-        """What the caller knows of the run is void: all of it comes again, that attempt from the node."""
+        """Fetches the run again, that attempt from the node: what the caller knows of the run is void."""
         if attempt in cursor.restarted:
             cursor.complete = True
             return
@@ -355,7 +355,7 @@ def _look_back(cursor: FetchCursor, attempt: int, items: Items) -> bool:
 
 
 def _damaged_there(mirror: Mirror, attempt: int) -> Problem:
-    """What came a second time does not agree with its seal either."""
+    """Returns the problem of a journal that disagrees with its seal also when it was fetched again."""
     run = mirror.folder.name
     text = f"The journal of attempt {attempt} of run {run} is damaged on the node: some of its points may be missing."
     return Problem("mirror.node", text, "A check of the run says where.", remedies=(verify_run(run),))

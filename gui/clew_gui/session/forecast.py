@@ -1,4 +1,4 @@
-"""How long runs will take, judged by one that trained before."""
+"""Predicts how long runs will take, from one that trained before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clew_shared.params import BATCH_SIZE, STEPS
 from clew_shared.spec import RunSpec
 
 _START_S = 2.0
-"""From the start of a run to its first point where nothing is known of that."""
+"""The seconds from the start of a run to its first point, if nothing is known about that."""
 
 
 def seconds_each(

@@ -1,4 +1,4 @@
-"""From the links' threads to the caller's: what arrived, bounded; a flood waits on the node and not in memory.
+"""Passes on what arrived from the links' threads to the caller's; bounded: a flood waits on the node and not in memory.
 
 ``link`` in an arrival names the job to whose agent the link is; empty for this computer's.
 """
@@ -63,7 +63,7 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Released(msgspec.Struct, frozen=True):
-    """Its link has let go of the run: nothing of it comes from there any more."""
+    """Says that a link has released the run: it brings nothing more of it."""
 
     run: str
 

@@ -1,4 +1,4 @@
-"""What one tick of a session brought."""
+"""Gathers what one tick of a session brought."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Gathered:
         self.catalogue: Catalogue | None = None
 
     def done(self) -> Changes:
-        """All of them."""
+        """Returns all gathered changes."""
         return Changes(
             points=frozenset(self.points),
             states=frozenset(self.states),
@@ -236,7 +236,7 @@ class Intake:
             gathered.problems.append(news.problem)
 
     def _look_around(self, gathered: Gathered) -> None:
-        """What other programs of this computer sent, or want."""
+        """Takes in the jobs that other programs of this computer sent, and the actions that they chose."""
         new, jobs = self._jobs.look_around(time.monotonic())
         gathered.new |= new
         gathered.jobs |= jobs

@@ -20,18 +20,18 @@ from clew_shared.base.problem import Problem, problem
 from clew_shared.base.remedies import list_all
 
 ASK_S = 60.0
-"""How long a program waits for schedulers: a login with a question, and a scheduler that is slow to answer."""
+"""The seconds that a program waits for schedulers: a login with a question, and a scheduler that is slow to answer."""
 
 
 class JobManager(Protocol):
-    """What is needed of a ``SiteJobManager``."""
+    """The interface that is needed from a ``SiteJobManager``."""
 
     def take(self, order: JobOrder, title: str = "") -> None:
         """Note the job and send it."""
 
     @property
     def refusal(self) -> Problem | None:
-        """Why nobody is logged in, if that takes a person."""
+        """Returns the reason why nobody is logged in, if a person has to fix that."""
 
     def follow(self, job: str, asked: bool = True) -> None:
         """Watch a job that was sent earlier; not ``asked``: by another program, just now."""
@@ -40,7 +40,7 @@ class JobManager(Protocol):
         """Ask the scheduler about these jobs at once; waits."""
 
     def noted(self, job: str) -> None:
-        """Another program wrote something of the job into the book."""
+        """Takes over what another program wrote about the job into the book."""
 
     def cancel(self, job: str) -> None:
         """End it."""
@@ -95,7 +95,7 @@ class JobManagers:
         self._of_job(job).follow(job, asked)
 
     def noted(self, job: str) -> None:
-        """Another program wrote something of the job into the book."""
+        """Takes over what another program wrote about the job into the book."""
         self._of_job(job).noted(job)
 
     def ask_now(self, jobs: Collection[str], seconds: float) -> None:

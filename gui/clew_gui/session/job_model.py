@@ -1,4 +1,4 @@
-"""One job on a site as the viewer knows it, where a run is to go, and the states of a link."""
+"""One job on a site as the viewer knows it, the place for a new run, and the states of a link."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LinkStatus(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run is to go: a site by its name with what is asked of its scheduler, or a ``job`` that holds a node.
+    """The place for a run: a site by its name with the request to its scheduler, or a ``job`` that holds a node.
 
     ``data`` is a file or folder of this computer that is brought there first, ``exercises`` a folder of own exercises;
     empty: none. ``hold`` keeps the allocation until its end, for further runs. ``held_unused`` is why one that is held
@@ -98,7 +98,7 @@ class JobModel:
 
     @property
     def id(self) -> str:
-        """Its UUID."""
+        """The job's UUID."""
         return self.order.job
 
     @property

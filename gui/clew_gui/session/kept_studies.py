@@ -20,11 +20,11 @@ from clew_shared.spec import RunSpec
 from clew_shared.study.study import StudySpec, read_study, study_runs, to_toml
 
 _STUDIES = uuid.UUID("5d1b6a9c-2f0e-4f0a-9a63-2a1d0f6f7b11")
-"""What the names of locks are made with: a study's own name may be anything."""
+"""The namespace of the locks' names: a study's own name may be anything."""
 
 
 def study_file(places: Places, name: str) -> Path:
-    """Where the study of this name is kept."""
+    """Returns the file of the study of this name."""
     return places.studies / f"{name}.toml"
 
 
@@ -69,17 +69,18 @@ class Progress(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many runs the study has."""
+        """Returns how many runs the study has."""
         return sum(map(len, self))
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """Those that are at work or wait."""
+        """Returns the runs that are at work or wait."""
         return (*self.at_work, *self.waiting)
 
 
 def progress(study: StudySpec, card: ExerciseCard, runs: Iterable[KnownRun]) -> Progress:
-    """For each run of the study one of ``runs``, rather a finished one, then one under way: none is done twice."""
+    """Matches each run of the study with one of ``runs``, preferably a finished one, then one under way: none is done
+    twice."""
     left: dict[bytes, list[KnownRun]] = {}
     for known in sorted((run for run in runs if run.spec.study == study.study), key=lambda run: _order(run.state)):
         left.setdefault(_key(known.spec, card), []).append(known)

@@ -43,7 +43,7 @@ _ALIVE_EVERY_S = 0.5
 _TURN_S = 0.25
 _JOIN_S = 5.0
 _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Between two attempts that failed."""
+"""The seconds between two failed attempts."""
 _ONCE = (*CODES, "channel.reply", "request.unknown")
 
 
@@ -220,7 +220,7 @@ class Link:
             self._not_before = 0.0
 
     def _wait(self, longest: float) -> None:
-        """Until there is something to do."""
+        """Waits until there is something to do."""
         poller = zmq.Poller()
         poller.register(self._wakeup.socket, zmq.POLLIN)
         if self._talk is not None:

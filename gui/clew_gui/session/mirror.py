@@ -33,7 +33,7 @@ Items = list[Record | Damage]
 
 
 class Replaced(Exception):
-    """Another program has set the copy of this journal aside: what was given out of it here is void."""
+    """Raised if another program has set the copy of this journal aside: what was given out of it here is void."""
 
 
 def stray_attempts(folder: Path) -> tuple[int, ...]:
@@ -88,7 +88,8 @@ class Mirror:
         return self.length(attempt) > 0 and attempt not in self._readers
 
     def read(self, attempt: int) -> Iterator[Items]:
-        """What is here already of an attempt, piece by piece. To be read to its end before anything is appended."""
+        """Reads the part of an attempt that is here already, piece by piece. The caller must read all of it before it
+        appends anything."""
         reader, taken = FrameReader(), 0
         self._readers[attempt] = reader
         path = journal_path(self.folder, attempt)
@@ -101,7 +102,7 @@ class Mirror:
             yield self.finish(attempt)
 
     def finish(self, attempt: int) -> Items:
-        """What is left of an attempt of which no more bytes come: frames after a damaged length, a torn tail."""
+        """Returns the rest of an attempt that gets no more bytes: frames after a damaged length, a torn tail."""
         reader = self._readers.get(attempt)
         return self._checked(attempt, reader.finish()) if reader is not None else []
 
@@ -152,8 +153,8 @@ class Mirror:
         self._forget(attempt)
 
     def set_aside_stray(self, attempt: int) -> Path:
-        """That attempt was never the node's: it trained in this folder, which nothing may. Keep all that it left in a
-        folder of its own; returns that. Raises ``OSError`` when the disk refuses."""
+        """Sets aside an attempt that never came from the node: it trained in this folder, which is not allowed. Keeps
+        all that it left in a folder of its own and returns that. Raises ``OSError`` if the disk refuses."""
         aside = self.folder / f"stray.{attempt:04d}"
         make_private(aside)
         own = {RunFolder(self.folder).spec, self.folder / MIRROR_MARK}

@@ -1,4 +1,4 @@
-"""What a person should know of an agent that is not of this program's version: said once, in words."""
+"""Says, once, what a person should know about an agent of another version than this program."""
 
 from __future__ import annotations
 

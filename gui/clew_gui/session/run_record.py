@@ -21,9 +21,9 @@ from clew_shared.run_settings import RunNote
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became known of a run: its number, that it was ``forgotten``, or why the agent ``refused`` it; the ``job``
-    whose share of its journals is here as a whole; the machine ``where`` it ran without a job of this computer's; the
-    ``note`` that a person wrote."""
+    """News of a run: its number, that it was ``forgotten``, or why the agent ``refused`` it; the ``job`` whose part of
+    its journals is completely here; the machine ``where`` it ran without a job of this computer's; the ``note`` that a
+    person wrote."""
 
     run: str
     number: int = 0
@@ -97,7 +97,7 @@ class RunRecord:
         self._append(RunLine(run=run, time=time, refused=reason))
 
     def settle_run(self, run: str, job: str, time: float) -> None:
-        """All that ``job`` left of the run's journals is here. Raises ``OSError`` if the disk refuses."""
+        """Notes that all that ``job`` left of the run's journals is here. Raises ``OSError`` if the disk refuses."""
         self._append(RunLine(run=run, time=time, job=job))
 
     def came_from(self, run: str, where: str, time: float) -> None:

@@ -30,7 +30,7 @@ _ENDS: Mapping[Phase, tuple[RunState, str]] = {
     Phase.NODE_FAILED: (RunState.FAILED, "The node failed."),
 }
 CATCHING_UP_BYTES = 256 * 1024
-"""More than that still to come of a journal is worth a word."""
+"""The size of the missing part of a journal from which on a person is informed."""
 BEING_FETCHED = "The job is over; what it left is being fetched."
 _GONE = (RunState.LOST, "The job is gone, and it is not known how it ended.")
 
@@ -70,7 +70,7 @@ def ended_before(fold: RunFold, news: JobNews, follows_on: bool) -> bool:
 
 
 def reason_with_job(fold: RunFold, news: JobNews | None) -> str:
-    """Why the run ended: who cancelled its job is known here, and not on the node."""
+    """Returns why the run ended: this computer knows who cancelled its job, the node does not."""
     cancelled = news is not None and news.phase is Phase.CANCELLED and fold.job in ("", news.job)
     return news.text if news is not None and cancelled and fold.reason == JOB_ENDED and news.text else fold.reason
 
@@ -85,7 +85,7 @@ def _after(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tup
 
 
 def verdict(news: JobNews, began: bool) -> tuple[RunState, str]:
-    """What became of a run whose journal has no end, and why, once its job is over. ``began``: it has a journal."""
+    """Returns state and reason of a run whose journal has no end, once its job is over. ``began``: it has a journal."""
     if news.stage is JobStage.LOST or news.phase is Phase.GONE:
         return RunState.LOST, news.text or _GONE[1]
     if news.phase is None:  # it was never taken, or taken back before that
@@ -105,9 +105,9 @@ def _why(news: JobNews) -> str:
 
 
 class Evidence(NamedTuple):
-    """What is known of a run. ``fold`` is its journal, as far as it is here; ``status`` what its agent said last, None
-    when it does not know the run or has not been asked; ``job`` the latest job that it was given to, None for a run of
-    this computer.
+    """The facts that are known about a run. ``fold`` is its journal, as far as it is here; ``status`` what its agent
+    said last, None if it does not know the run or has not been asked; ``job`` the latest job that it was given to, None
+    for a run of this computer.
 
     ``follows_on``: an earlier job had it before, so an end in the journal may be that one's. ``settled``: the job is
     over, and all that it left of the journals is here. ``refused``: why it never began. ``never_arrived``: its

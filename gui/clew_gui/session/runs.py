@@ -36,28 +36,28 @@ class RunModel:
         self.note = RunNote()
         self.link_stale = False
         self.status: RunStatus | None = None
-        """What the agent said last; None when it does not know the run, or has not been asked yet."""
+        """The agent's latest status; None if it does not know the run, or has not been asked yet."""
         self.refused = ""
         self.never_arrived = False
         """The agent does not know it and there is no journal: its request was lost with an earlier window."""
         self.link = ""
         """The job through whose link it comes; empty for this computer's."""
         self.elsewhere = False
-        """It is no run of this computer: its agent does not know it, and need not."""
+        """Whether it is no run of this computer: the agent here does not know it, and need not."""
         self.site = ""
         self.job: JobNews | None = None
-        """What is known of the latest job that it was given to; None for a run of this computer."""
+        """The news of the latest job that it was given to; None for a run of this computer."""
         self.follows_on = False
         """An earlier job had it before this one: what its journal says may be that one's end."""
         self.settled = False
-        """Its job is over, and all that it left of the journals is here."""
+        """Whether its job is over, and all that it left of the journals is here."""
         self.copied = 0
         """Bytes of this computer's copy when the run was found, which are read first."""
         self._have: dict[int, tuple[int, int]] = {}
 
     @property
     def evidence(self) -> Evidence:
-        """All that its state is folded from."""
+        """Returns everything that its state is derived from."""
         return Evidence(
             fold=self.history.fold,
             status=self.status,
@@ -72,12 +72,12 @@ class RunModel:
 
     @property
     def state(self) -> RunState:
-        """As ``shown_state`` folds it."""
+        """Returns the state that ``shown_state`` derives."""
         return shown_state(self.evidence)[0]
 
     @property
     def reason(self) -> str:
-        """Why, in words; empty when there is nothing to say."""
+        """Returns the reason in words; empty if there is nothing to say."""
         return shown_state(self.evidence)[1]
 
     @property
@@ -102,7 +102,7 @@ class RunModel:
 
     @property
     def queue(self) -> int:
-        """Its place in the agent's queue from 1; 0 when it does not wait."""
+        """Returns its place in the agent's queue, from 1; 0 if it does not wait."""
         return self.status.queue if self.status is not None else 0
 
     @property
@@ -131,7 +131,7 @@ class RunModel:
         self._have[attempt] = (max(have, before[0]), max(size, before[1]))
 
     def restart(self) -> None:
-        """What was taken in is void; it comes again."""
+        """Discards what was taken in; it comes again."""
         self.history = History()
         self._have.clear()
 
@@ -152,7 +152,7 @@ class RunTable:
         self._here = here
 
     def mirror(self, run: str) -> Mirror:
-        """This computer's copy of the run."""
+        """Returns this computer's copy of the run."""
         return Mirror(self._places.mirrors / run)
 
     def add(self, spec: RunSpec, lasting: bool = True) -> RunModel:
@@ -179,8 +179,8 @@ class RunTable:
         model.follows_on = self._book.went_with(model.id, but=job)
 
     def settle(self, model: RunModel, job: str) -> None:
-        """All that the job left of the run is here; if that cannot be noted it is looked for again next time. A further
-        job may have the run by now."""
+        """Notes that all that the job left of the run is here; if that cannot be written, it is looked for again next
+        time. Another job may have the run by now."""
         if model.job is None or model.job.job == job:
             model.settled, model.status = True, None
         with suppress(OSError):

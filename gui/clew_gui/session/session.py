@@ -48,7 +48,7 @@ from clew_shared.wire.messages import (
 )
 
 _GRACE_S = 60.0
-"""As long as an agent in a job waits for a viewer."""
+"""The seconds that an agent in a job waits for a viewer."""
 
 
 class Session:

@@ -133,8 +133,8 @@ class SiteJobs:
         self._hand_over(runs)
 
     def give(self, job: str, spec: RunSpec) -> Link:
-        """Another run for a job that holds a node; the link that it is to be asked for through. Raises
-        ``ProblemError`` when that job is over."""
+        """Gives another run to a job that holds a node; returns the link through which to start it. Raises
+        ``ProblemError`` if that job is over."""
         managers, link = self._needed(), self._links.get(job)
         model = self.models.get(job)
         if model is None or link is None or model.news.over:
@@ -183,7 +183,8 @@ class SiteJobs:
             managers.cancel(job)
 
     def continued(self, model: RunModel) -> None:
-        """Its agent was asked to go on with it: if the job ends before that is done, the next job is to do it."""
+        """Notes that the run's agent was asked to continue it: if the job ends before that is done, the next job does
+        it."""
         self._continued.add(model.id)
 
     # --- What became known --------------------------------------------------------------------------------------------
@@ -214,7 +215,8 @@ class SiteJobs:
         return tuple(model for model in self._runs.models.values() if model.link == status.link)
 
     def settled(self, model: RunModel, job: str) -> None:
-        """All of the run that the job left is here. Raises ``ProblemError`` when the next job cannot be sent."""
+        """Notes that all that the job left of the run is here. Raises ``ProblemError`` if the next job cannot be
+        sent."""
         if model.link == job:
             self._runs.settle(model, job)
             self._perhaps_leave(job)
@@ -253,7 +255,7 @@ class SiteJobs:
                 link.ask(Shutdown(idle=True))
 
     def kept(self, job: str, text: str) -> None:
-        """Its agent is used by someone, or did not answer: it is asked again after a while."""
+        """Notes that the job's agent is used by someone, or did not answer: it is asked again after a while."""
         self.models[job].kept = text
         self._let_go_at[job] = time.monotonic() + _AGAIN_S
 
@@ -336,8 +338,8 @@ class SiteJobs:
         return bool(new)
 
     def _moved(self, job: str, runs: Collection[str]) -> list[RunModel]:
-        """Those of ``runs`` that are known already, and come through another link so far. The others are no run of this
-        computer's agent, although there is a copy here."""
+        """Returns those of ``runs`` that are known already and came through another link so far. The others are
+        released from this computer's agent, which does not have them although there is a copy here."""
         mine = set(self._runs_of(job))
         for run in mine.intersection(runs) - self._runs.models.keys():
             self.here.release(run)

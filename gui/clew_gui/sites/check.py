@@ -1,4 +1,5 @@
-"""Everything that can be wrong with a site, all at once, each with the field it concerns and what to write instead."""
+"""Finds everything that is wrong with a site at once, each problem with the field it concerns and what to write
+instead."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ def with_free_title(name: str, site: Site, known: Mapping[str, Site | None]) -> 
 
 
 def check_site(site: Site) -> list[Problem]:
-    """Everything that is wrong with the site."""
+    """Returns everything that is wrong with the site."""
     found: list[Problem] = []
     if site.format != SITE_FORMAT:
         text = f"The site has format {site.format}; this version reads format {SITE_FORMAT}."
@@ -145,7 +146,7 @@ def _check_number(values: Iterable[object], name: str) -> list[Problem]:
 
 
 def _check_way(site: Site) -> list[Problem]:
-    """What concerns the way to the host, and what makes no sense without one."""
+    """Checks the fields for the route to the host, and those that make no sense without a host."""
     found = []
     if not 0 <= site.port <= 65535:
         found.append(Problem("site.port", f"A port is a number from 1 to 65535, got {site.port}.", where="port"))

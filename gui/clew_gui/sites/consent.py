@@ -27,12 +27,13 @@ class OwnWords(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """What a consent is remembered by."""
+        """Returns the digest by which a consent is remembered."""
         return hashlib.sha256(f"{self.kind}\0{self.text}".encode()).hexdigest()
 
 
 def words_of(site: Site, proxy_command: str = "") -> tuple[OwnWords, ...]:
-    """What of the site needs consent: its prologue, and the ProxyCommand that the SSH configuration has for it."""
+    """Returns what in the site needs consent: its prologue, and the ProxyCommand that the SSH configuration has for
+    it."""
     found = (OwnWords(_PROLOGUE, site.prologue), OwnWords(_COMMAND, proxy_command))
     return tuple(words for words in found if words.text.strip())
 
@@ -44,7 +45,7 @@ class Consents:
         self._path = path
 
     def missing(self, words: tuple[OwnWords, ...]) -> tuple[OwnWords, ...]:
-        """Those of ``words`` that nobody has approved yet."""
+        """Returns those of ``words`` that nobody has approved yet."""
         known = self._load()
         return tuple(one for one in words if one.digest not in known)
 

@@ -18,11 +18,11 @@ _DEFAULT_KEYS = frozenset(
 )
 
 Resolve = Callable[[str], SshHost]
-"""What the configuration says of a name; ``ssh_config.resolve`` mostly."""
+"""Returns the configuration of a name; usually ``ssh_config.resolve``."""
 
 
 def way_to(site: Site, resolve: Resolve) -> tuple[Hop, ...]:
-    """All hops to the site's login node, that one last. What the site says counts more than the configuration.
+    """Returns all hops to the site's login node, that one last. What the site says overrides the configuration.
 
     Raises ``ProblemError`` when the configuration leads round in a circle.
     """
@@ -35,7 +35,7 @@ def way_to(site: Site, resolve: Resolve) -> tuple[Hop, ...]:
 
 
 def _hop(entry: SshHost, name: str, user: str, port: int, behind: bool) -> Hop:
-    """One hop as the configuration has it; ``user`` and ``port`` count more. ``behind``: others lead to it."""
+    """Makes one hop from the configuration; ``user`` and ``port`` override it. ``behind``: other hops lead to it."""
     there = named_keys(entry.keys)
     return Hop(
         name=name,

@@ -25,7 +25,8 @@ class LoggedOut(NamedTuple):
 
 
 def stays_s(places: Places) -> int:
-    """For how many seconds after its last use a login stays on this computer; 0: none does. May start ``ssh``."""
+    """Returns for how many seconds after its last use a login stays on this computer; 0: none does. May start
+    ``ssh``."""
     files = ssh_files(places)
     return files.keep_login_s if files.keep_login_s and has_system_ssh(files) else 0
 

@@ -78,5 +78,5 @@ def site_from(preset: str, name: str, known: Mapping[str, Site | None]) -> Site:
 
 
 def about_presets() -> str:
-    """One line with all names, for help and refusals."""
+    """Returns one line with all names, for help and error messages."""
     return ", ".join(PRESETS)

@@ -1,4 +1,5 @@
-"""Which scheduler a site has: its commands are looked for on the host and the path from which jobs will be sent."""
+"""Finds out which scheduler a site has: looks for its commands on the host and the path from which jobs will be
+sent."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ class FoundScheduler(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Describes the result for people."""
         label = scheduler_of(self.scheduler).label
         named = label if self.command in label else f"{label} ({self.command})"
         return f"Found {named}: jobs will go to its queue."
@@ -77,7 +78,7 @@ def look_for_scheduler(line: SiteConnection) -> FoundScheduler:
 
 
 def _signatures() -> Iterator[tuple[SchedulerName, Signature]]:
-    """How each scheduler is recognised, the most specific one first."""
+    """Yields how each scheduler is recognised, the most specific one first."""
     for name, scheduler in SCHEDULERS.items():
         if scheduler.signature is not None:
             yield name, scheduler.signature
@@ -93,7 +94,7 @@ def _look() -> str:
 
 
 def parse_look(done: Output) -> FoundScheduler | str:
-    """What was found; the name of a scheduler that Clew does not speak, or empty."""
+    """Returns what was found; the name of a scheduler that Clew does not support, or an empty text."""
     paths = dict(re.findall(r"^clew-found (\S+) (.+)$", done.out, re.MULTILINE))
     other = next((label for name, label in _OTHERS.items() if name in paths), "")
     versions = dict(re.findall(r"^clew-says (\S+) (.*)$", done.out, re.MULTILINE))

@@ -34,7 +34,8 @@ class SharedConnection:
 
     @property
     def refusal(self) -> Problem | None:
-        """Why nobody is logged in, if it takes a person to fix that; None while there is a line, or none is needed."""
+        """Returns why nobody is logged in, if a person has to fix that; None while there is a connection, or none is
+        needed."""
         refusal, line = self._refusal, self._line
         gone = refusal is not None and (line is None or not line.connection.alive)
         return refusal.problems[0] if refusal is not None and gone else None

@@ -69,12 +69,12 @@ def is_local(site: Site) -> bool:
 
 
 def title_of(name: str, site: Site | None) -> str:
-    """What a person reads in lists and messages: the site's title, else its name."""
+    """Returns what a person reads in lists and messages: the site's title, else its name."""
     return (site.title.strip() if site is not None else "") or name
 
 
 def address(site: Site) -> str:
-    """For people: ``student@login.example.org:2222``, or this computer."""
+    """Returns the address for people: ``student@login.example.org:2222``, or this computer."""
     if is_local(site):
         return "this computer"
     user = f"{site.user}@" if site.user else ""
@@ -82,7 +82,8 @@ def address(site: Site) -> str:
 
 
 def launcher(site: Site, allocation: AllocationRequest) -> tuple[str, ...]:
-    """What comes before the agent's command in the job script: on a Cray the script itself runs beside the nodes."""
+    """Returns what comes before the agent's command in the job script: on a Cray the script itself does not run on the
+    nodes."""
     cores = str(allocation.cpus) if allocation.cpus else ""
     if site.launch == "aprun":  # -b: the program lies where the node can read it, do not copy it
         return ("aprun", "-q", "-b", "-n", "1", "-N", "1", *(("-d", cores) if cores else ()))

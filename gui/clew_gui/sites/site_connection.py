@@ -35,7 +35,8 @@ class SiteLayout(msgspec.Struct, frozen=True):
 
     @property
     def software(self) -> str:
-        """What was installed: the agent, one folder for each version of it, and packages that the site lacks."""
+        """Returns the folder of what was installed: the agent, one folder for each version of it, and packages that the
+        site lacks."""
         return f"{self.home}/software"
 
     @property
@@ -62,11 +63,12 @@ class SiteLayout(msgspec.Struct, frozen=True):
         return f"{self.job(job)}/runs"
 
     def address(self, job: str) -> str:
-        """What a viewer needs to reach the job's agent, whose id is the job's (``AgentAddress``)."""
+        """Returns the file that a viewer needs to reach the job's agent, whose id is the job's (``AgentAddress``)."""
         return f"{self.home}/agents/{job}.json"
 
     def agent_files(self, job: str) -> tuple[str, ...]:
-        """What the job's agent has beside its log while it serves: its address, queue, and who is let in."""
+        """Returns the files of the job's agent beside its log while it serves: its address, its queue, and who is let
+        in."""
         return self.address(job), f"{self.home}/agents/{job}.queue", f"{self.home}/agents/{job}.allow"
 
     def run(self, run: str) -> str:
@@ -99,7 +101,8 @@ _HOME = 'printf "%s\\n%s\\n" "$HOME" "${XDG_DATA_HOME:-}"'
 
 
 class SiteConnection:
-    """One per site and program. ``connection`` dials when it is first needed, and again when the link died.
+    """Connects to one site; there is one object per site and program. ``connection`` dials when it is first needed, and
+    again after the link died.
 
     ``hops`` is the way to the login node, that one last.
     """
@@ -158,7 +161,8 @@ class SiteConnection:
         return Output(done.exit_status, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
     def layout(self) -> SiteLayout:
-        """Where things lie, asked for once. Raises ``ProblemError`` when the site has no home for this user."""
+        """Returns the folders on the site, looked up once. Raises ``ProblemError`` if the site has no home for this
+        user."""
         with self._asking:
             if self._layout is None:
                 self._layout = SiteLayout(self._find_home())

@@ -27,7 +27,7 @@ def to_toml(site: Site) -> str:
 
 
 def to_table(site: Site) -> dict[str, Any]:
-    """What is in the TOML text. The format is always named."""
+    """Returns the contents of the TOML text. The format is always named."""
     plain: dict[str, Any] = msgspec.to_builtins(site)
     usual: dict[str, Any] = msgspec.to_builtins(Site())
     table = {name: value for name, value in plain.items() if value != usual[name] or name == "format"}
@@ -43,7 +43,7 @@ def read_site(path: Path) -> Site:
 
 
 def read_text(path: Path) -> str:
-    """What is in the file, right or wrong. Raises ``ProblemError`` when it cannot be read."""
+    """Returns the text of the file, right or wrong. Raises ``ProblemError`` if it cannot be read."""
     try:
         return read_file(path, MAX_BYTES).decode("utf-8-sig").replace("\r\n", "\n")
     except ValueError as error:  # text that is no UTF-8

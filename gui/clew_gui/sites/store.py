@@ -52,7 +52,7 @@ class SiteStore:
         return self.folder / f"{name}.toml"
 
     def names(self) -> tuple[str, ...]:
-        """All sites, this computer first; files whose name cannot be a site's are passed over."""
+        """Returns all sites' names, this computer first; files whose name cannot be a site's are ignored."""
         stems: set[str] = set()
         for folder in (self.folder, *self.common):
             with suppress(OSError):
@@ -60,7 +60,7 @@ class SiteStore:
         return (LOCAL, *(stem for stem in sorted(stems) if not check_name(stem)))
 
     def all(self) -> tuple[NamedSite, ...]:
-        """All sites; one that cannot be read hides no other."""
+        """Returns all sites; one that cannot be read hides no other."""
         return tuple(self._named(name) for name in self.names())
 
     def _named(self, name: str) -> NamedSite:
@@ -80,7 +80,7 @@ class SiteStore:
         return read_site(path)
 
     def known(self) -> dict[str, Site | None]:
-        """All sites by name; None for one that cannot be read."""
+        """Returns all sites by name; None for one that cannot be read."""
         return {one.name: one.site for one in self.all()}
 
     def check_free(self, name: str) -> list[Problem]:

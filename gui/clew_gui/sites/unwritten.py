@@ -1,4 +1,4 @@
-"""Why a folder on a site cannot be written, in a sentence that names it, with what to do."""
+"""Explains why a folder on a site cannot be written, in a sentence that names it, with what to do."""
 
 from __future__ import annotations
 

@@ -42,11 +42,11 @@ _BEYOND = {
 }
 """What Clew's own login does not do, with the values that ask for nothing."""
 _LIMIT_S = 10.0
-"""For ``ssh -G``: a `Match exec` of the user's own may look something up in a network."""
+"""The time limit for ``ssh -G``: a `Match exec` of the user's own may look something up in a network."""
 
 
 class SshHost(msgspec.Struct, frozen=True, kw_only=True):
-    """What the configuration says of ``name``; empty or 0 where it says nothing special.
+    """The configuration of ``name``; empty or 0 if it says nothing special.
 
     ``keys`` are paths of private keys and ``certificates`` of certificates for them, with all tokens replaced; ``jump``
     is the ProxyJump chain, the first hop first. ``needs_ssh`` says why only the system's ``ssh`` can log in, as the end
@@ -97,7 +97,7 @@ def parse_line(line: str) -> ConfigLine | None:
 
 
 def _without_comment(text: str) -> str:
-    """What comes before a word that begins with ``#``, unless that is quoted."""
+    """Returns the text before a word that begins with ``#``, unless that is quoted."""
     quoted = False
     for place, char in enumerate(text):
         if char == '"':
@@ -158,7 +158,7 @@ def offered_hosts(path: Path) -> tuple[str, ...]:
 
 
 def look_up(name: str, path: Path) -> SshHost:
-    """What the file says of ``name``, by the small reader: the first value counts, keys add up."""
+    """Looks up ``name`` in the file with the small reader: the first value counts, keys add up."""
     values: dict[str, list[ConfigLine]] = {}
     applies: bool | None = True
     outside: list[bool | None] = [True]
@@ -295,7 +295,7 @@ def _account() -> str:
 
 
 def _tokens(name: str, host: str, port: int, user: str, alias: str, jump: str) -> dict[str, str]:
-    """What ``%`` and a letter stand for in names of files (ssh_config(5), TOKENS)."""
+    """Returns the values of ``%`` and a letter in file names (ssh_config(5), TOKENS)."""
     local = socket.gethostname()
     tokens = {"%": "%", "d": str(Path.home()), "h": host, "n": name, "p": str(port), "r": user, "j": jump}
     tokens |= {"u": _account(), "i": str(getattr(os, "getuid", int)()), "k": alias or name}
@@ -338,7 +338,7 @@ def run_ssh(command: Sequence[str]) -> str | None:
 
 
 def resolve(name: str, path: Path | None = None, run: Runner = run_ssh, ssh: str = "ssh") -> SshHost:
-    """What the configuration says of ``name``: by ``ssh -G``, else by the small reader.
+    """Returns the configuration of ``name``: from ``ssh -G``, else from the small reader.
 
     ``path`` names another file than the user's own. A name that is no host's is given back as it is.
     """

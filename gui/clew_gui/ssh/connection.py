@@ -1,4 +1,4 @@
-"""What every SSH connection can do, whatever speaks SSH underneath: commands, files, streams, a further hop.
+"""The interface of every SSH connection, whatever speaks SSH underneath: commands, files, streams, a further hop.
 
 Two implementations keep to it: ``paramiko.connection`` and ``openssh.connection``; ``dialler`` chooses. Every call
 takes its own time limit in seconds and raises ``ProblemError``; nothing here may be called from the window's thread.
@@ -20,7 +20,7 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 
 NOISE_LIMIT = 65536
-"""How many bytes a login shell may print before the command's own output is given up, per stream."""
+"""The number of bytes that a login shell may print before the command's own output is given up, per stream."""
 
 Command = Sequence[str] | str
 
@@ -56,12 +56,12 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """For people: "student@login"."""
+        """Returns the hop's name for people: "student@login"."""
         return f"{self.login}@{self.name or self.host}"
 
 
 class SshFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Where SSH's things lie on this computer.
+    """The files and folders on this computer that SSH uses.
 
     Keys of hosts that the person accepted go into ``known_hosts``, Clew's own file; ``also_known`` are only read.
     ``ssh_config`` is given to the system's ``ssh`` as ``-F``; empty: its own default. ``runtime`` is for sockets.
@@ -102,7 +102,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class RemoteFile(msgspec.Struct, frozen=True):
-    """What is known of a file there; ``modified`` in seconds since 1970, ``mode`` the permission bits."""
+    """The facts about a file there; ``modified`` in seconds since 1970, ``mode`` the permission bits."""
 
     size: int
     modified: float
@@ -120,17 +120,17 @@ class Stream(Protocol):
         """Send all of it; waits while the other side does not read."""
 
     def end(self) -> None:
-        """No more will be sent; reading goes on."""
+        """Ends sending; reading goes on."""
 
     def close(self) -> None:
-        """Both ways at once; twice does no harm."""
+        """Closes both directions at once; a second call does no harm."""
 
     def last_words(self) -> str:
-        """What its command wrote to its standard error last, in one line; of a port that is nothing. Waits a moment."""
+        """Returns what its command wrote to its standard error last, in one line; empty for a port. Waits a moment."""
 
 
 class Size(msgspec.Struct, frozen=True):
-    """Of a terminal, in characters."""
+    """The size of a terminal, in characters."""
 
     columns: int = 80
     rows: int = 24
@@ -143,14 +143,14 @@ class Terminal(Stream, Protocol):
         """The window has another size now. Nothing happens where there is no terminal."""
 
     def exit_status(self, timeout: float) -> int:
-        """How the command ended, asked after its end: 255 when that is not known within ``timeout`` seconds."""
+        """Returns the command's exit status, after its end: 255 if it is not known within ``timeout`` seconds."""
 
 
 class Connection(Protocol):
     """One SSH connection, through as many hops as it took."""
 
     route: str
-    """In words: "student@login (key ~/.ssh/id_ed25519), then student@node1 (password)"."""
+    """The route in words: "student@login (key ~/.ssh/id_ed25519), then student@node1 (password)"."""
 
     @property
     def alive(self) -> bool:
@@ -188,7 +188,7 @@ class Connection(Protocol):
         """Write a file; with ``offset`` the file is cut there first and goes on with ``data``."""
 
     def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
-        """What is known of a file; None when there is none."""
+        """Returns the facts about a file; None if there is none."""
 
     def probe(self, timeout: float = 5.0) -> bool:
         """Whether the other end answers within ``timeout``: a real round trip."""
@@ -224,13 +224,13 @@ def for_login_shell(script: str) -> str:
 
 
 def _in_octal(script: str) -> str:
-    """For ``printf %b``: plain letters stay, everything else is its number."""
+    """Encodes a script for ``printf %b``: plain letters stay, everything else becomes its number."""
     safe = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ./-_=:,")
     return "".join(chr(byte) if byte in safe else f"\\0{byte:03o}" for byte in script.encode())
 
 
 def after_mark(output: bytes, mark: bytes) -> bytes | None:
-    """What follows ``mark``; None when it is not there."""
+    """Returns what follows ``mark``; None if it is not there."""
     _, found, rest = output.partition(mark)
     return rest if found else None
 
@@ -270,6 +270,6 @@ def lost(title: str, why: str = "") -> ProblemError:
 
 
 def timed_out(title: str, what: str, seconds: float) -> ProblemError:
-    """One call took too long."""
+    """Returns the error for a call that took too long."""
     text = f"{title} did not finish within {seconds:g} s: {what}."
     return problem("ssh.timeout", text, "The site may be busy. Try again.", title)

@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a server, and a server that did not let someone in, as sentences."""
+"""The problems on the way to a server, and those of a rejected login, as sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from clew_shared.base.remedies import choose
 T = TypeVar("T")
 
 BUSY_PAUSES_S = (0.5, 1.0, 2.0)
-"""Between two dials of a server that has too many logins under way: it drops new ones at random (MaxStartups)."""
+"""The seconds between two attempts at a server that has too many logins under way: it drops new ones at random
+(MaxStartups)."""
 TRANSIENT = frozenset(
     {"ssh.name", "ssh.reach", "ssh.busy", "ssh.lost", "ssh.timeout", "scheduler.silent", NEEDS_PERSON}
 )
@@ -33,7 +34,7 @@ def no_such_name(hop: Hop) -> ProblemError:
 
 
 def not_reached(hop: Hop, error: BaseException) -> ProblemError:
-    """It is there by name and does not answer."""
+    """Returns the error for a host whose name is known and that does not answer."""
     code = getattr(error, "errno", None)
     if isinstance(error, TimeoutError):
         why, hint = "it does not answer", "Check your network; some sites need a VPN or let only known addresses in."
@@ -112,7 +113,7 @@ def refused_answers(title: str, kinds: set[PromptKind]) -> ProblemError:
 
 
 def refused_keys(title: str, tried: Sequence[str], allowed: Sequence[str], kept_back: int = 0) -> ProblemError:
-    """No key fits; so many of the agent were not offered."""
+    """Returns the error for a login where no key fits; ``kept_back`` keys of the agent were not offered."""
     offered = ", ".join(dict.fromkeys(tried)) or "nothing, because there is no key here"
     offered += f"; not {kept_back} more of the agent, since servers hang up after some" if kept_back else ""
     wants = f" It takes: {', '.join(allowed)}." if allowed else ""

@@ -1,4 +1,4 @@
-"""Which server keys are known: OpenSSH's known_hosts files, read by ourselves.
+"""Reads OpenSSH's known_hosts files, which say what server keys are known.
 
 paramiko's own reader gives the whole file up at a line that it does not know. Here such a line is passed over, and so
 is ``@cert-authority``: a host known through an authority alone is asked about. ``read_known`` and ``check_host_key``
@@ -35,7 +35,7 @@ class HostKey(msgspec.Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """As OpenSSH prints it: "SHA256:…"."""
+        """Returns the fingerprint as OpenSSH prints it: "SHA256:…"."""
         return "SHA256:" + base64.b64encode(hashlib.sha256(self.blob).digest()).decode().rstrip("=")
 
 
@@ -49,7 +49,7 @@ class KnownLine(msgspec.Struct, frozen=True):
 
 
 class HostKeyVerdict(Enum):
-    """What the known keys say about a server's key."""
+    """The judgement of a server's key by the known keys."""
 
     KNOWN = "known"
     UNKNOWN = "unknown"
@@ -112,7 +112,7 @@ def keys_of(lines: Iterable[KnownLine], name: str) -> list[KnownLine]:
 
 
 def check_host_key(lines: Sequence[KnownLine], name: str, key: HostKey) -> HostKeyVerdict:
-    """What is known of ``key`` as ``name``'s. As in OpenSSH a host with another known key, of any type, has changed."""
+    """Judges ``key`` as ``name``'s. As in OpenSSH, a host with another known key, of any type, has changed."""
     if any(line.marker == "@revoked" and line.key == key and matches(line.patterns, name) for line in lines):
         return HostKeyVerdict.REVOKED
     known = keys_of(lines, name)
@@ -138,7 +138,7 @@ class HostKeys:
         return list(dict.fromkeys(line.key.type for line in keys_of(self._lines(), self._name)))
 
     def known_lines(self) -> list[KnownLine]:
-        """What is known of this host."""
+        """Returns the known lines of this host."""
         return keys_of(self._lines(), self._name)
 
     def check(self, key: HostKey, prompter: Prompter, put: Callable[[Prompt], str | None] | None = None) -> None:
@@ -205,7 +205,7 @@ def changed(hop: Hop, known: Sequence[HostKey], now: HostKey, place: str) -> Pro
 
 
 def changed_text(hop: Hop, before: str, now: str, place: str) -> ProblemError:
-    """As ``changed``, from fingerprints."""
+    """Returns the same error as ``changed``, from fingerprints."""
     text = (
         f"The server {hop.name or hop.host} shows a different key than before: known is {before}, it shows {now}. "
         "Someone may be intercepting the connection; nothing was sent."

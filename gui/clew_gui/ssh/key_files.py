@@ -14,7 +14,8 @@ from clew_shared.base.problem import ProblemError, problem
 
 _MAGIC = b"openssh-key-v1\0"
 _TYPES = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521")
-"""Those that paramiko has; it takes a tenth of a second to import, and most of what is here does without."""
+"""The key types that paramiko has; they are listed here because importing it takes a tenth of a second, and most of
+this module does without it."""
 _PEM_TYPES = {b"RSA": "ssh-rsa", b"EC": "ecdsa-sha2-nistp256"}  # one class reads all three curves
 
 
@@ -23,7 +24,8 @@ class Incompatible(Exception):
 
 
 class KeyFile(msgspec.Struct, frozen=True):
-    """What is known of a private key file without opening it; ``public`` are the public key's bytes, where they are."""
+    """The facts about a private key file without opening it; ``public`` are the public key's bytes, if they are
+    there."""
 
     type: str
     encrypted: bool
@@ -31,7 +33,8 @@ class KeyFile(msgspec.Struct, frozen=True):
 
 
 def describe_key(data: bytes, path: str) -> KeyFile:
-    """What a key file is. Raises ``ProblemError`` for what no SSH can use, ``Incompatible`` for what paramiko cannot.
+    """Describes a key file. Raises ``ProblemError`` for a key that no SSH can use, ``Incompatible`` for one that
+    paramiko cannot.
 
     PROTOCOL.key of OpenSSH describes the newer form.
     """
@@ -137,7 +140,7 @@ def is_encrypted(path: Path, data: bytes) -> bool:
 
 _CERTIFICATE = "-cert-v01@openssh.com"
 _PUBLIC_PARTS = {"ssh-ed25519": 1, "ssh-rsa": 2}
-"""How many strings a public key has behind its type; a curve's has its name and a point."""
+"""The number of strings after the type in a public key; a curve's has its name and a point."""
 
 
 def certified_key(certificate: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Which keys are offered to a server, and in which order, so that it does not hang up after too many keys.
+"""Chooses the keys to offer to a server, and their order, so that it does not hang up after too many keys.
 
 A usual server (``MaxAuthTries 6``) hangs up at the sixth refusal of a login, and each wrong key is one. Some are left
 for what a person types, who is let in on the same connection then.
@@ -26,13 +26,13 @@ from clew_shared.base.problem import ProblemError, problem
 _log = logging.getLogger(__name__)
 
 MOST_KEYS = 4
-"""So many keys of the agent are offered that nobody named: with them a password may be wrong once."""
+"""The number of unnamed keys of the agent that are offered: with it a password may be wrong once."""
 _MOST_REFUSALS = 5
-"""So many refusals of keys leave one attempt at a usual server."""
+"""The number of refused keys that leaves one attempt at a usual server."""
 _AGENT_S = 5.0
 _TRIES = 3
 _CLASSES: dict[str, type[paramiko.PKey]] = {"ssh-ed25519": paramiko.Ed25519Key, "ssh-rsa": paramiko.RSAKey}
-"""By the key's type; one class reads the three curves of ECDSA."""
+"""The classes by key type; one class reads the three curves of ECDSA."""
 
 
 class Credential(msgspec.Struct, frozen=True):
@@ -121,9 +121,9 @@ def few_of(agent: Sequence[paramiko.AgentKey], files: SshFiles, others: int) -> 
 
 
 def files_to_name(files: SshFiles, agent: Sequence[paramiko.AgentKey], folder: Path) -> tuple[list[Path], int]:
-    """For the system's ``ssh``, which by itself offers the whole agent: the files to name instead, nothing when the
-    agent's keys are few, and how many of these are kept back. In ``folder`` it gets the public halves of those that the
-    agent is to sign for."""
+    """Returns the files to name to the system's ``ssh``, which by itself offers the whole agent: none if the agent's
+    keys are few, and how many of these are kept back. In ``folder`` it gets the public halves of those that the agent
+    is to sign for."""
     held = {key.asbytes() for key in agent}
     security_keys = [path.with_name(f"{path.name}_sk") for path in files.default_keys]
     left = [*default_keys(files, held), *(path for path in security_keys if path.is_file())]
@@ -138,7 +138,7 @@ def files_to_name(files: SshFiles, agent: Sequence[paramiko.AgentKey], folder: P
 
 
 def default_keys(files: SshFiles, held: set[bytes]) -> list[Path]:
-    """Those that are there and that the agent does not hold; those that need a passphrase last."""
+    """Returns the default keys that exist and that the agent does not hold; those that need a passphrase last."""
     wanted = [(path, data) for path, data in _there(files) if public_part(path, data) not in held]
     return [path for path, data in sorted(wanted, key=lambda pair: is_encrypted(*pair))]
 

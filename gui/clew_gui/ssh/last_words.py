@@ -14,7 +14,8 @@ _KEPT_BYTES = 4096
 _KEPT_LINES = 4
 _KEPT_CHARACTERS = 400
 _END_S = 1.0
-"""Both outputs of a command that has ended come to their end at the same time, but are read by two threads."""
+"""The seconds to wait for the second output: both outputs of a command end at the same time, but are read by two
+threads."""
 
 
 class LastWords:

@@ -25,7 +25,7 @@ class LoginPromptPolicy:
         self._opened = True
 
     def shut(self) -> None:
-        """That was served, or refused."""
+        """Marks a request as answered: it was served, or refused."""
         self._opened = False
 
     @contextmanager

@@ -21,7 +21,7 @@ ANSWER_WITHIN_S = 300.0
 
 
 class PromptKind(Enum):
-    """What is asked for."""
+    """The kind of question."""
 
     PASSWORD = "password"  # noqa: S105  # the word, not one
     PASSPHRASE = "passphrase"  # noqa: S105
@@ -43,7 +43,7 @@ PROOF = {
     PromptKind.CODE: "one-time code",
     PromptKind.CONFIRM: "answer",
 }
-"""By what a server let someone in, for a route."""
+"""The words in a route for the ways in which a server let someone in."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +101,8 @@ class AskOnce:
         self._lock = threading.Lock()
 
     def ask(self, prompt: Prompt) -> str | None:
-        """As ``Prompter.ask``; a password or passphrase of this title that is known already is not asked for."""
+        """Asks as ``Prompter.ask`` does; a password or passphrase of this title that is known already is not asked
+        for."""
         with self._lock:
             key = (prompt.kind, prompt.title)
             if key in self._known:
@@ -112,7 +113,7 @@ class AskOnce:
             return answer
 
     def remembered(self, prompt: Prompt) -> str | None:
-        """What would be answered without asking anybody; None when someone would be asked."""
+        """Returns the answer that would be given without asking anybody; None if someone would be asked."""
         known = self._known.get((prompt.kind, prompt.title))
         if known is None and isinstance(self._prompter, AskOnce):
             return self._prompter.remembered(prompt)
@@ -155,7 +156,8 @@ class Unattended(AskOnce):
 
 
 def kind_of(text: str) -> PromptKind:
-    """What a server or the system's ``ssh`` asks for, from its wording. What is not clearly a password is a code."""
+    """Recognises what a server or the system's ``ssh`` asks for, from its wording. What is not clearly a password is a
+    code."""
     words = text.lower()
     if "continue connecting" in words or "fingerprint" in words:
         return PromptKind.CONFIRM
@@ -185,7 +187,7 @@ def plain(text: str, limit: int = 2000) -> str:
 
 
 class _Headless:
-    """What those have in common who ask without a window."""
+    """The base of the prompters without a window."""
 
     def show_message(self, text: str) -> None:
         """See ``MessagePrompter``."""
@@ -199,7 +201,7 @@ class TerminalPrompter(_Headless):
         self._device = device
 
     def ask(self, prompt: Prompt) -> str | None:
-        """What was typed; None after Ctrl-C or Ctrl-D, or when nothing came for minutes."""
+        """Returns what was typed; None after Ctrl-C or Ctrl-D, or if nothing came for minutes."""
         try:
             with Path(self._device).open("r+b", buffering=0) as tty:
                 return _ask_on(tty, prompt)
@@ -241,7 +243,7 @@ class _echo_off:  # noqa: N801  # reads as a statement, like contextlib's own
 
 
 def _typed_line(tty: IO[bytes]) -> str | None:
-    """One line; None when it holds Ctrl-C, at Ctrl-D, or when nothing was typed for minutes."""
+    """Reads one line; None if it holds Ctrl-C, at Ctrl-D, or if nothing was typed for minutes."""
     import select
 
     typed = b""
@@ -286,7 +288,8 @@ class ProgramPrompter(_Headless):
 
 
 class NobodyToAsk(_Headless):
-    """No terminal, no window, no program: every question becomes a ``ProblemError`` that says what to do."""
+    """Serves if there is no terminal, no window and no program: every question becomes a ``ProblemError`` that says
+    what to do."""
 
     def ask(self, prompt: Prompt) -> str | None:
         """Never answers."""
@@ -294,7 +297,8 @@ class NobodyToAsk(_Headless):
 
 
 def headless_prompter(environment: Mapping[str, str], has_terminal: Callable[[], bool] | None = None) -> Prompter:
-    """Who is asked without a window, by OpenSSH's own rules: the terminal, else the program that ``SSH_ASKPASS`` names.
+    """Returns who is asked without a window, by OpenSSH's own rules: the terminal, else the program that
+    ``SSH_ASKPASS`` names.
 
     ``SSH_ASKPASS_REQUIRE`` set to ``force`` or ``prefer`` turns that round, ``never`` forbids the program.
     """

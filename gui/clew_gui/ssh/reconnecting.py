@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 PROBE_EVERY_S = 5.0
 PATIENCE_S = 15.0
-"""So long a link may be silent before it is given up; dialling again takes a tenth of a second."""
+"""The seconds that a link may be silent before it is given up; dialling again takes a tenth of a second."""
 PATIENCE_WITH_CODE_S = 120.0
 """The same where dialling again would ask a person for a code: an old link mostly wakes up by itself."""
 _JOIN_S = 2.0
@@ -38,7 +38,7 @@ class ReconnectingConnection:
         self._dial = dial
         self._every = every
         self.patience = patience
-        """How long a link may be silent, in seconds; None: as is right for it."""
+        """The seconds that a link may be silent; None: the connection's own limit."""
         self._connection: Connection | None = None
         self._dialling = threading.Lock()
         self._wake = threading.Event()
@@ -46,7 +46,7 @@ class ReconnectingConnection:
         self._heard = time.monotonic()
         self._thread: threading.Thread | None = None
         self.dials = 0
-        """How often it was dialled."""
+        """The number of times that it was dialled."""
 
     @property
     def route(self) -> str:

@@ -49,7 +49,7 @@ def pieces(data: bytes | Path, size: int = PIECE) -> Iterator[bytes]:
 
 
 def stat_file(run: Run, path: str, timeout: float, title: str) -> RemoteFile | None:
-    """What is known of a file; None when there is none."""
+    """Returns the facts about a file; None if there is none."""
     done = run(_sh(_STAT, path), b"", timeout)
     if done.exit_status != 0 and any(text in done.stderr for text in (b"No such file", b"Not a directory")):
         return None

@@ -20,7 +20,7 @@ _RAW_S = 10.0
 _POLL_S = 0.01
 
 UNKNOWN = 255
-"""What ``ssh`` itself exits with when it does not know."""
+"""The exit status of ``ssh`` if it does not know the command's."""
 
 
 class ProcessTerminal:
@@ -84,8 +84,9 @@ class ProcessTerminal:
                 self._process.send_signal(signal.SIGWINCH)
 
     def _await_raw(self) -> None:
-        """Until ``ssh`` has made its terminal raw, which may be after the command's first words: before that, the
-        terminal itself would take Ctrl+C and echo the keys, and ``ssh`` would not hear that the size has changed."""
+        """Waits until ``ssh`` has made its terminal raw, which may be after the command's first output: before that,
+        the terminal itself would take Ctrl+C and echo the keys, and ``ssh`` would not hear that the size has
+        changed."""
         import termios
 
         with suppress(termios.error):  # closed meanwhile

@@ -19,9 +19,10 @@ from clew_shared.wire.streams import reset
 _log = logging.getLogger(__name__)
 
 CHUNK = 262144
-"""So much is passed on at a time: paramiko moves all that waits whenever a part of it is taken."""
+"""The number of bytes that are passed on at a time: paramiko moves all waiting bytes whenever a part of them is
+taken."""
 MOST_STREAMS = 200
-"""More at a time are refused: each has two threads and up to 2 MiB on its way."""
+"""The largest number of streams at a time; more are refused: each has two threads and up to 2 MiB on its way."""
 _BACKLOG = 64
 _TURN_S = 0.2
 _JOIN_S = 2.0
@@ -47,7 +48,7 @@ class Tunnel:
         self._thread.start()
 
     def __len__(self) -> int:
-        """How many streams it carries."""
+        """Returns how many streams it carries."""
         with self._lock:
             return len(self._pairs)
 

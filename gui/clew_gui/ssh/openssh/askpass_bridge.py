@@ -48,7 +48,7 @@ def prompt_of(text: str, hop: Hop) -> Prompt:
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """What the program that ``ssh`` starts sends: ssh's words, and of which sort it says that they are."""
+    """A question from the program that ``ssh`` starts: ssh's words, and their kind as that program names it."""
 
     text: str
     hint: str = ""
@@ -93,13 +93,13 @@ class AskpassBridge:
         self._thread.start()
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """What ``ssh`` is to be started with: it asks through the bridge and speaks English."""
+        """Returns the environment for ``ssh``: it asks through the bridge and speaks English."""
         ask = {"SSH_ASKPASS": str(self._program), "SSH_ASKPASS_REQUIRE": "force"}
         return {"DISPLAY": ":0", **base, **ask, "LC_ALL": "C"}
 
     @property
     def asked(self) -> list[Prompt]:
-        """What was asked, each question once."""
+        """Returns what was asked, each question once."""
         return list(self._given)
 
     def waited(self) -> float:
@@ -177,7 +177,7 @@ class AskpassBridge:
         return answer
 
     def _no_more(self, at_all: bool) -> str | None:
-        """No answer; and none to any further question."""
+        """Returns no answer; with ``at_all`` no further question is answered either."""
         if at_all:
             self.over.set()
         return None

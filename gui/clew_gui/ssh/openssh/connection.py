@@ -46,11 +46,12 @@ from clew_shared.base.problem import ProblemError
 _POLL_S = 0.02
 _END_S = 2.0
 _BUFFER = 1 << 20
-"""Between two processes that pass bytes on in turn: with the system's usual 200 KB each waits for the other."""
+"""The buffer size between two processes that pass bytes on in turn: with the system's usual 200 KB each waits for the
+other."""
 _REASON_S = 0.5
 """The master says why a channel was refused a moment after its client says that it was."""
 _CANNOT = 255
-"""What ``ssh`` exits with when it fails itself, and also when the command died of a signal."""
+"""The exit status of ``ssh`` if it fails itself, and also if the command died of a signal."""
 _OPENED = b"master session id"
 
 
@@ -216,7 +217,7 @@ class SystemSsh:
         raise refused_channel(self._title, host, port, PROHIBITED if "prohibited" in words else 0, words)
 
     def _reason(self, heard: int) -> str:
-        """What the master said about a channel that was not opened."""
+        """Returns what the master said about a channel that was not opened."""
         deadline = time.monotonic() + _REASON_S
         while time.monotonic() < deadline:
             for line in self.master.since(heard):
@@ -297,7 +298,7 @@ class ProcessStream:
         self._words = LastWords(errors.read1, mark, "ssh client", self._listen)
 
     def _listen(self, data: bytes) -> None:
-        """What the client says, which shows that its channel was opened; empty when it says no more."""
+        """Handles the client's messages, which show that its channel was opened; empty data is their end."""
         if not data:
             self._errors.close()
             self._failed = not self._opened.is_set()

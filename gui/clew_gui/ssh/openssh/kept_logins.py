@@ -30,14 +30,14 @@ from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import log_out
 
 _ANSWERS_S = 5.0
-"""So long a kept login gets to answer a command that would like to use it."""
+"""The seconds in which a kept login must answer a command that would like to use it."""
 _ANSWERS_AT_LAST_S = 15.0
-"""So long once more before it is ended. By then a new login got as far as a person, so the network works; but an old
-link still sleeps for up to 24 s after a cut of half a minute."""
+"""The further seconds before a silent login is ended. By then a new login got as far as a person, so the network works;
+but an old link still sleeps for up to 24 s after a cut of half a minute."""
 _TURN_S = 0.1
 _EXPLAIN_S = 1.0
 _OTHER_S = ANSWER_WITHIN_S + 60.0
-"""So long another command may be logging in: a person has most of that for an answer."""
+"""The seconds for which another command may be logging in: a person has most of that for an answer."""
 _RUNTIME_LIMIT = 60
 """A socket's path may have 104 bytes on macOS; folders, name and what ssh adds while it makes one are 40."""
 _RECORD = "login.json"
@@ -62,7 +62,7 @@ class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def until(self) -> float:
-        """When it ends unless it is used again."""
+        """Returns when the login ends unless it is used again."""
         return self.used + self.keep_s
 
 
@@ -121,7 +121,7 @@ class KeptLogins:
         return connection
 
     def _awaited(self, way: Sequence[Hop], asker: AskOnce) -> SystemSsh | None:
-        """As ``find``, with more patience for one that is silent."""
+        """Finds a login as ``find`` does, with more patience for one that is silent."""
         found, title = self.find(way, asker), way[-1].title
         if found is None and self._known(login_id(way)) is not None:
             asker.show_message(f"The login to {title} does not answer. In {_ANSWERS_AT_LAST_S:g} s a new one is made.")
@@ -155,7 +155,8 @@ class KeptLogins:
 
     @contextmanager
     def _alone(self, name: str, title: str, asker: AskOnce) -> Iterator[None]:
-        """No other program logs in there within. Raises ``ProblemError`` when one does so for very long."""
+        """Makes sure that no other program logs in there meanwhile. Raises ``ProblemError`` if one does so for very
+        long."""
         with self._lock_file(name) as file:
             started, explained = time.monotonic(), False
             while not lock_now(file.fileno()):
@@ -172,7 +173,7 @@ class KeptLogins:
     # --- Looking, and ending ------------------------------------------------------------------------------------------
 
     def all(self) -> list[KeptLogin]:
-        """Those that live and may be used, the oldest first."""
+        """Returns the logins that are alive and may be used, the oldest first."""
         known: list[KeptLogin | None] = []
         for path in self._folders():
             with suppress(ProblemError):
@@ -206,7 +207,7 @@ class KeptLogins:
                         raise _strange(path)
 
     def _folders(self) -> list[Path]:
-        """Those of logins, whatever they are by now."""
+        """Returns the folders of logins, whatever state they are in."""
         there = self.folder.iterdir() if self.folder.is_dir() else ()
         return [path for path in there if path.suffix != _LOCK]
 
@@ -220,7 +221,7 @@ class KeptLogins:
             Master(Hop(host=""), self._files, folder, pid=record.pid if record is not None else 0).end()
 
     def _known(self, name: str) -> KeptLogin | None:
-        """What is written of a login that lives. Raises ``ProblemError`` when it is not the user's alone."""
+        """Reads the record of a live login. Raises ``ProblemError`` if it does not belong to the user alone."""
         folder = self.folder / name
         if not os.path.lexists(folder):
             return None
@@ -246,7 +247,7 @@ def login_id(hops: Sequence[Hop]) -> str:
 
 
 def _how(asked: Sequence[PromptKind], because: str) -> str:
-    """How someone was let in, for a route."""
+    """Says how someone was let in, for a route."""
     proof = " and ".join(PROOF[kind] for kind in dict.fromkeys(asked) if kind is not PromptKind.CONFIRM)
     words = f"{proof} at {time.strftime('%H:%M')}, the system's ssh".lstrip()
     return f"{words}, because {because}" if because else words
@@ -257,7 +258,7 @@ def _is_way(login: KeptLogin, others: Collection[KeptLogin]) -> bool:
 
 
 def _record(folder: Path) -> KeptLogin | None:
-    """What is written down in a login's folder; None while it is being made, or when that was cut short."""
+    """Reads the record in a login's folder; None while it is being made, or if that was cut short."""
     try:
         found: KeptLogin = from_json((folder / _RECORD).read_bytes(), KeptLogin)
         return found

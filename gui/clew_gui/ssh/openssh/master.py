@@ -29,16 +29,18 @@ from clew_shared.base.private_files import make_private
 _POLL_S = 0.02
 _END_S = 2.0
 _FAREWELL_S = 0.3
-"""So long it gets to say farewell; a signal can reach it just before it begins to wait, and is then not noticed."""
+"""The seconds that a master gets to say goodbye; a signal can reach it just before it begins to wait, and is then not
+noticed."""
 _LAST_BYTES = 1 << 16
 _ORPHAN_S = 600
-"""So long after its last use a master ends by itself whose program was killed. While that lives it asks every 5 s."""
+"""The seconds after its last use when a master ends by itself if its program was killed. While that lives it asks every
+5 s."""
 _SOCKET_PATH_LIMIT = 80
 """A socket's path may have about a hundred bytes; ssh adds some while it makes one."""
 _TOO_MANY = "Too many authentication failures"
 _KEYS_ONLY = "Permission denied (publickey)"
 _Offered = Literal["few", "all", "none"]
-"""Which of the agent's keys."""
+"""Says which of the agent's keys are offered."""
 _OPTIONS = (
     "BatchMode=no",
     "NumberOfPasswordPrompts=3",
@@ -71,7 +73,7 @@ class Master:
         self.folder = folder
         self.socket = folder / "m"
         self.log = folder / "log"
-        """What it says. Its time is that of the last use."""
+        """The file with the master's messages. Its time is that of the last use."""
         self._files = files
         self._keep_s = keep_s
         self._let_go = False
@@ -97,7 +99,8 @@ class Master:
             bridge.close()
 
     def _once_more(self, bridge: AskpassBridge, way: str, timeout: float) -> bool:
-        """Without the agent where it had too many keys, and with all of it where nobody could type anything."""
+        """Tries once more: without the agent if it had too many keys, and with all of it if nobody could type
+        anything."""
         if bridge.over.is_set() or self.hop.keys:
             return False
         if _TOO_MANY in self.words():
@@ -212,14 +215,14 @@ class Master:
 
     @property
     def heard(self) -> int:
-        """How much it has said in all."""
+        """Returns how many bytes of messages there are in all."""
         try:
             return self.log.stat().st_size
         except OSError:
             return 0
 
     def since(self, heard: int) -> list[str]:
-        """What it has said since it had said so much; the last of it when that is very much."""
+        """Returns the messages after the first ``heard`` bytes; only the end of them if they are very long."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(heard, file.seek(0, os.SEEK_END) - _LAST_BYTES))
@@ -228,7 +231,7 @@ class Master:
             return []
 
     def words(self) -> str:
-        """What it said, for a person's eyes or for ``explain``."""
+        """Returns all messages, to show them or for ``explain``."""
         return "\n".join(self.since(0))
 
     @property
@@ -255,7 +258,7 @@ class Master:
         return True
 
     def close(self) -> None:
-        """This program is done with it."""
+        """Ends this program's use of the login."""
         self._let_go = True
         if not self._keep_s:
             self.end()

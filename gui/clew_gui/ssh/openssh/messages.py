@@ -1,4 +1,5 @@
-"""What the system's ``ssh`` says when it fails, as a ``Problem``. Pure: the words come in, the sentence goes out."""
+"""Turns the error messages of the system's ``ssh`` into a ``Problem``. Pure: the words come in, the sentence goes
+out."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _REACH = {
 
 
 def explain(hop: Hop, words: str, bridge: AskpassBridge, known: Sequence[HostKey], kept_back: int = 0) -> ProblemError:
-    """Why a login failed. What the bridge knows comes first: it asked the person. So many keys of the agent were
-    ``kept_back``."""
+    """Explains why a login failed. What the bridge knows comes first: it asked the person. ``kept_back`` keys of the
+    agent were not offered."""
     if bridge.problem is not None:
         return bridge.problem
     if bridge.cancelled:
@@ -41,7 +42,7 @@ def explain(hop: Hop, words: str, bridge: AskpassBridge, known: Sequence[HostKey
 def explain_words(
     hop: Hop, words: str, asked: Sequence[Prompt], known: Sequence[HostKey], kept_back: int = 0
 ) -> ProblemError:
-    """Why a login failed, from what ``ssh`` said, what it had asked and the keys that are known of the host."""
+    """Explains why a login failed, from the words of ``ssh``, its questions and the known keys of the host."""
     if found := _host_key(hop, words, known, asked):
         return found
     if offer := _OFFER.search(words):

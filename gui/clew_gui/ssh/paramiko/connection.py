@@ -51,9 +51,9 @@ from clew_shared.base.problem import ProblemError, problem
 T = TypeVar("T")
 
 _KNOCK_S = 4.0
-"""So long a server may take to accept a connection before it is asked again."""
+"""The seconds that a server may take to accept a connection before it is asked again."""
 _DIALS = 4
-"""So often a hop is dialled when the server hangs up in the middle of the login."""
+"""The number of times that a hop is dialled if the server hangs up in the middle of the login."""
 
 
 def dial_paramiko(
@@ -299,7 +299,7 @@ class ParamikoConnection:
     def _files_by(
         self, sftp: Callable[[paramiko.SFTPClient], T], shell: Callable[[], T], path: str, timeout: float
     ) -> T:
-        """Through SFTP; through the shell where that is not to be had, or a noisy login shell spoils it."""
+        """Works through SFTP; through the shell if there is no SFTP, or a noisy login shell spoils it."""
         client = self._sftp_client(path, timeout)
         if client is None:
             return shell()
@@ -317,7 +317,8 @@ class ParamikoConnection:
         return found
 
     def _sftp_client(self, path: str, timeout: float) -> paramiko.SFTPClient | None:
-        """One that rests, or a new one: a login node may need half a second for that. None where there is no SFTP."""
+        """Returns an idle SFTP client, or a new one: a login node may need half a second for that. None if there is no
+        SFTP."""
         with self._resting_lock:
             client, self._resting = self._resting, None
         if client is not None and _is_open(client):

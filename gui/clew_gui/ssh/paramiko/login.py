@@ -103,7 +103,7 @@ class Login:
         return " and ".join(how) or "no proof asked"
 
     def _one(self, link: SshTransport, method: str, keys: Iterator[Credential]) -> tuple[str, list[str] | None]:
-        """One attempt: its words (empty: nothing left to try) and what is wanted next (None: refused)."""
+        """Makes one attempt; returns its words (empty: nothing left to try) and what is wanted next (None: refused)."""
         if method == "publickey":
             return self._key(link, keys)
         if self._rounds >= _ROUNDS or (method == "password" and self._asked):
@@ -140,7 +140,7 @@ class Login:
         return "", None
 
     def _attempt(self, link: SshTransport, words: str, attempt: Callable[[], list[str]]) -> list[str] | None:
-        """What is wanted next after a success; None after a refusal."""
+        """Returns what is wanted next after a success; None after a refusal."""
         try:
             return attempt()
         except paramiko.BadAuthenticationType as error:

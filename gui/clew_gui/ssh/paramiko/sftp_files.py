@@ -76,7 +76,7 @@ class _Pieces:
             self._ask(at + len(data), length - len(data))
 
     def _nothing(self, kind: int, message: paramiko.Message) -> bytes:
-        """No bytes, where the file has ended. Raises ``OSError`` for a refusal, ``SFTPError`` for anything else."""
+        """Returns no bytes if the file has ended. Raises ``OSError`` for a refusal, ``SFTPError`` for anything else."""
         try:
             if kind == CMD_STATUS:
                 self._sftp._convert_status(message)
@@ -125,7 +125,7 @@ def _send_pieces(file: paramiko.SFTPFile, data: bytes | Path) -> None:
 
 
 def sftp_stat(sftp: paramiko.SFTPClient, path: str) -> RemoteFile | None:
-    """What is known of a file; None when there is none."""
+    """Returns the facts about a file; None if there is none."""
     try:
         found = sftp.stat(path)
     except FileNotFoundError:
@@ -135,7 +135,7 @@ def sftp_stat(sftp: paramiko.SFTPClient, path: str) -> RemoteFile | None:
 
 
 def words_of(error: Exception) -> str:
-    """Why a file could not be used, as the end of a sentence."""
+    """Says why a file could not be used, as the end of a sentence."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, PermissionError):

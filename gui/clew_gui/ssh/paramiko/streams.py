@@ -95,7 +95,7 @@ class ChannelTerminal(ChannelStream):
 
 
 def read_all(recv: Callable[[int], bytes]) -> bytes:
-    """Everything up to the end."""
+    """Reads everything up to the end."""
     parts = []
     while data := recv(_CHUNK):
         parts.append(data)
@@ -115,7 +115,7 @@ class Reader:
             self._data = read_all(recv)
 
     def result(self) -> bytes:
-        """All of it, when the end has come."""
+        """Returns everything that was read, once the end has come."""
         self._thread.join()
         return self._data
 

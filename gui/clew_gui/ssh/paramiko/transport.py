@@ -39,7 +39,7 @@ class SshTransport(paramiko.Transport):
         self.goodbye = ""
         """The server's own text when it hung up."""
         self.refusal = ""
-        """Its words for the last channel that it did not open."""
+        """The server's words for the last channel that it did not open."""
         self._ping_lock = threading.Lock()
         self._pong: threading.Event | None = None
         self._own_numbers = itertools.count(1)
@@ -136,12 +136,14 @@ class SshTransport(paramiko.Transport):
             return True
 
     def _log(self, level: int, msg: Any, *args: Any) -> None:
-        """What paramiko calls an error becomes a ``ProblemError`` here; its log is for developers."""
+        """Writes paramiko's messages to the log for developers; what it calls an error becomes a ``ProblemError``
+        here."""
         for line in msg if isinstance(msg, list) else [msg]:
             _log.debug(line, *args)
 
     def get_exception(self) -> Exception | None:
-        """What ended it. Rubbish from the other end makes paramiko stumble in any way; to callers it is one kind."""
+        """Returns what ended the connection. Rubbish from the other end makes paramiko fail in any way; callers get one
+        kind of error."""
         error = super().get_exception()
         if error is None or isinstance(error, (paramiko.SSHException, EOFError, OSError)):
             return error
