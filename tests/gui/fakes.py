@@ -16,7 +16,8 @@ from PySide6.QtWidgets import QWidget
 
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.schedulers.allocation import AllocationRequest
-from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.intake import Changes
+from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
 from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Live, Log, Points, Schema, State
@@ -257,40 +258,17 @@ class FakeRun:
         )
 
 
-@dataclass
-class FakeLink:
-    """How the link is."""
-
-    state: str = "LIVE"
-    since: float = 0.0
-    text: str = "ready"
-    datasets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class FakeChanges:
-    """What a tick tells."""
-
-    points: frozenset[str] = frozenset()
-    states: frozenset[str] = frozenset()
-    new: frozenset[str] = frozenset()
-    link: bool = False
-    jobs: frozenset[str] = frozenset()
-    problems: tuple[Problem, ...] = ()
-    catalogue: Catalogue | None = None
-
-
 class FakeSession:
     """Answers at once; ``tell`` decides what the next tick says."""
 
     def __init__(self) -> None:
         self.runs: dict[str, FakeRun] = {}
         self.jobs: dict[str, JobModel] = {}
-        self.link = FakeLink()
+        self.link = LinkStatus(LinkState.LIVE, 0.0, "ready")
         self.asked: list[tuple[object, ...]] = []
         self.refusal: Exception | None = None
         self.closed = False
-        self._next = FakeChanges()
+        self._next = Changes()
         self.bell: Callable[[], None] = lambda: None
 
     def add(self, exercise: str = "softmax", preset: str = "", **params: object) -> FakeRun:
@@ -302,11 +280,15 @@ class FakeSession:
 
     def tell(self, **changes: object) -> None:
         """What the next tick brings."""
-        self._next = FakeChanges(**changes)  # type: ignore[arg-type]
+        self._next = Changes(**changes)  # type: ignore[arg-type]
 
-    def tick(self, budget: float = 0.008) -> FakeChanges:
+    def set_link(self, state: str, text: str = "ready", datasets: tuple[str, ...] = ()) -> None:
+        """The link to this computer's agent is so from now on."""
+        self.link = LinkStatus(LinkState(state), 0.0, text, datasets)
+
+    def tick(self, budget: float = 0.008) -> Changes:
         """What was told."""
-        told, self._next = self._next, FakeChanges()
+        told, self._next = self._next, Changes()
         return told
 
     def reload_exercises(self) -> None:

@@ -15,13 +15,15 @@ from clew_shared.spec import RunSpec
 
 
 class LinkState(StrEnum):
-    """OFFLINE: nobody to talk to. STALE: silent for a while, nothing torn down. REFUSED: it does not let us in."""
+    """OFFLINE: nobody to talk to. STALE: silent for a while, nothing torn down. REFUSED: it does not let us in.
+    RECORDED: there are recorded runs only, and no agent is missing."""
 
     OFFLINE = "OFFLINE"
     CONNECTING = "CONNECTING"
     LIVE = "LIVE"
     STALE = "STALE"
     REFUSED = "REFUSED"
+    RECORDED = "RECORDED"
 
 
 SILENT = "silent"

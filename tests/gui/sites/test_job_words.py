@@ -33,7 +33,7 @@ def job_with(
 ) -> JobModel:
     """A job and its link."""
     job = fakes.FakeSession().add_job(run, stage, **news)
-    job.link = fakes.FakeLink(link, since, "the agent comes up")  # type: ignore[assignment]
+    job.link = LinkStatus(LinkState(link), since, "the agent comes up")
     return job
 
 
@@ -176,7 +176,7 @@ def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> N
     why = finder(Login()).find(JOB, ADDRESS).problem
     assert why is not None
     job = job_with(a_run(), JobStage.RUNNING, nodes="node1")
-    job.link = fakes.FakeLink("CONNECTING", NOW, why.text)  # type: ignore[assignment]  # as JobTarget.absent says it
+    job.link = LinkStatus(LinkState.CONNECTING, NOW, why.text)  # as JobTarget.absent says it
     job.target = FakeRoute("its journal as a file")  # type: ignore[assignment]
     text, icon, tone = job_words.link_words(job, NOW)
     assert "cannot reach the agent on node1" in text

@@ -258,16 +258,16 @@ def test_values_of_a_preset_give_way_without_a_word(softmax: Program) -> None:
 
 def test_while_earlier_runs_are_read_nobody_says_that_nothing_has_run(open_window: Opener, places: Places) -> None:
     session = fakes.FakeSession()
-    session.link.state = "CONNECTING"
+    session.set_link("CONNECTING")
     (places.mirrors / "0123").mkdir(parents=True)
-    session.link.state = "OFFLINE"  # as before anybody has looked
+    session.set_link("OFFLINE")  # as before anybody has looked
     program = open_window(session, exercise="linear-regression")
     window = program.window
     assert window.run_view.hello.title.text() == "Loading earlier runs…"
     assert window.bottom.empty.text() == "Loading earlier runs…"
     assert window.lab.done.text() == "Loading…"
     assert window.top.site.text().strip() == "This computer, starting"
-    session.link.state = "LIVE"
+    session.set_link("LIVE")
     session.tell(link=True)
     tick(program)
     assert window.run_view.hello.title.text() == "Nothing has run yet. Start with this one."
@@ -277,7 +277,7 @@ def test_while_earlier_runs_are_read_nobody_says_that_nothing_has_run(open_windo
 
 def test_a_first_start_reads_nothing(open_window: Opener) -> None:
     session = fakes.FakeSession()
-    session.link.state = "CONNECTING"
+    session.set_link("CONNECTING")
     program = open_window(session, exercise="linear-regression")
     assert "Nothing has run" in program.window.run_view.hello.title.text()
 
@@ -474,7 +474,7 @@ def test_a_silent_link_is_not_a_failed_run(busy: Program) -> None:
     session = session_of(busy)
     run = next(run for run in session.runs.values() if run.number == 6)
     run.link_stale = True
-    session.link.state = "STALE"
+    session.set_link("STALE")
     session.tell(link=True)
     tick(busy)
     assert busy.window.run_view.card.pill.accessibleName() == "State: Stale"
@@ -486,7 +486,7 @@ def test_a_silent_link_is_not_a_failed_run(busy: Program) -> None:
 
 def test_a_refused_link_keeps_run_from_being_pressed_and_says_why(softmax: Program) -> None:
     session = session_of(softmax)
-    session.link.state, session.link.text = "REFUSED", "No TensorFlow in this environment."
+    session.set_link("REFUSED", "No TensorFlow in this environment.")
     session.tell(link=True)
     tick(softmax)
     assert not softmax.window.next_run.run.isEnabled()
@@ -541,7 +541,7 @@ def test_a_note_stays_while_somebody_points_at_it(busy: Program, monkeypatch: py
 def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -> None:
     session, form = session_of(softmax), softmax.window.next_run
     assert form.spec().data == "mnist"
-    session.link = fakes.FakeLink(datasets=("digits",))
+    session.set_link("LIVE", datasets=("digits",))
     session.tell(link=True)
     tick(softmax)
     assert form.spec().data == "digits"
@@ -552,7 +552,7 @@ def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -
     assert not form.run.isEnabled()
     assert form.run.toolTip() == "MNIST was not found on this computer."
     assert form.data_choice.choose.isVisible()
-    session.link = fakes.FakeLink(datasets=("mnist", "digits"))
+    session.set_link("LIVE", datasets=("mnist", "digits"))
     session.tell(link=True)
     tick(softmax)
     assert form.data.itemText(0) == "MNIST"

@@ -138,7 +138,7 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
 def test_a_run_that_is_still_being_read_is_not_taken_for_one_at_work(open_window: Opener) -> None:
     """Journals are read one after the other: half a journal ends while its run trained."""
     session = fakes.FakeSession()
-    session.link.state = "CONNECTING"
+    session.set_link("CONNECTING")
     program = open_window(session)
     runs = [session.add() for _ in range(4)]
     session.tell(new=frozenset(run.id for run in runs))
@@ -164,7 +164,7 @@ def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window
     program.controller.select(first.id)
     kept = program.controller.scope.board.left()
     later = fakes.FakeSession()
-    later.link.state = "CONNECTING"
+    later.set_link("CONNECTING")
     next_window = open_window(later)
     next_window.controller.scope.board.recall(kept)
     for run in (second, first):
@@ -175,14 +175,14 @@ def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window
 
     # One that is gone is waited for until all are known.
     without = fakes.FakeSession()
-    without.link.state = "CONNECTING"
+    without.set_link("CONNECTING")
     third = open_window(without)
     third.controller.scope.board.recall(kept)
     without.runs[second.id] = second
     without.tell(new=frozenset({second.id}))
     tick(third)
     assert third.controller.scope.run() is None
-    without.link.state = "LIVE"
+    without.set_link("LIVE")
     without.tell(link=True)
     tick(third)
     assert third.controller.scope.run() is second

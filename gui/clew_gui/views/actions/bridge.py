@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QElapsedTimer, QObject, Qt, QTimer, Signal
 
-from clew_gui.views.presentation.interfaces import ChangesLike, SessionLike
+from clew_gui.session.intake import Changes
+from clew_gui.views.presentation.interfaces import SessionLike
 
 INTERVAL_MS = 33
 BUDGET_S = 0.008
@@ -79,6 +80,6 @@ class Bridge(QObject):
             self.tick()
 
 
-def _has_news(changes: ChangesLike) -> bool:
+def _has_news(changes: Changes) -> bool:
     changed = changes.new or changes.states or changes.points or changes.link or changes.jobs
     return bool(changed or changes.problems)

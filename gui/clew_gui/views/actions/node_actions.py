@@ -16,9 +16,9 @@ from clew_gui.base.times import time_of_day
 from clew_gui.jobs.job import JobStage
 from clew_gui.nodes.services import Node
 from clew_gui.session.job_managers import JobManagers
+from clew_gui.session.job_model import JobModel
 from clew_gui.sites.logins import LoggedOut, log_out, logins, stays_s
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.presentation.interfaces import JobLike
 from clew_gui.views.presentation.job_words import is_idle, login_words
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.jobs_dialog import JobsDialog
@@ -71,19 +71,19 @@ class NodeActions(QObject):
 
     # --- In sight -----------------------------------------------------------------------------------------------------
 
-    def jobs(self) -> list[JobLike]:
-        """Returns all jobs of this window."""
+    def jobs(self) -> list[JobModel]:
+        """All jobs of this window."""
         session = self._controller.scope.session
         return list(session.jobs.values())
 
-    def held(self) -> list[JobLike]:
+    def held(self) -> list[JobModel]:
         """The allocations that are held, but for those whose time is up by this computer's clock."""
         now = time.time()
         return [job for job in self.jobs() if job.order.hold and not job.news.over and not job.news.is_past(now)]
 
-    def locked(self) -> dict[str, list[JobLike]]:
+    def locked(self) -> dict[str, list[JobModel]]:
         """The sites where nobody is logged in, with the jobs that wait for that."""
-        found: dict[str, list[JobLike]] = {}
+        found: dict[str, list[JobModel]] = {}
         for job in self.jobs():
             if job.locked is not None:
                 found.setdefault(job.order.site, []).append(job)
@@ -149,7 +149,7 @@ class NodeActions(QObject):
             QGuiApplication.clipboard().setText(url)
             self._window.messages.show_note("Address copied. Anyone who has it can log in, on this computer only.")
 
-    def _open_terminal(self, job: JobLike) -> None:
+    def _open_terminal(self, job: JobModel) -> None:
         beside = [one for one in self.jobs() if one.order.site == job.order.site and not one.news.over]
         words = ["shell", "--site", job.order.site, *(["--job", job.id] if len(beside) > 1 else [])]
         opener = self.terminal

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterable, Sequence
 
 from clew_gui.base.settings import local_settings
+from clew_gui.session.job_model import JobModel
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.form.data_choice import is_path
 from clew_gui.views.presentation import job_words, words
-from clew_gui.views.presentation.interfaces import JobLike, RunLike
+from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.presentation.job_words import NOTHING, CardWords, card_words
 from clew_gui.views.runs.details_panel import details
 from clew_gui.views.runs.log_panel import read_tail
@@ -332,7 +333,7 @@ class PanelUpdater:
         self._window.top.show_site(*job_words.pill_words(job))
         return True
 
-    def _job_of_run(self) -> JobLike | None:
+    def _job_of_run(self) -> JobModel | None:
         """The selected run's job on a site that is not over."""
         run, session = self._scope.run(), self._scope.session
         job = session.jobs.get(run.job.job) if run is not None and run.job is not None else None

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from clew_gui.jobs.job import JobNews, JobOrder
-from clew_gui.session.job_model import Place
-from clew_shared.base.problem import Problem
-from clew_shared.cards import Catalogue
+from clew_gui.jobs.job import JobNews
+from clew_gui.session.intake import Changes
+from clew_gui.session.job_model import JobModel, LinkStatus, Place
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.run_settings import RunNote
@@ -86,58 +85,6 @@ class RunLike(Protocol):
         """The latest news of its job on a site; None for a run of this computer."""
 
 
-class LinkLike(Protocol):
-    """The state of the link to the agent."""
-
-    @property
-    def state(self) -> object:
-        """OFFLINE, CONNECTING, LIVE, STALE or REFUSED (a string enum)."""
-
-    @property
-    def since(self) -> float:
-        """Wall clock of the last change."""
-
-    @property
-    def text(self) -> str:
-        """The state in words."""
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """Names of the data sets that are there; empty while that is not known."""
-
-
-class ChangesLike(Protocol):
-    """The changes that one tick brought."""
-
-    @property
-    def points(self) -> frozenset[str]:
-        """Runs with new values to draw."""
-
-    @property
-    def states(self) -> frozenset[str]:
-        """Runs whose state changed."""
-
-    @property
-    def new(self) -> frozenset[str]:
-        """Runs seen for the first time."""
-
-    @property
-    def link(self) -> bool:
-        """Whether the link's state changed."""
-
-    @property
-    def jobs(self) -> frozenset[str]:
-        """Jobs on sites of which there is news."""
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Refusals to show."""
-
-    @property
-    def catalogue(self) -> Catalogue | None:
-        """The agent's exercises, where they are others than before."""
-
-
 class SessionLike(Protocol):
     """The calls the window makes. None of them may block."""
 
@@ -146,14 +93,14 @@ class SessionLike(Protocol):
         """Returns all runs by id."""
 
     @property
-    def jobs(self) -> Mapping[str, JobLike]:
-        """Returns all jobs on sites by UUID."""
+    def jobs(self) -> Mapping[str, JobModel]:
+        """All jobs on sites by UUID."""
 
     @property
-    def link(self) -> LinkLike:
+    def link(self) -> LinkStatus:
         """The link to this computer's agent."""
 
-    def tick(self, budget: float = 0.008) -> ChangesLike:
+    def tick(self, budget: float = 0.008) -> Changes:
         """Take in what arrived, for at most ``budget`` seconds."""
 
     def call_on_news(self, bell: Callable[[], None]) -> None:
@@ -214,51 +161,3 @@ class SessionLike(Protocol):
 
     def close(self) -> None:
         """End the link; runs go on."""
-
-
-class JobLike(Protocol):
-    """One job as the session knows it."""
-
-    @property
-    def number(self) -> int:
-        """The job book's."""
-
-    @property
-    def runs(self) -> Sequence[str]:
-        """The runs that it was given, in order."""
-
-    @property
-    def id(self) -> str:
-        """The job's UUID."""
-
-    @property
-    def order(self) -> JobOrder:
-        """The order that it was submitted with."""
-
-    @property
-    def title(self) -> str:
-        """The site's."""
-
-    @property
-    def news(self) -> JobNews:
-        """The latest news of it."""
-
-    @property
-    def link(self) -> LinkLike:
-        """The link to its agent."""
-
-    @property
-    def route(self) -> str:
-        """The way there in words."""
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether another program sent it while this window was open."""
-
-    @property
-    def idle_until(self) -> float:
-        """The time until which its node is kept although its runs have ended; 0 if it is not kept."""
-
-    @property
-    def locked(self) -> Problem | None:
-        """The reason why nobody is logged in there; a person has to log in."""

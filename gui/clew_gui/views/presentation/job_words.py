@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage, job_word
 from clew_gui.schedulers.allocation import node_hours
+from clew_gui.session.job_model import JobModel
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import JobLike, RunLike
+from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.base.number_words import number_ranges
 from clew_shared.journal.lifecycle import TERMINAL
 
@@ -55,8 +56,8 @@ def waits(run: RunLike) -> bool:
     return job is not None and not job.over and job.stage is not JobStage.RUNNING
 
 
-def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
-    """Returns what the card of a run on a site says in addition to what it says of every run."""
+def card_words(run: RunLike, job: JobModel | None, now: float) -> CardWords:
+    """What the run's card says beyond what it says of every run."""
     news = run.job
     if words.not_sent(run):
         return CardWords("Failed", words.NOT_SENT)
@@ -79,7 +80,7 @@ def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
     return CardWords(notice=silent, countdown=countdown(news, now), left_s=left)
 
 
-def _is_live(job: JobLike | None) -> bool:
+def _is_live(job: JobModel | None) -> bool:
     return job is not None and str(job.link.state) == "LIVE"
 
 
@@ -89,7 +90,7 @@ def _waiting(news: JobNews) -> str:
     return "Waits for the site." if news.stage is JobStage.QUEUED else ""
 
 
-def locked_words(jobs: Sequence[JobLike]) -> str:
+def locked_words(jobs: Sequence[JobModel]) -> str:
     """Nobody is logged in on the site of ``jobs``: what a person can do, and that nothing is lost."""
     title, number = jobs[0].title, len(jobs)
     what = "a job goes" if number == 1 else f"{number} jobs go"
@@ -106,12 +107,12 @@ def locked_words(jobs: Sequence[JobLike]) -> str:
     )
 
 
-def node_of(job: JobLike | None, news: JobNews) -> str:
+def node_of(job: JobModel | None, news: JobNews) -> str:
     """The machine in words: the first node where it is known, else the site."""
     return news.nodes or (job.title if job is not None else "the site")
 
 
-def silence(job: JobLike | None, news: JobNews, now: float) -> str:
+def silence(job: JobModel | None, news: JobNews, now: float) -> str:
     """The link is silent: since when, and that nothing is lost."""
     since = job.link.since if job is not None else 0.0
     where = node_of(job, news)
@@ -128,8 +129,8 @@ def countdown(news: JobNews, now: float) -> str:
     return f"Ends in {words.about(left)}" if left > 0 else "Its time is up"
 
 
-def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
-    """Returns text, icon and tone of the link to a job, for the status line."""
+def link_words(job: JobModel, now: float) -> tuple[str, str, str]:
+    """For the status line: text, icon and tone of the link to a job."""
     news, state = job.news, str(job.link.state)
     if news.over:
         return f"{job.title}: the job is over", "server", "text3"
@@ -146,8 +147,8 @@ def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
     return f"{job.title}: {text}{f'; {job.route}' if job.route else ''}", "link", "warn"
 
 
-def pill_words(job: JobLike) -> tuple[str, str, str]:
-    """Returns text, icon and tone for the top bar: the site, and its state in two words."""
+def pill_words(job: JobModel) -> tuple[str, str, str]:
+    """For the top bar: the site and what state it is in, in two words."""
     news, state = job.news, str(job.link.state)
     name = job.title.split(" (")[0]
     if job.locked is not None:
@@ -159,7 +160,7 @@ def pill_words(job: JobLike) -> tuple[str, str, str]:
     return (f"{name}, silent", "unlink", "stale") if state == "STALE" else (f"{name}, connecting", "link", "warn")
 
 
-def held_words(job: JobLike, now: float) -> str:
+def held_words(job: JobModel, now: float) -> str:
     """A held allocation on one line: where, until when, what it has cost so far."""
     news, asked = job.news, job.order.allocation
     if news.stage is not JobStage.RUNNING:
@@ -174,8 +175,8 @@ def held_words(job: JobLike, now: float) -> str:
     return words.join(parts)
 
 
-def job_lines(job: JobLike, runs: Sequence[int], now: float) -> tuple[str, str, str]:
-    """Describes one job in a list: its title and progress, what is known of it, and the tone. ``runs`` are numbers."""
+def job_lines(job: JobModel, runs: Sequence[int], now: float) -> tuple[str, str, str]:
+    """One job of a list: which and how far it is, what is known of it, and the tone. ``runs`` by number."""
     news = job.news
     word = "Will not start" if news.blocked else job_word(news)
     title = words.join([f"Job {job.number} on {job.title}", word.lower()], ": ")
@@ -203,11 +204,11 @@ def login_words(logins: Sequence[tuple[str, str]], stays_s: int) -> str:
     return "No login stays when Clew is closed."
 
 
-def is_idle(job: JobLike) -> bool:
+def is_idle(job: JobModel) -> bool:
     """Whether its node is kept for a while although all of its runs have ended."""
     return not job.order.hold and not job.news.over and job.idle_until > 0
 
 
-def held_title(job: JobLike) -> str:
+def held_title(job: JobModel) -> str:
     """A held allocation as a place to run on: by its node, else by its site."""
     return f"Held: {job.news.nodes or f'a node of {job.title}'}"

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Protocol
 
 from clew_gui.jobs.job import JobNews
-from clew_gui.session.job_model import Place
+from clew_gui.session.intake import Changes
+from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
 from clew_gui.session.run_record import RunRecord
-from clew_gui.views.presentation.interfaces import JobLike, RunLike
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_all
-from clew_shared.cards import Catalogue
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import FrameReader, Record, attempts, journal_path
 from clew_shared.journal.history import History
@@ -57,29 +57,6 @@ class RecordedRun:
     def reason(self) -> str:
         """Returns the reason for the state, in words."""
         return self.history.fold.reason
-
-
-@dataclass(frozen=True)
-class RecordedLink:
-    """Stands for the link, which recorded runs do not need."""
-
-    state: str = "RECORDED"
-    since: float = 0.0
-    text: str = "recorded runs only"
-    datasets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class NoChanges:
-    """Stands for the changes: there are never any."""
-
-    points: frozenset[str] = frozenset()
-    states: frozenset[str] = frozenset()
-    new: frozenset[str] = frozenset()
-    link: bool = False
-    jobs: frozenset[str] = frozenset()
-    problems: tuple[Problem, ...] = ()
-    catalogue: Catalogue | None = None
 
 
 @dataclass(frozen=True)
@@ -156,13 +133,13 @@ class RecordedSession:
 
     def __init__(self, heads: Mapping[str, RunHeader], record: RunRecord, exercise: str = "") -> None:
         self.runs: Mapping[str, RunLike] = read_runs(heads, record, exercise)
-        self.jobs: Mapping[str, JobLike] = {}
-        self.link = RecordedLink()
+        self.jobs: Mapping[str, JobModel] = {}
+        self.link = LinkStatus(LinkState.RECORDED, 0.0, "recorded runs only")
 
-    def tick(self, budget: float = 0.008) -> NoChanges:
-        """Returns no changes."""
+    def tick(self, budget: float = 0.008) -> Changes:
+        """Nothing arrives."""
         del budget
-        return NoChanges()
+        return Changes()
 
     def call_on_news(self, bell: Callable[[], None]) -> None:
         """Does nothing, because there will be no news."""

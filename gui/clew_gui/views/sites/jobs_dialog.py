@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.views.presentation.interfaces import JobLike
+from clew_gui.session.job_model import JobModel
 from clew_gui.views.presentation.job_words import job_lines
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, label, panel, row, scrolling
@@ -30,7 +30,7 @@ class JobRow(QWidget):
         box = row(self._glyph, words, self.end, gap=10, margins=(0, 5, 0, 5), parent=self)
         box.setStretch(1, 1)
 
-    def show_job(self, job: JobLike, runs: Sequence[int], now: float) -> None:
+    def show_job(self, job: JobModel, runs: Sequence[int], now: float) -> None:
         """Brings it up to date; ``runs`` are the job's by number."""
         title, text, tone = job_lines(job, runs, now)
         self._glyph.set_glyph("server", tone)
@@ -70,7 +70,7 @@ class JobsDialog(Dialog):
         close.setFocus()
         self.resize(560, 440)
 
-    def show_jobs(self, jobs: Sequence[JobLike], numbers: Mapping[str, Sequence[int]], now: float) -> None:
+    def show_jobs(self, jobs: Sequence[JobModel], numbers: Mapping[str, Sequence[int]], now: float) -> None:
         """Brings the list up to date; the oldest of ``jobs`` is the first, ``numbers`` are those of each job's runs."""
         newest = list(reversed(jobs))
         begun = [job for job in newest if not job.news.over]

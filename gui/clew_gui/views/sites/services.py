@@ -11,8 +11,8 @@ from typing import NamedTuple
 from PySide6.QtCore import QObject, Qt, Signal
 
 from clew_gui.nodes.services import Node, OpenedService, RedirectPage, ServiceNews, show_in_browser
+from clew_gui.session.job_model import JobModel
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import JobLike
 from clew_gui.views.sites.background import call_elsewhere
 from clew_shared.base.problem import Problem
 
@@ -71,7 +71,7 @@ class NodeServices(QObject):
 
     # --- What a person wants ------------------------------------------------------------------------------------------
 
-    def open(self, job: JobLike, node: Node, kind: str) -> None:
+    def open(self, job: JobModel, node: Node, kind: str) -> None:
         """Start it on the job's node, or show it once more if it is open there."""
         key = (job.id, kind)
         known = self._open.get(key)

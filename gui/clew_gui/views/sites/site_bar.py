@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.jobs.job import JobStage
-from clew_gui.views.presentation.interfaces import JobLike
+from clew_gui.session.job_model import JobModel
 from clew_gui.views.presentation.job_words import held_words, is_idle, locked_words
 from clew_gui.views.sites.services import TITLES, ServiceStatus
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row
@@ -40,7 +40,7 @@ class LoginRow(QWidget):
         self.log_in = Button(appearance, "Log in", "primarySmall", "key")
         row(Glyph(appearance, "key", "warn", 14), self.text, self.log_in, gap=6, parent=self).setStretch(1, 1)
 
-    def show_jobs(self, jobs: Sequence[JobLike]) -> None:
+    def show_jobs(self, jobs: Sequence[JobModel]) -> None:
         """The jobs there that nobody follows meanwhile; why is in the tooltip."""
         self.text.setText(locked_words(jobs))
         found = next((job.locked for job in jobs if job.locked is not None), None)
@@ -118,7 +118,7 @@ class NodeRow(QWidget):
         self._services: dict[str, ServiceRow] = {}
         self._box = column(line, self._doors, self.command, gap=0, parent=self)
 
-    def show_job(self, job: JobLike, status: Sequence[ServiceStatus], now: float) -> None:
+    def show_job(self, job: JobModel, status: Sequence[ServiceStatus], now: float) -> None:
         """Bring it up to date."""
         self.text.setText(held_words(job, now))
         running = job.news.stage is JobStage.RUNNING
@@ -174,7 +174,7 @@ class SiteBar(QWidget):
         column(self._login_box, self._node_box, gap=4, margins=(0, 0, 0, 6), parent=self)
         self.hide()
 
-    def show_logins(self, locked: Mapping[str, Sequence[JobLike]]) -> None:
+    def show_logins(self, locked: Mapping[str, Sequence[JobModel]]) -> None:
         """The sites where nobody is logged in, with the jobs there."""
         for site in [known for known in self._logins if known not in locked]:
             self._logins.pop(site).deleteLater()
@@ -186,7 +186,7 @@ class SiteBar(QWidget):
             self._logins[site].show_jobs(jobs)
         self._appear()
 
-    def show_jobs(self, jobs: Sequence[JobLike], status: Mapping[str, Sequence[ServiceStatus]], now: float) -> None:
+    def show_jobs(self, jobs: Sequence[JobModel], status: Mapping[str, Sequence[ServiceStatus]], now: float) -> None:
         """Bring the allocations up to date, with what is open on them."""
         wanted = {job.id: job for job in jobs}
         for job in [known for known in self._rows if known not in wanted]:
