@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +105,6 @@ def paint_sites(theme: str, file: str) -> None:
 
 def paint_waiting(theme: str, file: str) -> None:
     """Paint a run that waits in a site's queue beside recorded runs, in a separate process."""
-    from dataclasses import dataclass
 
     import msgspec
 
@@ -115,23 +113,13 @@ def paint_waiting(theme: str, file: str) -> None:
     from clew_gui.schedulers.allocation import AllocationRequest
     from clew_gui.session.job_model import JobModel
     from clew_gui.session.run_record import run_record
+    from clew_gui.session.runs import RunModel
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
-    from clew_gui.views.runs.recorded import RecordedRun, RecordedSession, read_heads
+    from clew_gui.views.runs.recorded import RecordedSession, read_heads
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places
-    from clew_shared.journal.history import History
-    from clew_shared.journal.lifecycle import RunState
     from clew_shared.spec import RunSpec
-
-    @dataclass(frozen=True)
-    class Waiting(RecordedRun):
-        """A run that has not started."""
-
-        @property
-        def state(self) -> RunState:
-            """Queued."""
-            return RunState.QUEUED
 
     places = find_places()
     site_store(places).save("jureca", msgspec.structs.replace(PRESETS["jureca"], user="lab017"), replace=True)
@@ -145,7 +133,8 @@ def paint_waiting(theme: str, file: str) -> None:
     order = JobOrder(job="waiting", site="jureca", allocation=AllocationRequest(gpus=1, time="01:00:00"))
     title, number = PRESETS["jureca"].title, len(session.runs) + 1
     spec = RunSpec(exercise="softmax", run="waiting", params={"optimizer": "nadam", "learning_rate": 0.001})
-    run = Waiting("waiting", number, number - 1, spec, History(), places.runs, title, job=news)
+    run = RunModel(spec, number, places.runs, title)
+    run.job = news
     session.runs = {**session.runs, run.id: run}
     session.jobs = {"waiting": JobModel(1, order, title, news)}
     state = WindowState(told_runs_go_on=True, place="site:jureca", asked={"jureca": {"gpus": 1}})
@@ -164,10 +153,11 @@ def paint_node(theme: str, file: str) -> None:
     from clew_gui.schedulers.allocation import AllocationRequest
     from clew_gui.session.job_model import JobModel, LinkState, LinkStatus
     from clew_gui.session.run_record import run_record
+    from clew_gui.session.runs import RunModel
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
     from clew_gui.ssh.login_policy import NEEDS_PERSON
-    from clew_gui.views.runs.recorded import RecordedRun, RecordedSession, read_heads
+    from clew_gui.views.runs.recorded import RecordedSession, read_heads
     from clew_gui.views.sites.services import NodeServices, ServiceStatus
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places
@@ -205,10 +195,8 @@ def paint_node(theme: str, file: str) -> None:
     }
     ours.link = LinkStatus(LinkState.LIVE, now, "", link="node")
     locked.locked = Problem(NEEDS_PERSON, "The connection is gone, and the site asks for a password.", "Log in.")
-    last = [run for run in session.runs.values() if isinstance(run, RecordedRun)][-1]
-    there = msgspec.structs.replace(held, text="The job is running.")
-    run = replace(last, where="JURECA", job=there)
-    session.runs = {**session.runs, run.id: run}
+    run = [run for run in session.runs.values() if isinstance(run, RunModel)][-1]
+    run.where, run.job = "JURECA", msgspec.structs.replace(held, text="The job is running.")
     state = WindowState(told_runs_go_on=True, place="job:node")
     program = build_app(places, session=session, memory=NoMemory(state), theme=theme, exercise="softmax")
     program.sites.nodes.services = Open(program.window, places.private)

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from clew_gui.jobs.job import JobNews
+import msgspec
+
 from clew_gui.session.intake import Changes
 from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
 from clew_gui.session.run_record import RunRecord
+from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_all
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import FrameReader, Record, attempts, journal_path
-from clew_shared.journal.history import History
-from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.run_settings import NO_NOTE, RunNote
@@ -27,36 +27,6 @@ from clew_shared.wire.messages import DisturbCluster
 
 _FIRST_BYTES = 64 * 1024
 """A journal's first frame is shorter."""
-
-
-@dataclass(frozen=True)
-class RecordedRun:
-    """One run, as read from its folder."""
-
-    id: str
-    number: int
-    index: int
-    spec: RunSpec
-    history: History
-    folder: Path
-    where: str = "This computer"
-    link_stale: bool = False
-    catching_up: float | None = None
-    reading: float | None = None
-    queue: int = 0
-    devices: tuple[str, ...] = ()
-    job: JobNews | None = None
-    note: RunNote = NO_NOTE
-
-    @property
-    def state(self) -> RunState:
-        """Returns the state at the end of the journal."""
-        return self.history.fold.state
-
-    @property
-    def reason(self) -> str:
-        """Returns the reason for the state, in words."""
-        return self.history.fold.reason
 
 
 @dataclass(frozen=True)
@@ -101,16 +71,17 @@ def _begin_time(journal: Path) -> float:
     return next((i.event.time for i in items if isinstance(i, Record) and isinstance(i.event, Attempt)), 0.0)
 
 
-def read_runs(heads: Mapping[str, RunHeader], record: RunRecord, exercise: str = "") -> dict[str, RecordedRun]:
+def read_runs(heads: Mapping[str, RunHeader], record: RunRecord, exercise: str = "") -> dict[str, RunModel]:
     """The runs of ``exercise`` (empty: all), read in full. Numbers are those of ``record``; nothing is added to it."""
     numbers = record.number_all(heads, keep=False)
-    found: dict[str, RecordedRun] = {}
+    found: dict[str, RunModel] = {}
     for run, head in heads.items():
         if exercise in ("", head.spec.exercise):
             with suppress(ProblemError):
-                history, note = read_run(head.folder), record.notes.get(run, NO_NOTE)
-                number = numbers[run]
-                found[run] = RecordedRun(run, number, number - 1, head.spec, history, head.folder, note=note)
+                history = read_run(head.folder)
+                spec = msgspec.structs.replace(head.spec, run=run)
+                model = found[run] = RunModel(spec, numbers[run], head.folder, "This computer")
+                model.history, model.note = history, record.notes.get(run, NO_NOTE)
     return found
 
 
