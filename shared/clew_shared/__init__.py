@@ -1,4 +1,4 @@
-"""What the laptop side and the node side must agree on: protocol, journal, lifecycle, parameters, cards, run specs."""
+"""The parts that laptop and node must agree on: protocol, journal, lifecycle, parameters, cards, run specs."""
 
 from __future__ import annotations
 

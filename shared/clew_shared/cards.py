@@ -11,7 +11,7 @@ from clew_shared.params import ParamSpec, Value
 
 
 class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One quantity that a run records.
+    """A quantity that a run records.
 
     ``per_step`` metrics are in ``Points``, the others in ``Evaluation``. ``dtype`` is how its points are stored
     (little-endian). ``better`` says which way is good, for best-so-far marks.
@@ -27,7 +27,7 @@ class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlotSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One plot of the stack in the *Run* tab: which metrics share it and how its axis reads.
+    """A plot of the stack in the *Run* tab: which metrics share it and how its axis reads.
 
     The first metric is the plot's own; a second (an evaluation of the same quantity) is drawn with point marks.
     """
@@ -60,7 +60,7 @@ class SeriesPlot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Every = Literal["evaluation", "epoch"] | int
-"""When a picture is due: with each evaluation, after each epoch, or after so many steps."""
+"""The times at which a picture is due: with each evaluation, after each epoch, or after so many steps."""
 
 
 class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ def HistogramPlot(  # noqa: N802
     deviations: str = "",
     every: Every = "evaluation",
 ) -> PictureSpec:
-    """How often values occur: values [n], (values [n], classes int [n]), or both and the threshold of that step.
+    """A histogram of values: values [n], (values [n], classes int [n]), or both and the threshold of that step.
 
     With a ``threshold``, which can be moved in the window, values above it are judged to be of class 1, and the window
     shows the confusion matrix, precision, recall and F-score. It begins at the threshold of the step that is shown. If
@@ -156,7 +156,8 @@ def ConfusionMatrix(  # noqa: N802
     labels: tuple[str, ...] = (),
     every: Every = "evaluation",
 ) -> PictureSpec:
-    """How many samples of a class (row) got which answer (column): a matrix [classes, classes], or any other table."""
+    """The numbers of samples of each class (row) that got each answer (column): a matrix [classes, classes], or any
+    other table."""
     return PictureSpec(id=id, title=title or _title(id), form="matrix", labels=labels, every=every)
 
 
@@ -168,7 +169,7 @@ def Bars(  # noqa: N802
     log: bool = False,
     every: Every = "evaluation",
 ) -> PictureSpec:
-    """One value for each label, such as the norm of the gradient of each layer: values [n]."""
+    """A bar for each label, such as the norm of the gradient of each layer: values [n]."""
     return PictureSpec(id=id, title=title or _title(id), form="bars", labels=labels, log_y=log, every=every)
 
 
@@ -177,8 +178,8 @@ def _title(name: str) -> str:
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """What a goal asks of one setting of a run: one of ``values``, or a number from ``least`` to ``most``, and none of
-    ``other_than``.
+    """A condition of a goal for one setting of a run: one of ``values``, or a number from ``least`` to ``most``, and
+    none of ``other_than``.
 
     ``name`` is a hyperparameter, a setting of the strategy, or ``strategy``, ``devices``, ``nodes`` or ``precision``.
     """
@@ -191,7 +192,7 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """What the student should reach, checked from the journal.
+    """A result that the student should reach, checked from the journal.
 
     ``which`` picks the value that counts: the last, the best of the run, or the one at ``step``. ``data`` is the data
     set for which the value was chosen: runs on another one are not judged by it. Empty: it holds for every data set.
@@ -244,7 +245,7 @@ class SurfaceSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """One participant of a race: its name, and the values in which it differs from the others."""
+    """A participant of a race: its name, and the values in which it differs from the others."""
 
     name: str
     values: dict[str, Value]
@@ -317,7 +318,8 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     source_hash: str = ""
     revision: int = 0
     seedless: tuple[Requirement, ...] = ()
-    """With settings that meet all of these the seed changes nothing; empty: it does, as far as is known."""
+    """Requirements on the settings: when all are met, the seed changes nothing. Empty: the seed matters, as far as is
+    known."""
     file: str = ""
     problem: Problem | None = None
 
@@ -359,7 +361,7 @@ class DataSetCard(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def example(self) -> str:
-        """What a file or folder with it is called."""
+        """Returns an example of a name for a file or folder with this set."""
         return self.whole[0] if self.whole else self.name
 
 

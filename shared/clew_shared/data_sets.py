@@ -1,4 +1,4 @@
-"""Which data set a file holds, and where the built-in one comes from: agent and laptop go by the same cards.
+"""Finds out which data set a file holds, and where the built-in one comes from: agent and laptop go by the same cards.
 
 Nothing is read here, and scikit-learn is not imported.
 """
@@ -64,5 +64,5 @@ def packaged_file(card: DataSetCard) -> Path | None:
 
 
 def brought_as(card: DataSetCard) -> str:
-    """Where a laptop puts the file of a built-in set among the agent's files."""
+    """Returns the path at which a laptop puts the file of a built-in set among the agent's files."""
     return f"clew_agent/datasets/{card.packaged.rpartition('/')[2]}"

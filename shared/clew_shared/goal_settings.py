@@ -1,4 +1,4 @@
-"""Which settings a goal asks for: whether a run had them, and the words for that.
+"""Checks whether a run had the settings that a goal asks for, and puts them into words.
 
 No NumPy here: the agent checks the cards of other people's files with it.
 """
@@ -25,7 +25,7 @@ def is_for(goal: Goal, data: str) -> bool:
 
 
 def asked_settings(spec: RunSpec, card: ExerciseCard | None) -> dict[str, Value]:
-    """What a run was set to, as ``settings_of`` has it, with the defaults of its strategy's own settings."""
+    """Returns the settings of a run, as ``settings_of`` has them, with the defaults of its strategy's own settings."""
     chosen = next((one for one in card.strategies if one.id == spec.strategy), None) if card is not None else None
     options = {one.name: one.default for one in chosen.params} if chosen is not None else {}
     return options | settings_of(spec, card)
@@ -34,7 +34,7 @@ def asked_settings(spec: RunSpec, card: ExerciseCard | None) -> dict[str, Value]
 def unmet(
     goal: Goal, runs: Sequence[Mapping[str, Value]], card: ExerciseCard | None, others: Mapping[str, Sequence[float]]
 ) -> str:
-    """Why a run does not have the settings that a goal asks for, in a few words; empty when it has them.
+    """Says in a few words why a run does not have the settings that a goal asks for; empty when it has them.
 
     ``runs`` are the settings of each attempt that counts, ``others`` the values that hyperparameters had
     beside those. Without ``runs`` nothing is known, so nothing is met.
@@ -90,7 +90,7 @@ def requires_words(goal: Goal, card: ExerciseCard | None) -> str:
 
 
 def goal_detail(goal: Goal, card: ExerciseCard | None) -> str:
-    """What a guide says below a goal: its detail, and the settings that it asks for."""
+    """Returns the text that a guide shows below a goal: its detail, and the settings that it asks for."""
     words = requires_words(goal, card)
     return " ".join(filter(None, (goal.detail, f"Counts only {words}." if words else "")))
 

@@ -31,7 +31,7 @@ class GoalResult(NamedTuple):
 
 
 def needs_words(goal: Goal) -> str:
-    """What a goal is for, for those who use other data: "needs MNIST"."""
+    """Says which data a goal is for, for people who use other data: "needs MNIST"."""
     known = known_sets().get(goal.data)
     return f"needs {known.in_a_sentence if known else goal.data}"
 
@@ -88,7 +88,8 @@ def data_asked(spec: RunSpec | None, card: ExerciseCard | None) -> str:
 
 
 def _settings(history: History, card: ExerciseCard | None, spec: RunSpec | None) -> list[dict[str, Value]]:
-    """How each attempt that counts was set, as the journals say; ``spec`` where one does not."""
+    """Returns the settings of each attempt that counts, as the journals say; those of ``spec`` where a journal has
+    none."""
     found = [_read(text) or spec for text in history.specs or ("",)]
     return [asked_settings(one, card) for one in found if one is not None] if None not in found else []
 
@@ -112,7 +113,7 @@ def _changes(history: History, card: ExerciseCard | None) -> dict[str, list[floa
 
 
 def shortfall(goal: Goal, result: GoalResult) -> float | None:
-    """How far from the goal a run stayed: 0 where it reached it, None where nothing was judged."""
+    """Returns how far from the goal a run stayed: 0 where it reached it, None where nothing was judged."""
     if result.reached:
         return 0.0
     if result.value is None or not math.isfinite(result.value):

@@ -29,11 +29,11 @@ OPTIMIZER, LEARNING_RATE, BATCH_SIZE, STEPS = "optimizer", "learning_rate", "bat
 """Names that mean the same in every exercise that has them; those of ``TrainingSettings`` are these. Runs are timed,
 raced, swept and titled by them, also where no card is at hand (a study's lane, a spec of another lab)."""
 HEADLINE = (OPTIMIZER, LEARNING_RATE)
-"""What a run is named by; a reader knows them by their values alone: ``adam 0.003``."""
+"""The hyperparameters that a run is named by; a reader knows them by their values alone: ``adam 0.003``."""
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One allowed value of a choice and its words for people."""
+    """An allowed value of a choice and its words for people."""
 
     value: str
     label: str
@@ -73,7 +73,7 @@ class Knob(msgspec.Struct, frozen=True):
 
 
 class ParamSpec(Knob, frozen=True, kw_only=True):
-    """One hyperparameter as data: what its ``Knob`` says, plus its name, kind and default (the course's value)."""
+    """A hyperparameter as data: what its ``Knob`` says, plus its name, kind and default (the course's value)."""
 
     name: str
     kind: Kind
@@ -82,7 +82,7 @@ class ParamSpec(Knob, frozen=True, kw_only=True):
 
     @property
     def type(self) -> ParamType:
-        """What depends on its kind."""
+        """Returns what depends on its kind."""
         return TYPES[self.kind]
 
 
@@ -170,7 +170,7 @@ def without_effect(specs: Sequence[ParamSpec], given: Iterable[str], values: Map
 
 
 def convert(spec: ParamSpec, raw: object) -> tuple[Value, Problem | None]:
-    """One value, typed and checked: ``(value, None)`` or ``(default, problem)``."""
+    """Converts and checks one value: ``(value, None)`` or ``(default, problem)``."""
     try:
         value = _typed(spec, raw)
         _check_range(spec, value)
@@ -302,7 +302,7 @@ def _two(spec: ParamSpec) -> tuple[Choice, ...]:
 
 
 class ParamType(msgspec.Struct, frozen=True, kw_only=True):
-    """All that depends on the kind of a hyperparameter; only its control is elsewhere, because nothing here knows Qt.
+    """The properties of one kind of hyperparameter; only its control is elsewhere, because nothing here knows Qt.
 
     ``read`` makes a typed value of one, or of its text, and raises ``ValueError``; ``words`` says it to a person.
     ``python`` is the type of a value, ``metavar`` what stands for it in the help of a command (empty: the option takes

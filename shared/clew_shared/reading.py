@@ -102,8 +102,8 @@ def summary(history: History, run_dir: Path) -> dict[str, object]:
 
 
 def updates_summary(history: History) -> dict[str, object]:
-    """What parameter servers took: ``gradients`` in all, those ``dropped`` as too old, the ``staleness`` of the applied
-    ones, and for each worker how many it computed and its ``share`` of the applied ones."""
+    """Summarises what parameter servers took: ``gradients`` in all, those ``dropped`` as too old, the ``staleness`` of
+    the applied ones, and for each worker how many it computed and its ``share`` of the applied ones."""
     counts = history.updates.counts
     shares = counts.shares()
     return {

@@ -29,14 +29,14 @@ _FIELDS = {
 }
 """Settings of a run besides its hyperparameters, and their names for people."""
 NOT_SET = "none"
-"""How a file writes that a hyperparameter has no value."""
+"""The word by which a file says that a hyperparameter has no value."""
 MAX_NOTE = 2000
 MAX_TAGS = 12
 MAX_TAG = 30
 
 
 class RunNote(msgspec.Struct, frozen=True):
-    """What a person wrote about a run: a ``name`` instead of the one that it was started with, a note, tags."""
+    """A person's words about a run: a ``name`` instead of the one that it was started with, a note, tags."""
 
     name: str = ""
     note: str = ""
@@ -111,8 +111,8 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def differing(runs: Mapping[str, Mapping[str, Value]], limit: int = 0) -> dict[str, str]:
-    """For each run, in short, how it differs from the other ``runs``: ``adam 0.003, batch size 32``. A lone run gets
-    what its table always shows, its optimizer and its rate; ``limit`` bounds the number of settings (0: all)."""
+    """Returns for each run, in short, how it differs from the other ``runs``: ``adam 0.003, batch size 32``. A lone run
+    gets what its table always shows, its optimizer and its rate; ``limit`` bounds the number of settings (0: all)."""
     names = [one.name for one in differences(list(runs.values()))] if len(runs) > 1 else list(HEADLINE)
     chosen = sorted(names, key=lambda name: (name not in HEADLINE, name == SEED))[: limit or None]
     return {run: short_words(values, chosen) for run, values in runs.items()}
@@ -151,7 +151,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FilterTerm(NamedTuple):
-    """One part of a filter. Without a ``key`` the text is searched for in all words of a run."""
+    """A part of a filter. Without a ``key`` the text is searched for in all words of a run."""
 
     key: str
     operator: Operator
@@ -265,7 +265,7 @@ def names_in(runs: Iterable[Facts]) -> set[str]:
 
 
 def note_problems(note: RunNote, most: int) -> list[Problem]:
-    """What is wrong with the lengths of a note; ``most``: characters of a name."""
+    """Says which parts of a note are too long; ``most``: characters of a name."""
     found = []
     if len(note.name) > most:
         text = f"A run's name may have {most} characters, this one has {len(note.name)}."

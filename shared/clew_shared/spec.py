@@ -19,7 +19,7 @@ from clew_shared.params import LEARNING_RATE, Value, check, format_value
 SPEC_FORMAT = 1
 MAX_NAME = 60
 RATES = 100
-"""So many learning rates a range test tries."""
+"""Number of learning rates that a range test tries."""
 MAX_STEP = 2**53
 """Steps are counted as whole numbers that every reader of a journal can hold."""
 MAX_PREDICTED = 1000
@@ -28,7 +28,7 @@ MAX_BYTES = 1 << 20
 """A file of a spec or a study has a few thousand."""
 _TABLES = ("params", "options")
 SINGLE = StrategyCard(id="single", title="One device")
-"""What an exercise can be run with whose card names nothing."""
+"""The strategy of an exercise whose card names none."""
 PARAMETER_SERVER = "parameter-server"
 PRECISIONS = ("float32", "bfloat16", "float16")
 SPREAD = ("strategy", "devices", "nodes")
@@ -38,8 +38,8 @@ SITE_PATH = "site:"
 
 
 class Pruning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """That a run ends early when it does worse in ``metric`` than the other runs of its study did at the same step:
-    worse than their ``median``, or not among the best third (successive ``halving``)."""
+    """The rule by which a run ends early: when it does worse in ``metric`` than the other runs of its study did at the
+    same step, that is worse than their ``median``, or not among the best third (successive ``halving``)."""
 
     pruner: Literal["median", "halving"]
     metric: str
@@ -78,7 +78,7 @@ class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One run: the exercise, its hyperparameters, the seed, the data and where it spreads.
+    """The settings of one run: the exercise, its hyperparameters, the seed, the data and where it spreads.
 
     ``revision`` and ``source_hash`` are those of the exercise file that was chosen from; the agent refuses one that
     trains in another way (``revisions``). Defaults are not sent, so that an earlier version takes the rest. ``data`` is
@@ -119,7 +119,7 @@ def to_toml(spec: RunSpec) -> str:
 
 
 def to_table(spec: RunSpec) -> dict[str, Any]:
-    """What is in the TOML text.
+    """Returns the content of the TOML text as a table.
 
     TOML has no null: a hyperparameter without value is written as "none", which ``params`` reads as no value.
     """

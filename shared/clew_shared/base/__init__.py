@@ -1,3 +1,3 @@
-"""What everything else needs: problems, places, private files, bytes from elsewhere, words for people."""
+"""The base of all other packages: problems, places, private files, bytes from elsewhere, words for people."""
 
 from __future__ import annotations

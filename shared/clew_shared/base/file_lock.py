@@ -12,7 +12,7 @@ from typing import IO
 from clew_shared.base.problem import problem
 
 _HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-"""What systems say of a lock that another process has."""
+"""Error numbers that systems give when another process has the lock."""
 
 
 @contextmanager

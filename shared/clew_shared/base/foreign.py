@@ -15,12 +15,12 @@ from typing import Any, BinaryIO
 import msgspec
 
 _NO_TEXT = re.compile("[\ud800-\udfff]")
-"""What Python makes of bytes that are no UTF-8, and halves of characters."""
+"""Matches surrogates: Python makes them of bytes that are not UTF-8, and of halves of characters."""
 _DEEPEST = 32
 """Brackets in brackets, or names with dots between them, in one place of a TOML text; Clew's own have 3. Python's
 reader needs memory with the square of the dots, and recurses for each bracket."""
 _TEXTS = re.compile(r'''"""(?:[^\\]|\\.)*?"""|\'{3}.*?\'{3}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*''', re.DOTALL)
-"""What is quoted, and comments."""
+"""Matches quoted texts and comments."""
 _DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]+[ \t]*\.[ \t]*){{{_DEEPEST}}}", re.ASCII)
 
 
@@ -44,7 +44,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def said(error: OSError) -> str:
-    """What the system says of an error."""
+    """Returns the system's words for an error."""
     return error.strerror or str(error)
 
 

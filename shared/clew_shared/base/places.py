@@ -1,4 +1,5 @@
-"""Where Clew keeps things on one computer. ``CLEW_HOME`` moves everything that lasts to another folder."""
+"""The folders in which Clew keeps things on one computer. ``CLEW_HOME`` moves everything that lasts to another
+folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every refusal a person can meet: what is wrong, why, and what to do now."""
+"""Refusals that a person can meet: what is wrong, why, and what to do now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clew_shared.base.remedies import Remedy, typed_sentence
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One refusal in words a person can act on.
+    """A refusal in words that a person can act on.
 
     ``code`` is a stable dotted name for programs ("params.range"), ``text`` says what is wrong and why, with the value
     and the limit in it, ``hint`` says what to do now (may be empty), ``where`` names the field, file or host concerned.
@@ -44,7 +44,7 @@ class ProblemError(Exception):
         self.problems = problems
 
     def command_text(self) -> str:
-        """All sentences for a terminal, with what to type there."""
+        """Returns the sentences of all problems for a terminal, with what to type there."""
         return "\n".join(one.command_text() for one in self.problems)
 
 

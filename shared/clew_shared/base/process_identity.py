@@ -15,7 +15,7 @@ _YOUNGER_S = 60.0
 
 
 def began(pid: int | None = None) -> float:
-    """When process ``pid`` (default: this one) began, in seconds since 1970. Raises ``psutil.Error``."""
+    """Returns when process ``pid`` (default: this one) began, in seconds since 1970. Raises ``psutil.Error``."""
     return psutil.Process(pid).create_time()
 
 

@@ -15,7 +15,7 @@ from clew_shared.base.number_words import either
 
 
 class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One way out.
+    """A way out of a problem.
 
     ``act`` is one of the names below; a reader leaves out what it does not know, because a newer version may know
     more. ``what`` is the option or the kind of thing that it is about, ``value`` what to set or which one, ``site``
@@ -142,7 +142,7 @@ _LISTS = {
 
 
 def as_typed(remedy: Remedy) -> str:
-    """What to type for it; empty for one that this version does not know."""
+    """Returns what to type for a remedy; empty for a remedy that this version does not know."""
     site, value, what = shlex.quote(remedy.site), shlex.quote(remedy.value), remedy.what.replace("_", "-")
     example = value if remedy.value else f"{remedy.what or 'mnist'}.npz"
     words = {

@@ -1,4 +1,4 @@
-"""What is printed on a terminal, or into a file, that lacks some of its characters."""
+"""Prints on terminals, and into files, that lack some characters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _PLAIN = {
     "’": "'",
     "⁻": "-",
 }
-"""Where possible, one character replaces one: tables and the live picture keep their width."""
+"""Plain characters for those that a terminal lacks. Where possible, one replaces one, so that tables and the live
+picture keep their width."""
 _UPPER_DOTS, _LOWER_DOTS = 0x01 | 0x02 | 0x08 | 0x10, 0x04 | 0x20 | 0x40 | 0x80
 """Bits of the upper and the lower half of a braille character, of which curves are made (Unicode block U+2800)."""
 _SUPERSCRIPTS = re.compile("[⁻⁰¹²³⁴-⁹]+")
@@ -34,7 +35,7 @@ _HANDLER = "clew.plain"
 
 
 def replace_missing_characters() -> None:
-    """From now on standard output and error replace characters that they lack, rather than to raise an error."""
+    """Makes standard output and error replace characters that they lack, rather than raise an error."""
     codecs.register_error(_HANDLER, _replace)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -1,4 +1,5 @@
-"""What all exporters share: the rows of a run in chunks, the name of its files, and writing without destroying."""
+"""The parts that all exporters share: the rows of a run in chunks, the name of its files, and writing without
+destroying."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def as_history(source: History | Path) -> History:
 
 
 def rows_of(history: History) -> Iterator[ExportRows]:
-    """All points, metric by metric, at most ``CHUNK_ROWS`` at a time."""
+    """Yields all points, metric by metric, at most ``CHUNK_ROWS`` at a time."""
     for metric in history.recorded():
         column, wall = history.column(metric), history.wall(metric)
         for start in range(0, len(wall), CHUNK_ROWS):
@@ -53,11 +54,11 @@ class SeriesRows(NamedTuple):
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     labels: tuple[str, str, str, str]
-    """Of x: label and unit; of y: label and unit."""
+    """Label and unit of x, then label and unit of y."""
 
 
 def series_of(history: History) -> list[SeriesRows]:
-    """All measured relations of a run."""
+    """Returns all measured relations of a run."""
     return [
         SeriesRows(name, found.x, found.y, (last.x_label, last.x_unit, last.y_label, last.y_unit))
         for name, found in history.series.items()
@@ -77,7 +78,7 @@ class UpdateRows(NamedTuple):
 
 
 def updates_of(history: History) -> Iterator[UpdateRows]:
-    """All gradients that parameter servers took."""
+    """Yields all gradients that parameter servers took."""
     columns = history.updates.columns
     for start in range(0, len(columns.steps), CHUNK_ROWS):
         part = columns.take(slice(start, start + CHUNK_ROWS))

@@ -88,7 +88,8 @@ def records(rows: ExportRows) -> Iterator[bytes]:
 def _events(
     metric: str, steps: NDArray[np.int64], length: int, values: NDArray[np.floating], wall: NDArray[np.float64]
 ) -> Bytes:
-    """One ``Event`` a row: wall_time = 1, step = 2, summary = 5 {value = 1 {tag = 1, simple_value = 2}}."""
+    """Encodes one ``Event`` for each row: wall_time = 1, step = 2, summary = 5 {value = 1 {tag = 1, simple_value =
+    2}}."""
     with np.errstate(over="ignore"):
         number = values.astype("<f4")
     tag = _field(0x0A, metric.encode()) + b"\x15"

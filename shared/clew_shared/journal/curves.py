@@ -18,7 +18,7 @@ STEPPED, EVALUATED = "steps", "evaluations"
 
 
 class Column(NamedTuple):
-    """One metric's curve, ascending in ``steps`` (int64). ``clock`` is the training clock in seconds (float64).
+    """The curve of one metric, ascending in ``steps`` (int64). ``clock`` is the training clock in seconds (float64).
 
     The arrays are views of growing buffers: use them at once, or copy them, before more is fed.
     """
@@ -61,7 +61,7 @@ class CurvePiece(NamedTuple):
     blocks: list[CurveBlock]
 
     def until(self, step: int) -> tuple[CurvePiece, CurvePiece]:
-        """What lies before ``step``, and what does not."""
+        """Splits the piece into what is before ``step``, and the rest."""
         index = int(np.searchsorted(self.steps, step))
         before, later = split_blocks(self.blocks, index)
         first = CurvePiece(
@@ -94,7 +94,7 @@ class Buffer(Generic[Scalar]):
 
     @property
     def view(self) -> NDArray[Scalar]:
-        """What has been appended, without a copy; valid until the next change."""
+        """Returns what has been appended, without a copy; valid until the next change."""
         return self._data[: self.size]
 
     @property
@@ -122,7 +122,7 @@ class Buffer(Generic[Scalar]):
 
 
 class PointsLayout:
-    """How the values of a schema's ``Points`` are read; made once for each schema, because frames are many.
+    """Says how to read the values of a schema's ``Points``; made once for each schema, because there are many frames.
 
     ``dtypes`` are the columns' by metric. ``key`` is the same for layouts with the same columns.
     """

@@ -1,6 +1,5 @@
-"""What may be in a journal, and the states of a run. PROTOCOL.md gives every event with an example; readers skip tags
-that they do not know.
-"""
+"""The events of a journal, and the states of a run. PROTOCOL.md gives every event with an example; readers skip tags
+that they do not know."""
 
 from __future__ import annotations
 
@@ -114,7 +113,7 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
 
 
 class Points(Event, frozen=True, kw_only=True, tag="points"):
-    """Every step of one stretch: ``count`` steps from step ``first`` (0-based), one little-endian array per column.
+    """The values of ``count`` steps in a row from step ``first`` (0-based), one little-endian array per column.
 
     ``clock`` is the training clock (seconds, monotonic, without compile, evaluation, checkpoints) at the end of the
     stretch and ``seconds`` how long it took; a step's own time inside is interpolated. ``time`` is the wall clock at
@@ -273,7 +272,7 @@ class Files(Event, frozen=True, kw_only=True, tag="files"):
 
 
 class Diverged(Event, frozen=True, kw_only=True, tag="diverged"):
-    """From ``step`` on ``metric`` is no finite number, but ``value``. Training goes on.
+    """Says that ``metric`` is no finite number from ``step`` on, but ``value``. Training goes on.
 
     Of an evaluated metric ``step`` is the number of updates done. Once for each metric of a run.
     """

@@ -58,7 +58,7 @@ __all__ = [
 
 JOURNAL_FORMAT = 1
 _END_BYTES = 64 * 1024
-"""Where a file's seal is looked for; it has some hundred bytes."""
+"""Number of bytes at a file's end in which its seal is looked for; a seal has some hundred bytes."""
 DIGEST_EVERY = 1 << 20
 MAX_JOURNAL = 2 << 30
 
@@ -267,7 +267,7 @@ def _refuse_mirror(folder: Path) -> None:
 
 
 def mirror_problem(folder: Path) -> Problem:
-    """Why nothing may train in a mirror, and what to do instead."""
+    """Says why nothing may train in a mirror, and what to do instead."""
     text = f"{folder} holds a copy of the journals of a run; its checkpoints are where it trained."
     return Problem("run.mirror", text, "Continue it there.", str(folder), (continue_run(folder.name),))
 

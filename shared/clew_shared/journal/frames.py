@@ -108,7 +108,7 @@ _DECODER = msgspec.msgpack.Decoder(AnyEvent)
 
 
 class Record(NamedTuple):
-    """One intact frame at ``offset``, ``size`` bytes long. ``event`` is None for a kind that is not known here."""
+    """An intact frame at ``offset``, ``size`` bytes long. ``event`` is None for a kind that is not known here."""
 
     offset: int
     size: int
@@ -161,7 +161,7 @@ def _probe(data: bytearray, start: int) -> int:
 
 
 def _next_candidate(data: bytearray, start: int) -> int:
-    """Where at or after ``start`` a frame might begin: a magic, a beginning of one at the end, or the end."""
+    """Returns where at or after ``start`` a frame might begin: a magic, a beginning of one at the end, or the end."""
     found = data.find(MAGIC, start)
     if found >= 0:
         return found
@@ -205,7 +205,8 @@ class FrameReader:
         return self.offset
 
     def finish(self) -> list[Record | Damage]:
-        """What is left when no more bytes come: a torn tail is damage, and frames after a damaged length count."""
+        """Returns what is left when no more bytes come: a torn tail is damage, and frames after a damaged length
+        count."""
         found = self._take(final=True)
         if self._bad is not None:
             found.append(_damage(self._bad, self.offset, tail=True))

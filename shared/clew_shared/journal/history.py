@@ -63,7 +63,7 @@ class Measured(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """One ``Series`` event: how many steps its attempt had recorded before, and how many points there are with it."""
+    """A ``Series`` event: how many steps its attempt had recorded before, and how many points there are with it."""
 
     reached: int
     end: int
@@ -94,7 +94,7 @@ class Relation:
 
     @property
     def measured(self) -> Measured | None:
-        """What there is; None without points."""
+        """Returns the points so far; None without points."""
         return Measured(self._x.view, self._y.view, self._pieces[-1].event) if self._pieces else None
 
 
@@ -107,7 +107,8 @@ JOB_ENDED = "The job was cancelled, or the site ended it before its time was up.
 
 
 def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
-    """What the doctor's job and a trainer say alike where TensorFlow cannot be imported. ``on_node``: of a cluster."""
+    """Returns the problem that the doctor's job and a trainer report where TensorFlow cannot be imported. ``on_node``:
+    of a cluster."""
     text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'no reason was given'}."
     hint = (
         "The nodes may lack a library or a module, or have another processor than the login node: name another module, "
@@ -127,7 +128,8 @@ def peer_words(peer: Peer, servers: bool = False) -> str:
 
 
 def disturbed_words(peer: Peer) -> str:
-    """What became of a process of a parameter-server run, as a sentence; empty where that is said in other words."""
+    """Says in a sentence what happened to a process of a parameter-server run; empty where that is said in other
+    words."""
     who = peer_words(msgspec.structs.replace(peer, address=""), servers=True)
     if peer.status == "slowed":
         return f"Slowed {who}: ×{peer.factor:g}." if peer.factor > 1 else f"{who.capitalize()}: full speed again."
@@ -156,7 +158,7 @@ class LogEntries:
         self.logs.append(log)
 
     def since(self, attempt: int) -> list[Log]:
-        """Those of ``attempt`` and later ones."""
+        """Returns the logs of ``attempt`` and of later ones."""
         return [saying.log for saying in self._all if saying.attempt >= attempt]
 
     def cut_journal(self, attempt: int, size: int) -> None:
@@ -188,7 +190,7 @@ def fits(event: Image | Histogram | Matrix) -> bool:
 
 
 def nonfinite_word(value: str | float) -> str:
-    """What such a value is called in the log, in plots and in tables: NaN or infinite."""
+    """Returns the word for such a value in the log, in plots and in tables: NaN or infinite."""
     return "NaN" if value == "NaN" or value != value else "infinite"
 
 
@@ -206,11 +208,12 @@ __all__ = ["Best", "Changed", "Column", "Figure", "History", "Measured", "Note",
 
 Figure = Image | Histogram | Matrix
 _NEWS = 500
-"""So many sentences about processes are kept."""
+"""Number of sentences about processes that are kept."""
 
 
 class Changed(NamedTuple):
-    """What one event changed: curves that grew, the step from which curves were cut or rewritten, the shown state."""
+    """The changes that one event made: curves that grew, the step from which curves were cut or rewritten, the shown
+    state."""
 
     metrics: tuple[str, ...] = ()
     truncated_from: int | None = None
@@ -305,7 +308,7 @@ class History:
         return tuple(dict.fromkeys(spec for attempt, spec in sorted(self._specs.items()) if attempt >= first))
 
     def logs_since(self, attempt: int) -> list[Log]:
-        """Those of ``logs`` that are about ``attempt`` or a later one."""
+        """Returns those of ``logs`` that are about ``attempt`` or a later one."""
         return self._sayings.since(attempt) if attempt > 1 else self.logs
 
     def feed(self, attempt: int, event: Event | None, offset: int = -1) -> Changed:
@@ -383,7 +386,7 @@ class History:
         return any(role == "ps" for role, _ in self.peers)
 
     def _stepped(self, attempt: int, event: Diverged | Live | Checkpoint | Figure, offset: int) -> None:
-        """What is about one step, unless a later attempt does that again."""
+        """Folds an event that is about one step, unless a later attempt does that step again."""
         limit = self._limit(attempt, self._evaluates(event.metric) if isinstance(event, Diverged) else True)
         if limit is not None and event.step >= limit:
             return
@@ -450,7 +453,8 @@ class History:
         return Changed(tuple(self._by_metric), start)
 
     def _cut_journal(self, event: Attempt) -> None:
-        """What the attempt that ``event`` goes on from wrote after the length named there is void."""
+        """Drops what the attempt from which ``event`` continues wrote after the length that ``event`` names: it is
+        void."""
         if event.earlier_size:
             earlier = event.resumes
             self._cuts[earlier] = min(event.earlier_size, self._cuts.get(earlier, event.earlier_size))
@@ -545,7 +549,8 @@ class History:
                 self.nonfinite_words.setdefault(name, nonfinite_word(float(column[int(np.argmin(finite))])))
 
     def _offset(self, attempt: int, clock: float) -> float:
-        """What to add to an attempt's clock so that it runs on from where the earlier attempt was cut."""
+        """Returns the seconds to add to an attempt's clock so that it runs on from where the earlier attempt was
+        cut."""
         if attempt not in self._offsets:
             reached = max((track.last_clock for track in self._tracks.values()), default=0.0)
             self._offsets[attempt] = reached - clock if attempt > 1 else 0.0
@@ -640,10 +645,10 @@ class History:
 
     @property
     def first_point_seconds(self) -> float | None:
-        """From the start of the latest attempt to the end of its first block; None before."""
+        """Returns the seconds from the start of the latest attempt to the end of its first block; None before."""
         return self._first_point - self.fold.started if self._first_point else None
 
     @property
     def seconds(self) -> float:
-        """From the start of the latest attempt to its end, or to its latest record."""
+        """Returns the seconds from the start of the latest attempt to its end, or to its latest record."""
         return (self.fold.ended or self.fold.updated) - self.fold.started if self.fold.started else 0.0

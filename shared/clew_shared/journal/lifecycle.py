@@ -31,7 +31,7 @@ def may_follow(earlier: RunState, later: RunState) -> bool:
 
 
 class RunFold:
-    """What is shown of a run, folded from its records one by one, in any mixture of job record and journals.
+    """The state of a run, folded from its records one by one, in any mixture of job record and journals.
 
     ``attempt`` is the latest attempt seen (0: none yet) and everything else is about that one: ``state`` with
     ``reason``, ``problem`` and ``exit_code``; ``step`` is the number of updates done and ``steps`` of how many;

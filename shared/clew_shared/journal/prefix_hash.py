@@ -32,7 +32,7 @@ class PrefixHash:
         self._file.close()
 
     def sha256(self, size: int) -> str:
-        """Of the first ``size`` bytes, or of all when there are fewer."""
+        """Returns the digest of the first ``size`` bytes, or of all when there are fewer."""
         while self.size < size and (data := self._file.read(min(size - self.size, _CHUNK))):
             self._hash.update(data)
             self.size += len(data)

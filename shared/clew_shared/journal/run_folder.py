@@ -1,4 +1,4 @@
-"""What is where in a run folder, and records of its files. No NumPy here."""
+"""The layout of a run folder, and records of its files. No NumPy here."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def read_blocks(path: Path, block_size: int) -> Iterator[bytes]:
 
 
 def other_files(folder: Path) -> list[Path]:
-    """Every file in the run folder except its journals, sorted by path."""
+    """Returns every file in the run folder except its journals, sorted by path."""
     journals = {journal_path(folder, attempt) for attempt in attempts(folder)}
     found = (path for path in folder.rglob("*") if path not in journals and (path.is_symlink() or not path.is_dir()))
     return sorted(found)

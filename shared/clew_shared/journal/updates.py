@@ -1,4 +1,5 @@
-"""What parameter servers took: folds ``Updates`` into columns and counts that can be drawn and exported."""
+"""The gradients that parameter servers took: folds ``Updates`` into columns and counts that can be drawn and
+exported."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ from clew_shared.journal.curves import Buffer
 from clew_shared.journal.events import Updates
 
 KEPT: Final = 1 << 20
-"""So many gradients are kept one by one in a window; there are up to twice as many for a while (27 bytes each)."""
+"""Number of gradients that are kept one by one in a window; there are up to twice as many for a while (27 bytes
+each)."""
 _LARGEST: Final = 65_535
-"""No worker's number and no staleness is larger: what says so is damaged."""
+"""The largest number of a worker, and the largest staleness: an event with a larger one is damaged."""
 _FIELDS: Final = {
     "steps": ("<i8", "int64"),
     "workers": ("<i4", "uint16"),
@@ -26,8 +28,8 @@ _FIELDS: Final = {
 
 
 class UpdateColumns(NamedTuple):
-    """One value for each gradient, in the order in which the servers took them; fields as in ``Updates``, ``ended`` on
-    the clock that runs on over attempts.
+    """The columns of ``Updates``, one value for each gradient, in the order in which the servers took them; ``ended``
+    is on the clock that runs on over attempts.
 
     The arrays are views of growing buffers: use them at once, or copy them, before more is fed.
     """
@@ -46,30 +48,30 @@ class UpdateColumns(NamedTuple):
 
 
 class UpdateCounts(NamedTuple):
-    """How many gradients had each staleness, and came from each worker; row 0 those that were dropped, row 1 those that
-    were applied."""
+    """Counts of gradients by staleness and by worker; row 0 counts those that were dropped, row 1 those that were
+    applied."""
 
     staleness: NDArray[np.int64]
     workers: NDArray[np.int64]
 
     @property
     def dropped(self) -> int:
-        """How many were dropped."""
+        """Returns how many gradients were dropped."""
         return int(self.workers[0].sum())
 
     @property
     def applied(self) -> int:
-        """How many were applied."""
+        """Returns how many gradients were applied."""
         return int(self.workers[1].sum())
 
     @property
     def mean_staleness(self) -> float:
-        """Of those that were applied; 0 when there are none."""
+        """Returns the mean staleness of the applied gradients; 0 when there are none."""
         return float(self.staleness[1] @ np.arange(self.staleness.shape[1])) / max(self.applied, 1)
 
     @property
     def largest_staleness(self) -> int:
-        """Of those that were applied; 0 when there are none."""
+        """Returns the largest staleness of the applied gradients; 0 when there are none."""
         found = np.flatnonzero(self.staleness[1])
         return int(found[-1]) if len(found) else 0
 
@@ -83,7 +85,7 @@ class UpdateCounts(NamedTuple):
         return {int(worker): float(self.workers[1, worker]) / max(self.applied, 1) for worker in found}
 
     def plus(self, other: UpdateCounts, sign: int = 1) -> UpdateCounts:
-        """Both together; with ``sign`` -1 without the other."""
+        """Returns the sum of both counts; with ``sign`` -1 their difference."""
         pairs = zip(self, other, strict=True)
         return UpdateCounts(*(_wide(one, two.shape[1]) + sign * _wide(two, one.shape[1]) for one, two in pairs))
 
@@ -132,13 +134,13 @@ class UpdateTable:
 
     @property
     def columns(self) -> UpdateColumns:
-        """Those that are kept one by one."""
+        """Returns the gradients that are kept one by one."""
         columns: list[NDArray[Any]] = [buffer.view for buffer in self._buffers.values()]
         return UpdateColumns(*columns)
 
     @property
     def counts(self) -> UpdateCounts:
-        """Of all of them."""
+        """Returns the counts of all gradients."""
         return self._counts
 
     def append(self, found: UpdateColumns, time: float = 0.0, moved: int = 0, *, late: bool = False) -> None:
@@ -180,7 +182,7 @@ class UpdateTable:
             buffer.extend(column)
 
     def _fold(self) -> None:
-        """Only count the oldest, where there are twice as many as are kept."""
+        """Moves the oldest gradients into the counts alone, where twice as many as should be kept are there."""
         if self._kept is None or len(self) <= 2 * self._kept:
             return
         old = len(self) - self._kept

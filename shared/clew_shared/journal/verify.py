@@ -29,7 +29,7 @@ _LATE = re.compile(r"spec(\.\d{4,})?\.toml|log\.txt|peers/.+")
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What is wrong with ``file`` (path in the run folder) from byte ``offset`` on; None for the file as a whole."""
+    """A fault of ``file`` (path in the run folder) from byte ``offset`` on; None for the file as a whole."""
 
     file: str
     offset: int | None
@@ -88,7 +88,7 @@ def _missing_attempts(numbers: tuple[int, ...]) -> list[Fault]:
 
 
 class _Journal:
-    """One journal file while it is checked."""
+    """A journal file while it is checked."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self.path = journal_path(folder, number)
@@ -168,7 +168,7 @@ class _Journal:
 
 
 def _check_chain(number: int, journals: dict[int, _Journal]) -> None:
-    """What an attempt says of the one that it goes on from."""
+    """Checks what an attempt says about the attempt that it continues."""
     start = journals[number].start
     if start is None or not start.resumes:
         return

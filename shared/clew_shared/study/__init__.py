@@ -1,1 +1,1 @@
-"""What is asked of several runs together: studies, sweeps, scaling, ranking, comparison, and advice on one run."""
+"""Questions about several runs together: studies, sweeps, scaling, ranking, comparison, and advice on one run."""

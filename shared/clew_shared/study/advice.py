@@ -30,11 +30,11 @@ _GREW = 4.0
 _STUCK = 0.1
 """A flat loss that came down by less than this share of its first value has learned next to nothing."""
 _SLOW = 0.3
-"""One that still falls evenly and came down by less than this has most of its way before it."""
+"""A loss that still falls evenly and came down by less than this share has most of its way before it."""
 _FLAT = 0.005
 """A loss that falls by less than this share of its first value in a quarter of the run needs hundreds of runs more."""
 _HIGH = 0.1
-"""What is left of the loss where a plateau is worth a word; below, the run has just learned what there is."""
+"""The share of the first loss from which a plateau is worth a word; below, the run has just learned what there is."""
 _LOST_QUALITY = 0.2
 """Prechelt (1998) stops early where the validation error is 1 to 5 % above its lowest; small sets vary by more."""
 _GAP = 0.1
@@ -65,7 +65,7 @@ class Advice(NamedTuple):
 
 
 def advise(history: History) -> tuple[Advice, ...]:
-    """What can be said of a run, the most serious first; of a run that is still training only that it diverges.
+    """Returns the advice on a run, the most serious first; on a run that is still training only that it diverges.
 
     Of a replay no more is said either; of a learning-rate range test nothing: its loss is to grow in the end.
     """
@@ -181,7 +181,7 @@ def _noise(history: History) -> Iterator[Advice]:
 
 
 def _learning(history: History) -> Iterator[Advice]:
-    """What the whole loss says: that the network guesses, then its rate, because a loss that creeps is nearly a plateau
+    """Judges the whole loss: whether the network guesses, then its rate, because a loss that creeps is nearly a plateau
     as well, and then noise, which hides one."""
     yield from tuple(_chance(history)) or tuple(_rate(history)) or tuple(_noise(history)) or _plateau(history)
 

@@ -1,4 +1,4 @@
-"""What the curves of several runs say together: mean and band over seeds, steps and time to a target, deltas."""
+"""Compares the curves of several runs: mean and band over seeds, steps and time to a target, deltas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 400
 
 
 class Reached(NamedTuple):
-    """When a curve first met a target: the step, and the training clock in seconds."""
+    """The moment when a curve first met a target: the step, and the training clock in seconds."""
 
     step: int
     seconds: float
@@ -72,7 +72,7 @@ def _finite(column: Column) -> tuple[Floats, Floats]:
 
 
 def thinned(x: Floats, most: int) -> Floats:
-    """At most ``most`` of the values, evenly by place, the first and the last among them."""
+    """Returns at most ``most`` of the values, evenly by place, the first and the last among them."""
     if x.size <= most:
         return x
     return x[np.unique(np.linspace(0, x.size - 1, most).round().astype(np.int64))]
@@ -91,7 +91,7 @@ def curve_of(column: Column, most: int = _MOST) -> tuple[Floats, Floats]:
 
 
 class Outcome(NamedTuple):
-    """What a group of runs that differ in the seed alone came to: the mean of their ``best`` values, the standard
+    """The result of a group of runs that differ in the seed alone: the mean of their ``best`` values, the standard
     deviation (None for one run), the means of steps and seconds to the target over the ``reached`` runs that met it."""
 
     runs: tuple[str, ...]
@@ -109,7 +109,8 @@ def outcome_of(
     target: float | None = None,
     best: Callable[[str], float | None] | None = None,
 ) -> Outcome:
-    """How runs of one group did in ``metric``; ``best`` knows the best value of a run that was computed before."""
+    """Returns the result of a group of runs in ``metric``; ``best`` knows the best value of a run that was computed
+    before."""
     find = best or _best_in(dict(runs), metric, better)
     values = [value for run, _ in runs if (value := find(run)) is not None]
     met = [found for _, one in runs if target is not None and (found := time_to(one, metric, target, better))]

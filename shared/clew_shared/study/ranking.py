@@ -13,7 +13,8 @@ Better = Literal["lower", "higher"]
 
 
 class Standing(NamedTuple):
-    """One lane: the first step at which the target was met (None: not yet), the best value so far, its steps done."""
+    """The state of a lane: the first step at which the target was met (None: not yet), the best value so far, its steps
+    done."""
 
     run: str
     reached: int | None
@@ -22,7 +23,7 @@ class Standing(NamedTuple):
 
 
 def stand(run: str, history: History, metric: str, better: Better, target: float | None) -> Standing:
-    """How well the run with this history did in ``metric``; values that are no numbers do not count."""
+    """Judges the run with this history in ``metric``; values that are no numbers do not count."""
     column = history.column(metric)
     good = np.isfinite(column.values)
     values, steps = column.values[good], column.steps[good]

@@ -1,4 +1,4 @@
-"""What a learning-rate range test shows: the loss at each rate, and which rate to begin with."""
+"""Evaluates a learning-rate range test: the loss at each rate, and which rate to begin with."""
 
 from __future__ import annotations
 

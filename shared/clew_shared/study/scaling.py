@@ -38,7 +38,7 @@ class Interval(NamedTuple):
 
 
 class RunTiming(NamedTuple):
-    """What one run did after its warm-up: ``images`` and ``seconds`` of each of its blocks of steps.
+    """The times of one run after its warm-up: ``images`` and ``seconds`` of each of its blocks of steps.
 
     ``replicas`` are the devices that computed each step together, ``batch_size`` the images of one step over all.
     """
@@ -48,10 +48,10 @@ class RunTiming(NamedTuple):
     images: tuple[float, ...]
     seconds: tuple[float, ...]
     reduced_bytes: int = 0
-    """What each device sends in one step."""
+    """Bytes that each device sends in one step."""
     input_seconds: float = 0.0
     reduce_seconds: float = 0.0
-    """What picking a batch takes, and one all-reduce of these bytes; 0: not measured."""
+    """Seconds that picking a batch takes, and one all-reduce of these bytes; 0: not measured."""
 
     @property
     def rate(self) -> float:
@@ -68,7 +68,8 @@ class Estimate(NamedTuple):
 
     @property
     def interval(self) -> Interval | None:
-        """Where the true mean is with 95 %; None without a spread to judge from, and where ``noisy``."""
+        """Returns the interval that holds the true mean with 95 %; None without a spread to judge from, and where
+        ``noisy``."""
         if self.freedom < 1 or self.noisy:
             return None
         reach = t95(self.freedom) * self.error
@@ -81,7 +82,7 @@ class Estimate(NamedTuple):
 
 
 class ScalingRow(NamedTuple):
-    """All runs on ``replicas`` devices together. ``speedup`` is against the row with the fewest devices.
+    """The result of all runs on ``replicas`` devices together. ``speedup`` is against the row with the fewest devices.
 
     ``over`` says what the intervals are made of: "repeats", or "blocks" of a single run, which know nothing of how one
     run differs from the next.
@@ -105,7 +106,7 @@ class ScalingRow(NamedTuple):
 
     @property
     def step_seconds(self) -> float:
-        """What one step of ``batch_size`` images takes."""
+        """Returns the seconds that one step of ``batch_size`` images takes."""
         return self.batch_size / self.rate.value
 
 
@@ -120,7 +121,7 @@ class Fit(NamedTuple):
     error: float
 
     def speedup(self, ratio: float) -> float:
-        """By this law, on ``ratio`` times as many devices."""
+        """Returns the speed-up by this law, on ``ratio`` times as many devices."""
         if self.law == "amdahl":
             return 1 / (self.serial + (1 - self.serial) / ratio)
         return ratio - self.serial * (ratio - 1)
@@ -286,7 +287,7 @@ def fit_gustafson(points: Sequence[tuple[float, float]]) -> Fit | None:
 def _fit(
     law: Literal["amdahl", "gustafson"], lines: Sequence[tuple[float, float]], points: Sequence[tuple[float, float]]
 ) -> Fit | None:
-    """Both laws are lines through 0 whose slope is the serial share."""
+    """Fits the serial share: both laws are lines through 0 whose slope it is."""
     below = sum(x * x for x, _ in lines)
     if not below:
         return None
@@ -306,7 +307,8 @@ class NetworkSpeed(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """One number of devices: the seconds of a step, and those of them that pass with reducing gradients."""
+    """A forecast for one number of devices: the seconds of a step, and those of them that pass with reducing
+    gradients."""
 
     replicas: int
     step_seconds: float
@@ -333,7 +335,7 @@ def forecast(
     counts: Sequence[int] = (2, 4, 8, 16),
     weak: bool = False,
 ) -> tuple[Forecast, ...]:
-    """What more devices should give, from one measured step of one device and a measured all-reduce.
+    """Predicts what more devices give, from one measured step of one device and a measured all-reduce.
 
     It takes for granted that a share of the batch takes its share of the time, and that nothing is computed while
     gradients travel. ``weak`` gives each device the whole ``batch_size``.
@@ -365,9 +367,9 @@ def network_of(row: ScalingRow) -> NetworkSpeed | None:
 
 
 def forecast_of(scaling: Scaling, counts: Sequence[int] = (2, 4, 8, 16)) -> tuple[Forecast, ...]:
-    """What more devices should give, from a measured step of one and an all-reduce: that of the fewest for which it was
-    measured, else as it shows in the steps of two. Empty without these, and where a measured row disagrees: gradients
-    that travel while others are computed are one reason."""
+    """Predicts what more devices give, from a measured step of one device and an all-reduce: that of the fewest devices
+    for which it was measured, else as it shows in the steps of two. Empty without these, and where a measured row
+    disagrees: gradients that travel while others are computed are one reason."""
     one, reduced = next((row for row in scaling.rows if row.replicas == 1), None), _reduction_of(scaling)
     if one is None or reduced is None:
         return ()
@@ -394,7 +396,7 @@ def _reduction_of(scaling: Scaling) -> tuple[ScalingRow, NetworkSpeed] | None:
 
 
 def forecast_basis(scaling: Scaling) -> str:
-    """What a forecast is made of: "the step of 1 device and the all-reduce of 2, if nothing overlaps"."""
+    """Says what a forecast is made of: "the step of 1 device and the all-reduce of 2, if nothing overlaps"."""
     row = next((row for row in scaling.rows if network_of(row) is not None), None)
     if row is None:
         return "the steps of 1 and 2 devices, if nothing overlaps"
@@ -424,7 +426,7 @@ Benchmark" whose network the slides do not name."""
 
 
 class Conclusion(NamedTuple):
-    """What a measurement says: one sentence, and one or two more with the reasons.
+    """The conclusion of a measurement: one sentence, and one or two more with the reasons.
 
     ``shared``: the devices share one processor's cores, so that it says nothing about other machines.
     """
@@ -445,8 +447,8 @@ def conclude(
     reference: Reference | None = None,
     unit: str = "images",
 ) -> Conclusion:
-    """What a study shows. ``cores``: the devices are logical ones of a processor with so many cores (0: they are not,
-    or nobody knows); ``gpus``: they are GPUs. ``unit`` is what a batch is made of."""
+    """Says what a study shows. ``cores``: the devices are logical ones of a processor with so many cores (0: they are
+    not, or nobody knows); ``gpus``: they are GPUs. ``unit`` is what a batch is made of."""
     rows = scaling.rows
     if not rows:
         text = "Train the same on 1, 2 and 4 devices, and compare the times. Each run is an ordinary run."
@@ -480,7 +482,7 @@ def interval_words(rate: Estimate, none: str) -> str:
 
 
 def unit_of(card: ExerciseCard) -> str:
-    """What is counted in a second: the images of batches, where an exercise has batches."""
+    """Returns the unit that is counted in a second: the images of batches, where an exercise has batches."""
     return "images" if any(param.name == BATCH_SIZE for param in card.params) else "samples"
 
 
@@ -520,7 +522,7 @@ def _between(interval: Interval | None, digits: int = 0, noisy: bool = False) ->
 
 
 def _measured(first: ScalingRow, last: ScalingRow, gpus: bool) -> str:
-    """How much faster the most devices are than the fewest."""
+    """Says how much faster the most devices are than the fewest."""
     than = "one" if first.replicas == 1 else _amount_inside(first.replicas, gpus)
     who, between = f"{_amount(last.replicas, gpus)} train", last.speedup_interval
     factor = f"{last.speedup:.{_digits(last)}f} times as fast as {than}{_between(between, _digits(last), last.noisy)}"
@@ -535,7 +537,7 @@ def _is_noise(row: ScalingRow) -> bool:
 
 
 def _digits(row: ScalingRow) -> int:
-    """As many as the interval is worth; small speed-ups need a second one."""
+    """Returns the number of decimals that the interval is worth; small speed-ups need a second one."""
     return 2 if row.speedup < 2 else 1 if row.speedup < 100 else 0
 
 
@@ -557,7 +559,7 @@ def _limit(scaling: Scaling, gpus: bool) -> str:
 
 
 def _superlinear(last: ScalingRow, first: ScalingRow, gpus: bool) -> str:
-    """What to look at where more devices are surely more than so many times as fast."""
+    """Says what to look at where more devices are surely more than so many times as fast."""
     if last.efficiency_interval is None or last.efficiency_interval.low <= 1 or last.replicas == first.replicas:
         return ""
     things = "GPUs" if gpus else "devices"
@@ -583,7 +585,7 @@ def overlaps(scaling: Scaling) -> bool:
 
 
 class StepShares(NamedTuple):
-    """Where the time of a step goes: shares from 0 to 1 that add up to 1."""
+    """The shares of a step's time, from 0 to 1, that add up to 1."""
 
     input: float
     compute: float

@@ -44,13 +44,13 @@ from clew_shared.study.sweep import (
 )
 
 STUDY_FORMAT, AXIS_FORMAT, SWEEP_FORMAT = 1, 2, 3
-"""Of studies with lanes, which earlier versions read as well, of those over an axis, and of sweeps."""
+"""File formats of studies with lanes, which earlier versions read as well, of studies over an axis, and of sweeps."""
 MAX_LANES = 32
 MAX_REPEATS = 100
 SCALING = "scaling"
-"""What the names of scaling studies begin with."""
+"""The beginning of the names of scaling studies."""
 SWEEP = "sweep"
-"""What the names of sweeps begin with."""
+"""The beginning of the names of sweeps."""
 EQUAL = (STEPS, BATCH_SIZE, "order")
 """Hyperparameters that no lane may set: with them lanes would see other batches, or more of them."""
 
@@ -91,7 +91,7 @@ class StudySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class StudyRun(NamedTuple):
-    """One run of a study: its name among the others, its value on the axis (None: it is a lane), and its spec."""
+    """A run of a study: its name among the others, its value on the axis (None: it is a lane), and its spec."""
 
     title: str
     value: Value
@@ -119,7 +119,7 @@ def race_study(
 
 
 def lane_specs(study: StudySpec) -> tuple[RunSpec, ...]:
-    """One run spec for each lane, without a run id: the same exercise, data, seed, order and budget.
+    """Returns one run spec for each lane, without a run id: the same exercise, data, seed, order and budget.
 
     A run is called by its optimizer and rate everywhere; only a lane with more to it gives its name to its run.
     """
@@ -135,8 +135,8 @@ def lane_specs(study: StudySpec) -> tuple[RunSpec, ...]:
 
 
 def study_runs(study: StudySpec) -> tuple[StudyRun, ...]:
-    """Every run of the study in order, without run ids. All values come once before any is repeated, so that whatever
-    slows the machine down for a while does so to all of them. Of a sweep with a sampler none is known."""
+    """Returns every run of the study in order, without run ids. All values come once before any is repeated, so that
+    whatever slows the machine down for a while does so to all of them. Of a sweep with a sampler none is known."""
     if study.sweep is not None:
         return tuple(run for seed in study.sweep.seeds or (None,) for run in _at(study, points(study.sweep), seed))
     if not study.axis:
@@ -183,8 +183,9 @@ def sweep_study(base: RunSpec, sweep: Sweep, *, metric: str, title: str = "") ->
 
 
 def usual_metric(card: ExerciseCard) -> str:
-    """What runs of the exercise are ranked by unless somebody says otherwise: on validation data if there are, because
-    test data that choose the hyperparameters flatter the winner; else on other held-out data, else at each step."""
+    """Returns the metric by which runs of the exercise are ranked unless somebody says otherwise: on validation data if
+    there are any, because test data that choose the hyperparameters flatter the winner; else on other held-out data,
+    else at each step."""
     judged = [metric for metric in card.metrics if metric.better != "none"]
     held_out = [metric.name for metric in judged if not metric.per_step]
     for_choosing = [name for name in held_out if name.startswith("validation_")]
@@ -192,7 +193,7 @@ def usual_metric(card: ExerciseCard) -> str:
 
 
 def number_of_runs(study: StudySpec) -> int:
-    """How many runs the study has, also where a sampler chooses them later."""
+    """Returns how many runs the study has, also where a sampler chooses them later."""
     sweep = study.sweep
     return len(study_runs(study)) if sweep is None else number_of_points(sweep) * max(1, len(sweep.seeds))
 
@@ -241,7 +242,8 @@ def scaling_study(
 
 
 def scaling_kind(specs: Sequence[RunSpec]) -> Literal["strong", "weak"] | None:
-    """What the runs of one study time over devices or nodes; None when they ask another question."""
+    """Returns what kind of scaling over devices or nodes the runs of one study time; None when they ask another
+    question."""
     alike = [
         msgspec.structs.replace(
             spec, run="", name="", **dict.fromkeys(PLACES, 1), params={**spec.params, BATCH_SIZE: None}
@@ -268,7 +270,8 @@ def largest(study: StudySpec) -> RunSpec:
 
 
 def usual_warm_up(steps: Value) -> int:
-    """How many steps of a timed run do not count unless somebody says otherwise: 20, at most a quarter of them."""
+    """Returns how many steps of a timed run do not count unless somebody says otherwise: 20, at most a quarter of
+    them."""
     return min(20, steps // 4) if isinstance(steps, int) else 20
 
 

@@ -27,7 +27,7 @@ MOST_DEVICES = 1024
 PLACES = ("devices", "nodes")
 """Axes over which the same training spreads. Their runs are timed; all have the seed of the base."""
 FIELDS = ("strategy", *PLACES, "precision", "data")
-"""What a sweep can be over beside hyperparameters. Seeds repeat each point instead."""
+"""The settings that a sweep can be over beside hyperparameters. Seeds repeat each point instead."""
 _GRID_COUNT = 5
 _FIGURES = 4
 """A value between two limits is rounded to so many figures, so that a person can read it and type it again."""
@@ -67,7 +67,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def number_of_points(sweep: Sweep) -> int:
-    """How many points there will be."""
+    """Returns how many points there will be."""
     if sweep.method == "list":
         return len(sweep.points)
     if sweep.method == "grid":

@@ -53,16 +53,16 @@ class KeyPair(msgspec.Struct, frozen=True):
 
 
 class Greeting(StrEnum):
-    """How far the connection came: what the last handshake of a channel said."""
+    """The progress of a connection: what the last handshake of a channel said."""
 
     NONE = "none"
     ACCEPTED = "accepted"
     REFUSED = "refused"
     """The server does not know this client's key; ZeroMQ does not try again, a new channel must."""
     WRONG = "wrong"
-    """No agent of ours, or one with another key, answers at that port."""
+    """Another program answers at that port, or an agent with another key."""
     GONE = "gone"
-    """It was accepted and the connection ended; ZeroMQ tries again by itself."""
+    """The connection was accepted and has ended; ZeroMQ tries again by itself."""
 
 
 def allow(folder: Path, name: str, public_key: str) -> None:
@@ -72,8 +72,8 @@ def allow(folder: Path, name: str, public_key: str) -> None:
 
 
 class Wire:
-    """One encrypted DEALER connection, and what became of it. Belongs to one thread. ``send_queue`` is how many
-    messages may wait to be sent, 0 for any number."""
+    """An encrypted DEALER connection, and what became of it. Belongs to one thread. ``send_queue`` is how many messages
+    may wait to be sent, 0 for any number."""
 
     def __init__(
         self,
@@ -100,17 +100,17 @@ class Wire:
 
     @property
     def socket(self) -> zmq.Socket[bytes]:
-        """For a poller: readable when there is something to be taken."""
+        """The socket for a poller: readable when there is something to be taken."""
         return self._socket
 
     @property
     def monitor(self) -> zmq.Socket[bytes]:
-        """For a poller: readable when ``greeting`` or ``connections`` may have changed."""
+        """The monitor for a poller: readable when ``greeting`` or ``connections`` may have changed."""
         return self._monitor
 
     @property
     def greeting(self) -> Greeting:
-        """What became of the handshake so far."""
+        """Returns the state of the handshake so far."""
         while self._monitor.poll(0):
             # http://api.zeromq.org/4-3:zmq-socket-monitor; pyzmq's own reader of it imports asyncio, which takes long.
             (event,) = struct.unpack_from("=H", self._monitor.recv_multipart()[0])
@@ -120,8 +120,8 @@ class Wire:
 
     @property
     def connections(self) -> int:
-        """How many times the server has accepted this client. ZeroMQ connects again by itself after a cut, but what
-        was on its way then is lost: when this grows, whatever has no answer is to be asked again."""
+        """Returns how many times the server has accepted this client. ZeroMQ connects again by itself after a cut, but
+        what was on its way then is lost: when this number grows, ask again for whatever has no answer."""
         return self._connections if self.greeting is not Greeting.NONE else 0
 
     def hand_over(self, number: bytes, payload: bytes) -> bool:

@@ -88,7 +88,7 @@ class ContinueRun(Request, frozen=True, kw_only=True, tag="continue"):
 
     @property
     def changes(self) -> dict[str, str | int]:
-        """What is given, by field of the run spec."""
+        """Returns the values that are given, by field of the run spec."""
         given: dict[str, str | int] = {"strategy": self.strategy, "devices": self.devices, "nodes": self.nodes}
         return {name: value for name, value in given.items() if value}
 
@@ -140,7 +140,7 @@ class DisturbCluster(Request, frozen=True, kw_only=True, tag="disturb"):
 
 
 RunningRunRequest = Pause | Unpause | SetLive | DisturbCluster
-"""What a run is asked for while it trains."""
+"""The requests to a run while it trains."""
 
 
 class OpenService(Request, frozen=True, kw_only=True, tag="open"):
@@ -177,7 +177,7 @@ class Welcome(Reply, frozen=True, kw_only=True, tag="welcome"):
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One run as the supervisor sees it.
+    """The state of one run as the supervisor sees it.
 
     ``size`` is its journal's length in bytes, ``queue`` its place in the run queue from 1 (0 when not queued),
     ``devices`` the names of those that it has, or had when it ended: ``NVIDIA H100 (0)``, or ``CPU``.

@@ -13,9 +13,10 @@ from contextlib import suppress
 from enum import IntEnum
 
 WINDOW = 512 * 1024
-"""So many bytes of a stream may be on their way in each direction: what one that nobody reads can fill."""
+"""Number of bytes of a stream that may be on their way in each direction: as much as a stream can fill that nobody
+reads."""
 PIECE = 60 * 1024
-"""At most so many in a message, which may have 64 KiB."""
+"""Largest number of bytes in a message, which may have 64 KiB."""
 _TELL_AFTER = WINDOW // 4
 _COUNT = struct.Struct(">I")
 
@@ -26,15 +27,15 @@ class Sign(IntEnum):
     OPEN = 0
     DATA = 1
     END = 2
-    """Nothing more comes in this direction."""
+    """The end of this direction: nothing more comes."""
     CLOSE = 3
-    """It broke off, or there is no such stream."""
+    """The end of the stream: it broke off, or there is no such stream."""
     TOOK = 4
-    """So many bytes, as four in big-endian order, have been passed on: as many more may be sent."""
+    """The number of bytes that have been passed on (four bytes in big-endian order): as many more may be sent."""
 
 
 Key = tuple[bytes, bytes]
-"""Who is at the other end (empty where there is only one), and the number of the stream, in eight bytes."""
+"""The peer at the other end (empty where there is only one), and the number of the stream, in eight bytes."""
 
 
 class Streams:
@@ -119,7 +120,7 @@ class Streams:
             self._settle(key)
 
     def _write(self, key: Key, stream: _Stream) -> bool:
-        """To the socket; whether the other end is still there."""
+        """Writes to the socket; returns whether the other end is still there."""
         there = True
         if stream.out:
             with suppress(BlockingIOError):
@@ -136,7 +137,7 @@ class Streams:
         return there
 
     def _read(self, key: Key, stream: _Stream) -> bool:
-        """From the socket; whether the other end is still there."""
+        """Reads from the socket; returns whether the other end is still there."""
         if stream.ended_here or not stream.credit:
             return True
         try:

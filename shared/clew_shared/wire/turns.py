@@ -1,5 +1,5 @@
-"""What ``clew`` and the agent's programs say to each other in lines of JSON: with ``clew-agent check`` a question and
-its answer, with ``clew-agent runs`` a line for each run and one for its end."""
+"""The lines of JSON between ``clew`` and the agent's programs: with ``clew-agent check`` a question and its answer,
+with ``clew-agent runs`` a line for each run and one for its end."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from clew_shared.base.problem import Problem
 
 
 class RunsToCheck(msgspec.Struct, frozen=True):
-    """All runs of a request as TOML; ``own``: they may be exercises of one's own."""
+    """A request to check all its runs, as TOML; ``own``: they may be exercises of one's own."""
 
     specs: tuple[str, ...]
     own: bool = False
 
 
 class RunsChecked(msgspec.Struct, frozen=True):
-    """Why the runs could not start, all reasons as one; None when they could."""
+    """The answer to it: why the runs could not start, all reasons as one; None when they could."""
 
     problem: Problem | None = None
 
@@ -29,7 +29,7 @@ class RunWanted(msgspec.Struct, frozen=True):
 
 
 class RunEnded(msgspec.Struct, frozen=True):
-    """As ``clew-agent run`` ends: its exit code, and why a run was refused or failed."""
+    """The end of a run as ``clew-agent run`` reports it: its exit code, and why a run was refused or failed."""
 
     code: int
     problem: str = ""
