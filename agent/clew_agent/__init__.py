@@ -1,3 +1,3 @@
-"""What runs on the node: supervisor, nursery, guard, trainer, strategies, exercises, ``clew-agent``."""
+"""The programs of the node: supervisor, nursery, guard, trainer, strategies, exercises, ``clew-agent``."""
 
 from __future__ import annotations

@@ -34,19 +34,19 @@ from clew_shared.cards import Catalogue, DataSetCard, ExerciseCard
 from clew_shared.catalogue import load_builtin
 
 IMPORT_LIMIT_S = 120.0
-"""For one child. TensorFlow alone takes two to four seconds, on a cold network disk half a minute."""
+"""Seconds that one child gets. TensorFlow alone takes two to four seconds, on a cold network disk half a minute."""
 _log = logging.getLogger(__name__)
 _PACKAGE = "clew_agent/exercises/"
-"""What the shown path of a built-in file begins with."""
+"""The beginning of the shown path of a built-in file."""
 OWN_CHAPTER = "Your own"
-"""For exercises in a user's folder that name no chapter."""
+"""The chapter of exercises in a user's folder that name none."""
 _ORDER = (
     *("linear-regression", "softmax", "cnn"),
     *("minibatch", "vectorize", "model-parallel", "imagenet-bench"),
     *("activations", "rnn", "autoencoder", "anomaly", "transfer"),
     *("vae", "gan"),
 )
-"""How the courses go through the built-in exercises; others follow by chapter and title."""
+"""The order in which the courses go through the built-in exercises; others follow by chapter and title."""
 
 
 def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) -> Catalogue:
@@ -156,7 +156,7 @@ class _Import:
         )
 
     def wait(self) -> None:
-        """Until it has ended, or its time is up."""
+        """Waits until the child has ended, or its time is up."""
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(timeout=max(0.0, self._deadline - time.monotonic()))
 
@@ -214,7 +214,8 @@ def _died(name: str, exit_code: int, errors: bytes) -> str:
 
 
 _LOOK_S = 0.5
-"""How often the folder is checked. The agent's loop takes up to a second, so a change is noticed within two seconds."""
+"""Seconds between two checks of the folder. The agent's loop takes up to a second, so a change is noticed within two
+seconds."""
 _AT_ONCE = 2
 """Files that are imported at the same time: each child loads TensorFlow, and a file may hang."""
 READING = "exercise.reading"
@@ -272,7 +273,7 @@ class CatalogueSource:
         )
 
     def get(self) -> Catalogue:
-        """What is known now; cards of files that are being read have a problem that says so."""
+        """Returns what is known now; cards of files that are being read have a problem that says so."""
         return self._catalogue
 
     def reload(self) -> None:
@@ -351,7 +352,7 @@ class CatalogueSource:
             self._waiting.append(file)
 
     def _take(self) -> bool:
-        """What children have read; whether there is something new."""
+        """Takes the cards that children have read; returns whether there is something new."""
         done = {path: found for path, one in self._imports.items() if (found := one.result()) is not None}
         for path, (cards, complaint) in done.items():
             (file,) = self._imports.pop(path).files
@@ -370,7 +371,7 @@ class CatalogueSource:
 
 
 def _stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:
-    """What changes when a file is written again."""
+    """Returns for each file the values that change when it is written again."""
     found = {}
     for path in paths:
         with suppress(OSError):  # removed between two checks

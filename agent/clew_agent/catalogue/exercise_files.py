@@ -1,4 +1,4 @@
-"""Which files hold exercises: the built-in ones, and those of a folder that a teacher or student adds."""
+"""Finds the files that hold exercises: the built-in ones, and those of a folder that a teacher or student adds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCRIPT_LOG = Path(__file__).parents[1] / "scripts" / "clew_log.py"
 
 
 class ExerciseFile(msgspec.Struct, frozen=True):
-    """One file; ``module`` is its name among the built-in modules, empty for a file of someone's own."""
+    """A file of exercises; ``module`` is its name among the built-in modules, empty for a file of someone's own."""
 
     path: Path
     module: str = ""
@@ -111,7 +111,7 @@ def broken_card(file: ExerciseFile, found: Problem) -> ExerciseCard:
 
 
 def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
-    """What went wrong while importing ``file``, with the line of that file."""
+    """Says what went wrong while importing ``file``, with the line of that file."""
     if isinstance(error, SyntaxError) and error.filename == str(file.path):
         line, text = error.lineno or 0, f"{type(error).__name__}: {error.msg}"
     else:
@@ -123,7 +123,8 @@ def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
 
 
 def parse_problem(file: ExerciseFile) -> Problem | None:
-    """What can be seen to be wrong with ``file`` without importing it: it cannot be read, or is not valid Python."""
+    """Says what can be seen to be wrong with ``file`` without importing it: it cannot be read, or is not valid
+    Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of an odd escape: that is for the one who runs the file

@@ -29,7 +29,7 @@ _TOML_LINE = re.compile(r" ?\(at line (\d+), column \d+\)")
 _TAKEN = ("seed", "folder")
 """Attributes that ``clew_log.start`` adds to the hyperparameters."""
 _SETS = re.compile(r"(test|validation|train|val)_")
-"""What is measured on one of these sets shares the plot of the same quantity in training."""
+"""The prefixes of metrics that are measured on a set: they share the plot of the same quantity in training."""
 
 
 class _Param(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,7 +154,7 @@ def _wrong(file: ExerciseFile, line: int, words: str) -> ProblemError:
 
 
 def _mistakes(header: _Header, card: ExerciseCard) -> Iterator[tuple[str, str]]:
-    """What is wrong with a header that can be read: a sentence, and the key that it is about."""
+    """Yields what is wrong with a header that can be read: a sentence, and the key that it is about."""
     if not _ID.fullmatch(header.id):
         yield f'the id {header.id!r} needs small letters, digits and single hyphens, such as "my-script"', "id"
     names = [name for name in (*header.params, *header.metrics) if not _NAME.fullmatch(name)]
@@ -222,7 +222,7 @@ def _metric(name: str, one: _Metric) -> MetricSpec:
 
 
 def _plots(metrics: dict[str, _Metric]) -> Iterator[PlotSpec]:
-    """One plot for each quantity; the first metric of it is the plot's own."""
+    """Yields a plot for each quantity; the first metric of it is the plot's own."""
     groups: dict[str, list[str]] = {}
     for name in metrics:
         groups.setdefault(_SETS.sub("", name, count=1), []).append(name)

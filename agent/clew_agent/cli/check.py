@@ -29,7 +29,8 @@ def check(argv: Sequence[str]) -> int:
 
 
 def _problem(question: RunsToCheck) -> Problem | None:
-    """What is wrong with the runs or with one of their files of data, which are read as a run would."""
+    """Returns what is wrong with the runs or with one of their files of data, which are read as a run would read
+    them."""
     search = find_search(find_places())
     found = check_texts(question.specs, search, question.own)
     if found is not None:

@@ -16,8 +16,8 @@ from clew_shared.base.terminal import ascii_json
 
 
 class DataReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was found: the name of the set, how many samples it has, and what was assumed or left out (``notes``), or
-    the ``problem``."""
+    """The result of reading a data set: its name, how many samples it has, and what was assumed or left out
+    (``notes``), or the ``problem``."""
 
     name: str = ""
     train: int = 0

@@ -31,7 +31,7 @@ _OWN_COMMANDS = {
     "tensorboard": ("clew_agent.services.tensorboard", "main", "serve TensorBoard on a socket"),
     "examine": ("clew_agent.catalogue.examine", "main", "import exercise files and print their cards"),
 }
-"""Those that only Clew calls."""
+"""The commands that only Clew calls."""
 _ALL_COMMANDS = _COMMANDS | _OWN_COMMANDS
 
 
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def complain(command: str, problems: Sequence[Problem]) -> int:
-    """All ``problems`` as one message on standard error; returns the exit code for bad input."""
+    """Prints all ``problems`` as one message on standard error; returns the exit code for bad input."""
     if len(problems) == 1:
         say(f"{command}: {problems[0].command_text()}", sys.stderr)
     else:

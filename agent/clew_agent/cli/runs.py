@@ -96,7 +96,7 @@ def _warmed() -> Warm:
 
 @contextmanager
 def _own_environment() -> Iterator[None]:
-    """In it NumPy's library starts no threads; trainers get the user's environment."""
+    """Sets the environment in which NumPy's library starts no threads; trainers get the user's environment."""
     before = {name: os.environ.get(name) for name in OWN_ENVIRONMENT}
     os.environ.update(OWN_ENVIRONMENT)
     try:

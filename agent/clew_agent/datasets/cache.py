@@ -15,7 +15,7 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 
 class DataCache:
-    """What ``keep`` has read, ``load`` gives without reading it again."""
+    """Data sets in memory: ``load`` returns those that ``keep`` has read without reading them again."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Path, Callable[[Path], DataSet]], tuple[Signature, DataSet]] = {}
@@ -34,7 +34,7 @@ class DataCache:
 
     @property
     def kept(self) -> tuple[DataSet, ...]:
-        """What was read."""
+        """Returns the data sets that ``keep`` has read."""
         return tuple(data for _, data in self._kept.values())
 
     def load(self, name: str, search: Search) -> DataSet:

@@ -1,4 +1,4 @@
-"""What every data set is when it has been read: three splits of float32 rows and int32 labels."""
+"""A data set after it has been read: three splits of float32 rows and int32 labels."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import problem
 
 MAX_BYTES = 1 << 30
-"""No file of these formats needs more once unpacked: the largest, the pickle of floats, has 220 MB."""
+"""Largest size of an unpacked file. No file of these formats needs more: the largest, the pickle of floats, has 220
+MB."""
 
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
@@ -57,7 +58,7 @@ def gunzip(data: bytes, path: Path, limit: int = MAX_BYTES) -> bytes:
 
 
 def _after_padding(data: bytes, start: int) -> int:
-    """Where the zeros that begin at ``start`` end: a gzip file may be padded."""
+    """Returns where the zeros that begin at ``start`` end: a gzip file may be padded."""
     while data.startswith(b"\0", start):
         piece = data[start : start + _PIECE]
         start += len(piece) - len(piece.lstrip(b"\0"))

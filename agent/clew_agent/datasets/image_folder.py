@@ -35,21 +35,22 @@ SIDE = 32
 FEWEST = 6
 """Images in a class: with fewer, one of the three parts would have none."""
 _MOST_PIXELS = 50_000_000
-"""Of one image; a camera's have half as many."""
+"""Largest number of pixels of an image; a camera's have half as many."""
 _FILE_BYTES = 64 << 20
 _NAME_LENGTH = 60
 """Characters of a class's name that are kept: the names of all classes go into each picture of them."""
 _GREY = ("1", "L", "LA")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
-"""What a file may be, whatever it is called. Pillow would give PostScript to Ghostscript, which runs it."""
+"""The formats that a file may have, whatever it is called. Pillow would give PostScript to Ghostscript, which runs
+it."""
 _DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 """Pillow's modes of grey images with more than 8 bits."""
 _DAMAGED = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
-"""What Pillow raises for a file that it cannot read."""
+"""The exceptions that Pillow raises for a file that it cannot read."""
 
 
 class _Header(NamedTuple):
-    """What an image says of itself before it is decoded."""
+    """The properties of an image that are known before it is decoded."""
 
     size: tuple[int, int]
     grey: bool
@@ -58,7 +59,7 @@ class _Header(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """What every image of the set becomes."""
+    """The form that every image of the set gets."""
 
     width: int
     height: int
@@ -93,7 +94,7 @@ def read(folder: Path) -> DataSet:
 
 
 def _notes(folder: Path, headers: Sequence[_Header]) -> Iterator[str]:
-    """What was converted or left out."""
+    """Yields what was converted or left out."""
     deep, moving = sum(one.deep for one in headers), sum(one.frames > 1 for one in headers)
     if deep:
         what = counted(deep, "image")

@@ -46,7 +46,8 @@ class _Refusal(Exception):
 
 
 def parse_pickle(data: bytes) -> object:
-    """What the pickle ``data`` holds: tuples, dictionaries, lists, numbers, strings and NumPy arrays of numbers.
+    """Returns the content of the pickle ``data``: tuples, dictionaries, lists, numbers, strings and NumPy arrays of
+    numbers.
 
     The keys of a dictionary come as text, a list as a tuple.
 
@@ -135,7 +136,8 @@ class _Unpickler(pickle.Unpickler):
         raise _Refusal(f"asks for {module[:60]}.{name[:60]}, which could run code; it was not run")
 
     def _encode(self, *arguments: object) -> bytes:
-        """How Python 3 writes bytes in protocols that have none: as text with one character for each byte."""
+        """Encodes bytes as Python 3 writes them in protocols that have none: as text with one character for each
+        byte."""
         if len(arguments) != 2 or not isinstance(arguments[0], str) or arguments[1] not in ("latin1", "latin-1"):
             raise _Refusal("encodes text in a way that Python does not write")
         self._room -= len(arguments[0])
@@ -145,7 +147,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Function:
-    """What a name stands for. It has no attribute that a pickle could set."""
+    """A stand-in for the function that a name means. It has no attribute that a pickle could set."""
 
     __slots__ = ("_make",)
 

@@ -31,7 +31,7 @@ def load(name_or_path: str, search: Search) -> DataSet:
 
 
 def reader_of(name_or_path: str, path: Path) -> Callable[[Path], DataSet]:
-    """What reads the file or folder ``path`` at which ``name_or_path`` was found."""
+    """Returns the reader of the file or folder ``path`` at which ``name_or_path`` was found."""
     known = registry.modules()
     if name_or_path not in known and table.is_table(path):
         return table.read

@@ -1,4 +1,4 @@
-"""Where data sets are looked for: the run's own path, CLEW_DATA, the site's course copy, the user's cache.
+"""Looks for data sets: in the run's own path, CLEW_DATA, the site's course copy, the user's cache.
 
 Nothing is read here and no NumPy is imported, so that the supervisor can say at once what is here and refuse a run
 whose data is not.
@@ -28,14 +28,15 @@ UNREAD_IMAGE_SUFFIXES = (
     *(".heic", ".heif", ".avif", ".svg", ".eps", ".ps", ".pdf", ".psd", ".ai", ".jp2", ".jxl", ".ico", ".tga", ".xcf"),
     *(".raw", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".exr", ".hdr"),
 )
-"""What people keep images in and Clew does not read: a folder with them is not called empty."""
+"""Endings of images that people keep and Clew does not read: a folder with them is not called empty."""
 _MOST_INNER = 100
-"""So many folders in the folder that somebody named are searched: archives unpack into one of their own."""
+"""Number of folders that are searched in the folder that somebody named: archives unpack into one of their own."""
 _AGENT = Path(__file__).resolve().parents[1]
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to look, in this order: ``own`` (a file or folder that the user named, must exist), then ``folders``.
+    """The places to look in, in this order: ``own`` (a file or folder that the user named, must exist), then
+    ``folders``.
 
     Nothing is downloaded: a compute node may not, and no address has been tried.
     """
@@ -113,12 +114,13 @@ def images_in(folder: Path) -> Iterator[Path]:
 
 
 def shown_in(folder: Path) -> Iterator[Path]:
-    """What lies in ``folder`` and is not hidden. Notebooks and macOS keep hidden copies beside the files."""
+    """Yields what is in ``folder`` and is not hidden. Notebooks and macOS keep hidden copies beside the files."""
     return (one for one in folder.iterdir() if not one.name.startswith(".") and one.name != "__MACOSX")
 
 
 def left_out(folder: Path) -> str:
-    """What lies in a folder of images and is not read, as a sentence with the reasons; empty where there is nothing."""
+    """Says in a sentence, with the reasons, what is in a folder of images and is not read; empty where there is
+    nothing."""
     found = Counter[str]()
     for one in shown_in(folder):
         if one.is_dir():

@@ -39,12 +39,12 @@ _INDEX = re.compile(r"(unnamed: ?\d+|id|index)?", re.IGNORECASE)
 _BLANK = re.compile(r"(?m)^ +$")
 """A line of blanks, which is no row. Tabs separate values."""
 _NUMBER = re.compile(r"[\x21-\x5e\x60-\x7e]+", re.ASCII)
-"""What a number may be made of; Python also takes 1_000 and digits of other scripts, which NumPy does not read."""
+"""The characters of a number; Python also takes 1_000 and digits of other scripts, which NumPy does not read."""
 _ABSENT = ("", "?", "-", "na", "n/a", "nan", "null", "none")
 
 
 class _Form(NamedTuple):
-    """How a table is written: its columns, the number of lines before the first row, and the separators."""
+    """The form of a table: its columns, the number of lines before the first row, and the separators."""
 
     names: tuple[str, ...]
     skipped: int
@@ -174,7 +174,7 @@ def _wrong(text: str, form: _Form) -> str:
 
 
 def _fault(value: str) -> str:
-    """What is wrong with a value, and what to do; empty for a finite number."""
+    """Says what is wrong with a value, and what to do; empty for a finite number."""
     if value.strip().lower() in _ABSENT:
         return "is no value; fill it in, or leave out that row"
     try:
@@ -187,7 +187,7 @@ def _fault(value: str) -> str:
 
 
 def _mixed(text: str, form: _Form) -> str:
-    """Where a table has both decimal commas and points."""
+    """Says where a table has both decimal commas and points."""
     for number, line in enumerate(_lines(text), 1):
         value = next((one for one in _fields(line, form.separator) if "." in one), "")
         if number > form.skipped and value:
@@ -213,7 +213,7 @@ def _classes(path: Path, name: str, column: npt.NDArray[np.float64]) -> tuple[li
 
 
 def _notes(form: _Form, place: int, values: list[int]) -> Iterator[str]:
-    """What was assumed about the table."""
+    """Yields what was assumed about the table."""
     if form.separator != ",":
         comma = " and numbers have a decimal comma" if form.decimal_comma else ""
         yield f"The values are separated by {_SEPARATORS.get(form.separator, repr(form.separator))}{comma}."

@@ -1,3 +1,3 @@
-"""What this node is: the operating system, the allocation, the devices."""
+"""The node: the operating system, the allocation, the devices."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the job around this process says: which one it is, its folder, and when its time is up. No TensorFlow."""
+"""The job around this process: which one it is, its folder, and when its time is up. No TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _log = logging.getLogger(__name__)
 
 JOB, FOLDER, UNTIL = "CLEW_JOB", "CLEW_JOB_FOLDER", "CLEW_JOB_UNTIL"
 _RESTART = "CLEW_JOB_RESTART"
-"""What the batch script's keeper sets."""
+"""The variable that the batch script's keeper sets."""
 _SLURM_UNTIL, _SLURM_RESTART = "SLURM_JOB_END_TIME", "SLURM_RESTART_COUNT"
-"""For a batch script without a keeper."""
+"""The variables for a batch script without a keeper."""
 _MOST_RECORD = 64 * 1024
 _OUTPUT, _MOST_OUTPUT = "scheduler.log", 16 * 1024
 """The job's output in its folder: Slurm writes into it that the time is up before it asks anybody to end."""
@@ -43,8 +43,8 @@ class Allocation(msgspec.Struct, frozen=True):
         return self.folder / "runs" if self.folder is not None else None
 
     def record(self) -> dict[str, str]:
-        """What the keeper has written down so far: ``began``, ``until``, ``why`` it ends, and how much the scheduler
-        had ``said`` before this start of the job. Empty without a keeper."""
+        """Reads what the keeper has written down so far: ``began``, ``until``, ``why`` it ends, and how much the
+        scheduler had ``said`` before this start of the job. Empty without a keeper."""
         if self.folder is None:
             return {}
         try:
@@ -55,8 +55,8 @@ class Allocation(msgspec.Struct, frozen=True):
             return {}
 
     def ending(self) -> str | None:
-        """Why the job is being ended: the keeper's word, or ``time`` as soon as the scheduler has said so, which may
-        ask everybody at once. Empty while the job goes on, None without a keeper."""
+        """Returns why the job is being ended: the keeper's word, or ``time`` as soon as the scheduler has said so,
+        which may ask everybody at once. Empty while the job goes on, None without a keeper."""
         record = self.record()
         why = record.get("why")
         return "time" if why is not None and self._time_is_up(_count(record.get("said", ""))) else why

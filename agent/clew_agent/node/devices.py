@@ -1,4 +1,4 @@
-"""Which devices this agent may give to runs, which of them are free, and how a run learns which are its own.
+"""The devices that this agent may give to runs: which of them are free, and how a run learns which are its own.
 
 With NVIDIA GPUs each run has as many of them as its spec asks for, to itself. Without any, runs share the processor, a
 bounded number at a time; several devices then mean logical ones inside one run. No TensorFlow: the supervisor asks, and
@@ -43,7 +43,8 @@ class Gpu(msgspec.Struct, frozen=True):
 
 
 class Devices(msgspec.Struct, frozen=True):
-    """All that an agent may give: its GPUs, or ``places`` for runs on the processor. Knows nothing of who has what.
+    """The devices that an agent may give: its GPUs, or ``places`` for runs on the processor. Knows nothing of who has
+    what.
 
     ``by_bus``: the ids are the GPUs' numbers in the order of the PCI bus; CUDA must be set to count in the same order.
     """
@@ -53,7 +54,7 @@ class Devices(msgspec.Struct, frozen=True):
     by_bus: bool = False
 
     def problem(self, asked: int) -> Problem | None:
-        """Why a run that asks for so many devices can never have them here; None when it can."""
+        """Says why a run that asks for so many devices can never have them here; None when it can."""
         most = max(sum(not gpu.slice for gpu in self.gpus), 1)
         if not self.gpus or asked <= most:
             return None
@@ -80,7 +81,7 @@ class Devices(msgspec.Struct, frozen=True):
         return tuple(known.get(one, one) for one in ids)
 
     def environment(self, ids: tuple[str, ...]) -> dict[str, str]:
-        """What the processes of a run need in their environment to see its own devices only."""
+        """Returns the variables that the processes of a run need in their environment to see its own devices only."""
         given = {GIVEN: "\n".join(self.names(ids))}
         if not self.gpus:
             return given
@@ -92,7 +93,7 @@ def _from_one_to(most: int) -> str:
 
 
 def given() -> tuple[str, ...]:
-    """In a run's own process: the names of the devices that it was given; none when nobody said."""
+    """Returns, in a run's own process, the names of the devices that it was given; none when nobody said."""
     return tuple(name for name in os.environ.get(GIVEN, "").split("\n") if name)
 
 
@@ -164,7 +165,7 @@ def _name(one: str, cards: tuple[_Card, ...], by_bus: bool) -> str:
 
 
 def _cards(nvidia: Path) -> Iterator[_Card]:
-    """One for each GPU, in the order of the PCI bus, by which their folders are named."""
+    """Yields the card of each GPU, in the order of the PCI bus, by which their folders are named."""
     for path in sorted(nvidia.glob("gpus/*/information")):
         try:
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

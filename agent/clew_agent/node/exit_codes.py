@@ -8,7 +8,7 @@ FINISHED = 0
 FAILED = 1
 """The run failed or its time was up."""
 BAD_INPUT = 2
-"""Nothing was trained, because something in the run spec, the exercise or the data was wrong."""
+"""Exit code when nothing was trained, because something in the run spec, the exercise or the data was wrong."""
 TRY_AGAIN = 75
 """The agent cannot serve now, and perhaps can later: no port is free, a disk refuses (``EX_TEMPFAIL``)."""
 TAKEN = 73

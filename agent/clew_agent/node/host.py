@@ -1,4 +1,4 @@
-"""What this node is: its processor. No TensorFlow."""
+"""The processor of this node. No TensorFlow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def cores() -> int:
-    """How many of the processor's cores this process may use."""
+    """Returns how many of the processor's cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -21,7 +21,7 @@ class _NoWrappers(MetaPathFinder):
 
 @contextmanager
 def lean_import() -> Iterator[None]:
-    """While TensorFlow and Keras are imported: without scikit-learn, and without garbage collection.
+    """Lets TensorFlow and Keras be imported without scikit-learn, and without garbage collection.
 
     Keras imports scikit-learn where it is installed, for wrappers that Clew does not have, and with it SciPy's
     statistics: a quarter of the whole time. An exercise can still import it. Nearly everything that an import makes

@@ -7,7 +7,7 @@ from pathlib import Path
 _TAIL_BYTES = 4096
 _TAIL_LINES = 8
 _NOISE = ("All log messages before absl::InitializeLog()", "oneDNN custom operations are on")
-"""What TensorFlow prints whenever it is imported, whatever its log level: no reason why a trainer died."""
+"""Lines that TensorFlow prints whenever it is imported, whatever its log level: no reason why a trainer died."""
 
 
 def tail(path: Path) -> str:

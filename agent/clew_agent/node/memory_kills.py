@@ -14,7 +14,7 @@ _VMSTAT = Path("/proc/vmstat")
 
 
 def out_of_memory_kills(process: Path = _SELF) -> int:
-    """How many processes of the control group of ``process``, a folder of proc, were killed; 0 if unknown."""
+    """Returns how many processes of the control group of ``process``, a folder of proc, were killed; 0 if unknown."""
     return max((_count(file, "oom_kill") or 0 for file in _files(process)), default=0)
 
 

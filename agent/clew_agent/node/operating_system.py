@@ -23,7 +23,8 @@ _PROCESSORS = Path("/proc/cpuinfo")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PR_SET_PDEATHSIG = 1
 _MOST_DESCRIPTORS = 65_536
-"""More than strangers on one node can open in the three seconds after which a silent connection is dropped."""
+"""More descriptors than strangers on one node can open in the three seconds after which a silent connection is
+dropped."""
 
 
 def own_session() -> dict[str, Any]:
@@ -159,7 +160,7 @@ def flush_output() -> None:
 
 
 def print_to(path: Path) -> None:
-    """From now on whatever this process prints, also from C libraries, is added to the file ``path``."""
+    """Adds whatever this process prints from now on, also from C libraries, to the file ``path``."""
     flush_output()
     log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     for descriptor in (1, 2):
@@ -186,7 +187,7 @@ def die_with_parent(number: int = signal.SIGTERM) -> None:
 
 
 def end_before_others() -> None:
-    """When memory runs out, let the kernel choose this process rather than its guard, which can report it."""
+    """Lets the kernel choose this process when memory runs out, rather than its guard, which can report it."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
 
@@ -258,7 +259,7 @@ def raise_descriptor_limit() -> None:
 
 
 def silence() -> None:
-    """What this process prints from now on goes nowhere, also from C libraries: its log file is being recorded."""
+    """Discards whatever this process prints from now on, also from C libraries: its log file is being recorded."""
     flush_output()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):

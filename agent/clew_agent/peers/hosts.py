@@ -1,4 +1,4 @@
-"""On which nodes of the job around a run its peers run, and the commands that start them there."""
+"""Chooses the nodes of the job around a run on which its peers run, and makes the commands that start them there."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from clew_shared.base.problem import problem
 _ASK_WITHIN_S = 30.0
 """A busy Slurm controller answers late; ``scontrol show hostnames`` itself asks nobody."""
 _HANDED_ON = ("CLEW_", "CUDA_", "GRPC_", "KERAS_", "LANG", "LC_", "LD_LIBRARY_PATH", "OMP_", "PATH", "PYTHON", "TF_")
-"""What of the environment PBS and aprun may not bring to another node."""
+"""Beginnings of the environment variables that PBS and aprun may not bring to another node."""
 
 Starter = Callable[[Sequence[str]], tuple[str, ...]]
-"""From a command to the one that runs it on the node."""
+"""Turns a command into the one that runs it on the node."""
 
 
 class JobHosts(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class JobHosts(msgspec.Struct, frozen=True):
     cores: str = ""
 
     def command(self, host: str, words: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-        """What starts ``words`` on ``host``."""
+        """Returns the command that starts ``words`` on ``host``."""
         if self.starter == "srun":
             cores = (f"--cpus-per-task={self.cores}",) if self.cores else ()
             step = ("srun", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={host}", *cores)
@@ -101,7 +101,7 @@ def _slurm_names(nodes: str) -> tuple[str, ...]:
 
 
 def _fewest_cores(environment: Mapping[str, str]) -> str:
-    """What every node of the job has: Slurm may give them different numbers, as in ``4,2(x3)``."""
+    """Returns the cores that every node of the job has: Slurm may give them different numbers, as in ``4,2(x3)``."""
     listed = environment.get("SLURM_JOB_CPUS_PER_NODE", "")
     counts = [int(one) for one in re.findall(r"(?:^|,)(\d+)", listed)]
     return str(min(counts)) if counts else environment.get("SLURM_CPUS_ON_NODE", "")

@@ -35,7 +35,8 @@ _CONNECT_S = 60.0
 """A chief that is there lets its peers in at once, unless its import of TensorFlow holds up its threads: then a
 handshake comes to nothing, and ZeroMQ tries again."""
 _WAITING_S = 120.0
-"""Before the peer's first block the chief may be importing TensorFlow from a slow disk, which holds up its threads."""
+"""Longest silence of the chief before the peer's first block: it may be importing TensorFlow from a slow disk, which
+holds up its threads."""
 _NUMBER = bytes(ID_BYTES)
 
 
@@ -62,7 +63,7 @@ class ChiefLink:
         self._thread.start()
 
     def receive(self) -> FromChief:
-        """What the chief says next, beats left out; waits as long as it takes, because ``gone`` bounds that."""
+        """Returns the chief's next message, beats left out; waits as long as it takes, because ``gone`` bounds that."""
         return self._in.get()
 
     def send(self, message: Message) -> None:
@@ -71,7 +72,7 @@ class ChiefLink:
         self._wakeup.wake()
 
     def training(self) -> None:
-        """From now on the chief's silence counts after seconds already."""
+        """Makes the chief's silence count after seconds already, from now on."""
         self._training = True
 
     def close(self) -> None:
@@ -132,7 +133,7 @@ class ChiefLink:
             self._in.put(message)
 
     def _over(self, greeting: Greeting, silent: float, age: float) -> str:
-        """Why this process has no run any more; empty while it has."""
+        """Says why this process has no run any more; empty while it has."""
         if greeting is Greeting.GONE:
             return "The chief's process has ended."
         if greeting is Greeting.REFUSED:

@@ -1,4 +1,4 @@
-"""What a run's chief and its peers say to each other, and the file from which a peer learns where its chief listens.
+"""The messages between a run's chief and its peers, and the file from which a peer learns where its chief listens.
 
 The chief is the run's trainer, worker 0. All peers of one attempt share one key, which lies with the address in an
 owner-only file of the run folder: the run folder is what all nodes of a job can read.
@@ -26,14 +26,15 @@ BEAT_S = 1.0
 SILENCE_S = 10.0
 """A process that says nothing for so long is frozen, or its node is gone."""
 GAP_S = 2.5
-"""Where this process itself did not run for so long, it may not blame others for a silence: a whole job can be
-suspended, a laptop sleeps."""
+"""A process that did not run for so long itself may not blame others for a silence: a whole job can be suspended, a
+laptop sleeps."""
 _APPEARS_S = 10.0
 """A shared file system may show a new file on another node so much later."""
 
 
 class ChiefAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the chief listens, its public key, the key pair that lets a peer in, and the chief's process."""
+    """The address where the chief listens, its public key, the key pair that lets a peer in, and the chief's
+    process."""
 
     address: str
     port: int
@@ -48,7 +49,7 @@ class ChiefAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def folder_of(folder: RunFolder) -> Path:
-    """What belongs to the peers of a run: their output, and while they run the file with the address."""
+    """Returns the folder of a run's peers: their output, and while they run the file with the address."""
     return folder.path / "peers"
 
 
@@ -69,7 +70,7 @@ def write_address(folder: RunFolder, attempt: int, address: ChiefAddress) -> Non
 
 
 def read_address(folder: RunFolder, attempt: int) -> ChiefAddress:
-    """Where the chief listens. Raises ``ProblemError`` when the file does not appear within seconds."""
+    """Reads where the chief listens. Raises ``ProblemError`` when the file does not appear within seconds."""
     path = address_file(folder, attempt)
     deadline = time.monotonic() + _APPEARS_S
     while True:
@@ -87,7 +88,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_def
 
 
 class Beat(Message, frozen=True, kw_only=True, tag="beat"):
-    """Both ways, every second, from a thread that does nothing else."""
+    """A sign of life, sent both ways, every second, from a thread that does nothing else."""
 
 
 class Join(Message, frozen=True, kw_only=True, tag="join"):
@@ -102,30 +103,33 @@ class Join(Message, frozen=True, kw_only=True, tag="join"):
 
 
 class Prepared(Message, frozen=True, kw_only=True, tag="prepared"):
-    """From a peer: TensorFlow is imported and the data are read; what is left is done together with the others."""
+    """A peer's message that TensorFlow is imported and the data are read; what is left is done together with the
+    others."""
 
 
 class Built(Message, frozen=True, kw_only=True, tag="built"):
-    """From a peer: its model is built and compiled, and has restored its checkpoint if it got one."""
+    """A peer's message that its model is built and compiled, and has restored its checkpoint if it got one."""
 
 
 class Complaint(Message, frozen=True, kw_only=True, tag="complaint"):
-    """From a peer that cannot go on. ``computing``: it happened in a step, and another process may be the reason."""
+    """A message of a peer that cannot go on. ``computing``: it happened in a step, and another process may be the
+    reason."""
 
     problem: Problem
     computing: bool = False
 
 
 class Cluster(Message, frozen=True, kw_only=True, tag="cluster"):
-    """To a peer when all are prepared: ``host:port`` of every worker, the chief's first. ``restore`` is the checkpoint
-    (a path below the run folder, empty for none) with which the attempt begins."""
+    """The message to a peer when all are prepared: ``host:port`` of every worker, the chief's first. ``restore`` is the
+    checkpoint (a path below the run folder, empty for none) with which the attempt begins."""
 
     workers: tuple[str, ...]
     restore: str = ""
 
 
 class Block(Message, frozen=True, kw_only=True, tag="block"):
-    """To a peer: do ``count`` steps from step ``first`` with these live values. All processes do the same blocks."""
+    """The message that tells a peer to do ``count`` steps from step ``first`` with these live values. All processes do
+    the same blocks."""
 
     first: int
     count: int
@@ -133,8 +137,8 @@ class Block(Message, frozen=True, kw_only=True, tag="block"):
 
 
 class Serve(Message, frozen=True, kw_only=True, tag="serve"):
-    """To a peer under parameter servers, when all are prepared: what it is in TensorFlow's cluster, whose addresses
-    (``host:port``) are given by job (chief, worker, ps)."""
+    """The message to a peer under parameter servers, when all are prepared: what it is in TensorFlow's cluster, whose
+    addresses (``host:port``) are given by job (chief, worker, ps)."""
 
     job: str
     number: int
@@ -142,11 +146,11 @@ class Serve(Message, frozen=True, kw_only=True, tag="serve"):
 
 
 class Die(Message, frozen=True, kw_only=True, tag="die"):
-    """To a peer: end by SIGKILL, because somebody wants to see what happens then."""
+    """The message that tells a peer to end by SIGKILL, because somebody wants to see what happens then."""
 
 
 class Leave(Message, frozen=True, kw_only=True, tag="leave"):
-    """To a peer: the attempt is over."""
+    """The message to a peer that the attempt is over."""
 
 
 FromPeer = Beat | Join | Prepared | Built | Complaint
@@ -171,7 +175,7 @@ def decode_from_chief(data: bytes) -> FromChief:
 
 
 class Silence:
-    """For how long each of others has said nothing, while this process itself was running."""
+    """Measures for how long each of the others has said nothing, while this process itself was running."""
 
     def __init__(self, now: float) -> None:
         self._looked = now
@@ -193,6 +197,6 @@ class Silence:
         self._last_message.pop(index, None)
 
     def seconds(self, index: int) -> float:
-        """For how long it has sent nothing; 0 for one that has never sent anything."""
+        """Returns for how many seconds it has sent nothing; 0 for one that has never sent anything."""
         now = self._looked - self._slept
         return now - self._last_message.get(index, now)

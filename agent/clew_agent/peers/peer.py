@@ -121,7 +121,8 @@ class _Work:
         self._computing = False
 
     def run(self) -> int:
-        """All of it; returns the exit code. Problems are reported to the chief, which then ends the attempt."""
+        """Runs the peer from beginning to end; returns the exit code. Problems are reported to the chief, which then
+        ends the attempt."""
         try:
             self._run()
             return FINISHED
@@ -213,7 +214,7 @@ class _Work:
 
 
 def _place(mine: Serve) -> int | None:
-    """Which of the workers of its node this is, counted from 0; None for a server, which computes nothing."""
+    """Returns which of the workers of its node this is, counted from 0; None for a server, which computes nothing."""
     if mine.job != "worker":
         return None
     workers = [address.rpartition(":")[0] for address in mine.cluster["worker"]]

@@ -73,12 +73,12 @@ class PeerProcess:
             )
 
     def exit_code(self) -> int | None:
-        """None while it runs; negative: a signal ended it, here or where it ran."""
+        """Returns the exit code, None while the process runs; negative: a signal ended it, here or where it ran."""
         code = self._child.poll()
         return 128 - code if code is not None and not self.local and 128 < code < 160 else code
 
     def started(self) -> StartedProcess | None:
-        """How to find it again; None when it has ended."""
+        """Returns what is needed to find the process again; None when it has ended."""
         with suppress(psutil.Error):
             return StartedProcess(pid=self._child.pid, began=began(self._child.pid), local=self.local)
         return None

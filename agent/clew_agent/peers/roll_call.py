@@ -61,14 +61,16 @@ from clew_shared.wire.channel import ID_BYTES, KeyPair, allow
 
 JOIN_S = 60.0
 _IMPORT_SILENCE_S, _MEET_SILENCE_S = 120.0, 30.0
-"""While it imports TensorFlow from a slow disk a peer may be silent for longer than later, and while TensorFlow's
-processes find each other: both can hold up all its threads but ZeroMQ's, which say that the process is not frozen."""
+"""Silences that a peer may keep while it imports TensorFlow from a slow disk, and while TensorFlow's processes find
+each other. They are longer than later: both can hold up all its threads but ZeroMQ's, which say that the process is not
+frozen."""
 _COMPUTING_S = 3.0
 """A peer that fails in a step may fail because another one has died, which is known within so long."""
 _CUT_S = 5.0
-"""How a peer ended whose connection is cut is known within so long, from the program that ran it on its node."""
+"""Seconds within which the program that ran a peer on its node says how a peer whose connection is cut has ended."""
 _GRACE_S = 5.0
-"""When a peer is lost TensorFlow comes back with an error, usually at once; a trainer that hangs longer is ended."""
+"""Seconds that a trainer gets when a peer is lost. TensorFlow then comes back with an error, usually at once; a trainer
+that hangs longer is ended."""
 _LEAVE_S = 5.0
 _REPLACE_S = 2.0
 """A process that is to be replaced gets so long to end; no messages are received meanwhile."""
@@ -83,7 +85,7 @@ _MOST_REPLACEMENTS = 3
 
 @dataclass
 class _Peer:
-    """One peer as the chief knows it. ``process`` is None for one that somebody else has started (in tests)."""
+    """A peer as the chief knows it. ``process`` is None for one that somebody else has started (in tests)."""
 
     index: Index
     host: str
@@ -99,9 +101,9 @@ class _Peer:
     role: str = "worker"
     number: int = 0
     port: int = 0
-    """Where TensorFlow reaches it; a process that replaces it keeps it."""
+    """The port at which TensorFlow reaches it; a process that replaces it keeps it."""
     replaced: int = 0
-    """How many processes have taken its place since it last was at work."""
+    """Number of processes that have taken its place since it last was at work."""
     started: float = 0.0
     added: bool = False
     """Whether it came while the others trained: they can do without it."""
@@ -111,13 +113,13 @@ class _Peer:
 
     @property
     def name(self) -> str:
-        """For people, and as in the window: ``Worker 1 on node2 (process 4711)``."""
+        """Returns the name that people see, also in the window: ``Worker 1 on node2 (process 4711)``."""
         host = self.joined.host if self.joined is not None else self.host or operating_system.host_name()
         pid = f" (process {self.joined.pid})" if self.joined is not None else ""
         return f"{'Server' if self.role == 'ps' else 'Worker'} {self.number} on {host}{pid}"
 
     def start_over(self) -> None:
-        """Nothing is known any more of the process that was here."""
+        """Forgets everything about the process that was here."""
         self.process, self.identity, self.joined = None, b"", None
         self.prepared = self.built = self.placed = self.asked_to_die = False
         self.complaint, self.cut = None, 0.0
@@ -125,8 +127,8 @@ class _Peer:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long the chief waits, in seconds: for all peers to ``join``, for a word of one (``silence``), and for
-    TensorFlow to notice that one is lost (``grace``)."""
+    """The seconds that the chief waits: for all peers to ``join``, for a word of one (``silence``), and for TensorFlow
+    to notice that one is lost (``grace``)."""
 
     join: float = JOIN_S
     silence: float = SILENCE_S
@@ -135,7 +137,7 @@ class Limits:
 
 @dataclass
 class _Shared:
-    """What both threads look at, under ``changed``."""
+    """The data that both threads look at, under ``changed``."""
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     all_joined: bool = False
@@ -201,7 +203,7 @@ class Peers:
 
     @property
     def together(self) -> int:
-        """How many of the run's processes are on the chief's own node, the chief included."""
+        """Returns how many of the run's processes are on the chief's own node, the chief included."""
         return 1 + sum(not peer.host for peer in self._peers)
 
     def start(self) -> None:
@@ -299,7 +301,7 @@ class Peers:
 
     @property
     def servers_lost(self) -> int:
-        """How many parameter servers were lost until now, and replaced or being replaced."""
+        """Returns how many parameter servers were lost until now, and replaced or being replaced."""
         with self._shared.changed:
             return self._shared.servers_lost
 
@@ -320,7 +322,7 @@ class Peers:
             self._shared.all_built = False
 
     def roles(self) -> dict[str, int]:
-        """How many peers there are in each role."""
+        """Returns how many peers there are in each role."""
         found = [peer.role for peer in self._peers]
         return {role: found.count(role) for role in dict.fromkeys(found)}
 
@@ -388,7 +390,7 @@ class Peers:
             self._keeper.release()
 
     def reason(self, unreachable: bool = False) -> Problem | None:
-        """Why a step failed, if that was a peer's end; waits for the news of it.
+        """Says why a step failed, if that was a peer's end; waits for the news of it.
 
         ``unreachable``: TensorFlow says that somebody is gone. A node without power says nothing itself: it is known
         when its peer has been silent for long enough.
@@ -585,7 +587,7 @@ class Peers:
         return msgspec.structs.replace(found, text=f"{peer.name}: {found.text}")
 
     def _drop(self, peer: _Peer, why: Problem) -> None:
-        """One that was added never came: the others go on as they were."""
+        """Drops a peer that was added and never came: the others go on as they were."""
         self._record_peer(peer, "lost")
         with suppress(ProblemError):  # the disk refuses; the trainer learns that by itself
             self._record(Log(text=f"{why.text} The others go on without it.", level="warning"))

@@ -46,7 +46,7 @@ TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 StartTrainer = Callable[[RunFolder, int, Path | None], operating_system.Child]
-"""From the run folder, the attempt and a folder of exercises to the trainer's process."""
+"""Starts the trainer's process, from the run folder, the attempt and a folder of exercises."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -66,7 +66,7 @@ def watch_headless(
     on_wait: Callable[[], None] = lambda: None,
     start: StartTrainer | None = None,
 ) -> RunFold:
-    """As ``watch``; a refused attempt is reported on standard error and its files are removed."""
+    """Does the same as ``watch``; a refused attempt is reported on standard error and its files are removed."""
     size = folder.log.stat().st_size if folder.log.exists() else 0
     fold = watch(folder, attempt, exercises, on_wait, start)
     if fold.problem is not None:
@@ -150,7 +150,7 @@ def trainer_command(folder: Path, attempt: int, exercises: Path | None) -> list[
 
 
 def trainer_environment() -> dict[str, str]:
-    """This process's environment and what a trainer needs beside it; what the user has set stays."""
+    """Returns this process's environment and what a trainer needs beside it; what the user has set stays."""
     return TRAINER_DEFAULTS | compile_cache.environment(find_places()) | os.environ
 
 
@@ -294,7 +294,7 @@ def _append(writer: JournalWriter, event: Event, fold: RunFold, attempt: int) ->
 
 
 def _last_state(folder: RunFolder, fold: RunFold, ended: TrainerEnd) -> State:
-    """What the trainer would have said. Stopping at once is no failure."""
+    """Returns the state that the trainer would have reported. Stopping at once is no failure."""
     if ended.timed_out:
         reason = "The job's time was up before the run could be saved. It can be continued from its last checkpoint."
         return State(state=RunState.TIMED_OUT, reason=reason, step=fold.step, exit_code=ended.exit_code)

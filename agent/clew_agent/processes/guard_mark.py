@@ -1,4 +1,4 @@
-"""Who watches over a run: a file that its guard keeps locked as long as it lives.
+"""The mark of a run's guard: a file that the guard keeps locked as long as it lives.
 
 The lock belongs to one process, is not inherited by its trainer, and ends with it, however it ends. So neither clocks
 nor process ids that are used a second time can mislead anyone who looks for a run that nobody watches any more.

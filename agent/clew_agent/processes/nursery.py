@@ -57,9 +57,9 @@ except ImportError:  # a package that a site may lack
 _REAP_MS = 200
 _FORKABLE_THREADS = 1
 REST_S = 0.5
-"""No run must have trained for so long before a standby is begun: it disturbs none, and queued ones come first."""
+"""Seconds without a run in training before a standby is begun: it disturbs none, and queued ones come first."""
 _MOST_LOST = 3
-"""So many standbys may die without a run before no other is begun."""
+"""Number of standbys that may die without a run before no other is begun."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,7 +94,7 @@ def _is_over(channel: socket.socket) -> bool:
 
 
 class Warm:
-    """What is made once and inherited by every copy: imported modules, data sets that were read."""
+    """The things that are made once and inherited by every copy: imported modules, data sets that were read."""
 
     def __init__(self) -> None:
         # Imported here and not at the module's head, because that is the work that this process exists for.
@@ -123,7 +123,7 @@ class Warm:
         gc.freeze()
 
     def rehearse(self) -> None:
-        """In a copy that will be a trainer: do what every run does alike. It must never be copied again."""
+        """Does what every run does alike, in a copy that will be a trainer. It must never be copied again."""
         compile_cache.prepare(find_places())
         self._rehearse()
         cache = compile_cache.in_use(find_places())
@@ -144,15 +144,15 @@ class Nursery:
         self._channel = channel
         self._warm = warm
         self.guards: dict[int, tuple[str, operating_system.Forked]] = {}
-        """By process: the run's folder and the guard."""
+        """The run's folder and the guard, by process."""
         self.standby: StandbyTrainer | None = None
         self.lost = 0
-        """How many standby trainers died without a run."""
+        """Number of standby trainers that died without a run."""
         self._trained = -math.inf
-        """When the last run was begun or seen to train."""
+        """The time when the last run was begun or seen to train."""
 
     def run(self) -> None:
-        """Until the supervisor goes; what it asked for last and was not begun by then is left to its successor.
+        """Serves until the supervisor goes; what it asked for last and was not begun by then is left to its successor.
 
         Raises ``OSError`` when it goes in the middle of a word.
         """

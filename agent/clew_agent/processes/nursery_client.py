@@ -47,7 +47,8 @@ def may_fork(gpus: int) -> bool:
 
 
 class NurseryClient:
-    """At most one nursery. ``watch`` and ``unwatch`` get the socket that wakes the supervisor's loop."""
+    """Starts a nursery and talks to it; there is at most one. ``watch`` and ``unwatch`` get the socket that wakes the
+    supervisor's loop."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class NurseryClient:
         self._asked: dict[str, float] = {}
         """Folders of runs that it has been asked for and has not answered, and since when."""
         self._lost: list[str] = []
-        """Those on which a nursery had not reported before it ended."""
+        """The runs on which a nursery had not reported before it ended."""
         self._leaving: list[subprocess.Popen[bytes]] = []
         """Nurseries that were let go and have not ended yet."""
         self._failures = 0

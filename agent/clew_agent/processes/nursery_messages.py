@@ -1,5 +1,5 @@
-"""What a supervisor and its nursery say to each other, and what nursery, guard and trainer of a standby do: one JSON
-text for each packet of a local socket pair."""
+"""The messages between a supervisor and its nursery, and between nursery, guard and trainer of a standby: one JSON text
+for each packet of a local socket pair."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ ROOM_FOR_TITLES = "." * 300
 
 
 class StartGuard(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
-    """To the nursery: start guard and trainer of an attempt, both with ``environment`` beside the nursery's own."""
+    """The request to the nursery to start guard and trainer of an attempt, both with ``environment`` beside the
+    nursery's own."""
 
     folder: str
     attempt: int

@@ -56,7 +56,7 @@ def _failed(found: Problem, step: int) -> State:
 
 
 def lost(boot: str) -> Problem:
-    """Why a run ended of which no process is left."""
+    """Says why a run ended of which no process is left."""
     hint = "Continue it from its last checkpoint."
     if boot and boot != operating_system.boot_id():
         return Problem(RESTARTED, "The computer was restarted while the run trained.", hint)

@@ -41,11 +41,12 @@ from clew_shared.spec import read_spec
 UNUSED = 0
 """Exit code of a standby that no run was given to."""
 _LATE = {GIVEN, *OWN_ENVIRONMENT}
-"""What no library reads after its import: a run's own value of these comes as late in every copy of the nursery."""
+"""The variables that no library reads after its import: a run's own value of these comes as late in every copy of the
+nursery."""
 _ANSWER_S = 5.0
 """A trainer that has not taken its run for so long after it was ready hangs."""
 _PREPARE_MS = 60_000
-"""One that has not become ready for so long hangs as well."""
+"""A trainer that has not become ready for so long hangs as well."""
 
 
 class StandbyTrainer:

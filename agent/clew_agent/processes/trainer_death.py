@@ -1,4 +1,4 @@
-"""Why a trainer died without a message, in words."""
+"""Explains in words why a trainer died without a message."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _OUT_OF_MEMORY = "Choose a smaller batch size or a smaller model, or ask for mor
 
 
 class TrainerEnd(NamedTuple):
-    """How the trainer ended: its exit code (negative: a signal's number), whether the kernel ran out of memory, whether
-    that was because the job's time was up, and whether memory was short, so that it may have been the kernel."""
+    """The end of the trainer: its exit code (negative: a signal's number), whether the kernel ran out of memory,
+    whether that was because the job's time was up, and whether memory was short, so that it may have been the
+    kernel."""
 
     exit_code: int
     out_of_memory: bool
@@ -31,7 +32,7 @@ class TrainerEnd(NamedTuple):
 
 
 def explain_death(ended: TrainerEnd, last_lines: str) -> Problem:
-    """Why a trainer ended without a message, as far as that can be seen from outside."""
+    """Says why a trainer ended without a message, as far as that can be seen from outside."""
     name = operating_system.signal_name(ended.exit_code)
     if ended.exit_code == UNWRITTEN:
         text = "The disk refused the run's journal for too long."

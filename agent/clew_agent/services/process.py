@@ -35,7 +35,8 @@ from clew_shared.base.terminal import ascii_json
 from clew_shared.wire.messages import Refused, Service
 
 START_LIMIT_S = 300.0
-"""On a busy machine or shared file system Jupyter and TensorBoard may read their files for two minutes and more."""
+"""Seconds that a service may take to start: on a busy machine or shared file system Jupyter and TensorBoard may read
+their files for two minutes and more."""
 _DOOR = "d"
 _POLL_S = 0.05
 _END_S = 5.0

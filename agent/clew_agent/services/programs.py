@@ -1,4 +1,5 @@
-"""Which programs a service can be, how each is started on a socket of its own, and what to do where one is missing."""
+"""The programs that a service can be, how each is started on a socket of its own, and what to do where one is
+missing."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ Which = Callable[[str], str | None]
 
 
 class ServiceProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """How a service is started: no secret is in ``command`` or ``environment``. ``page`` is where it begins,
-    ``strip`` whether the token is of no use to the program itself."""
+    """The way in which a service is started: no secret is in ``command`` or ``environment``. ``page`` is where it
+    begins, ``strip`` whether the token is of no use to the program itself."""
 
     name: str
     command: tuple[str, ...]
@@ -126,7 +127,7 @@ def took_port(folder: Path) -> bool:
 
 
 class _Listening(msgspec.Struct):
-    """What Jupyter writes into its runtime folder about itself."""
+    """The data that Jupyter writes into its runtime folder about itself."""
 
     sock: str = ""
 

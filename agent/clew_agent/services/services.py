@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 COMMAND = (sys.executable, "-m", "clew_agent", "service")
 _END_S = 8.0
-"""More than the service gives its program before it kills it."""
+"""Seconds that a service gets to end: more than it gives its program before it kills it."""
 _LAST_LINES = 5
 _LINE_LIMIT = 64 * 1024
 _USED_FOR_S = 60.0
@@ -107,7 +107,7 @@ class Services:
         return answers
 
     def in_use(self) -> tuple[str, ...]:
-        """Those that a viewer uses, or waits for."""
+        """Returns the services that a viewer uses, or waits for."""
         return tuple(
             running.service.name if running.service is not None else kind
             for kind, running in self._running.items()
@@ -144,7 +144,7 @@ class Services:
 
 
 def read_line(line: bytes) -> Service | Refused | None:
-    """What a service's process says of itself; None for anything else."""
+    """Reads what a service's process says of itself; None for anything else."""
     try:
         found: Service | Refused = from_json(line, Service | Refused)
     except msgspec.DecodeError:
@@ -153,7 +153,7 @@ def read_line(line: bytes) -> Service | Refused | None:
 
 
 class _Running:
-    """One service's process: it lives as long as its standard input is open."""
+    """The process of a service: it lives as long as its standard input is open."""
 
     def __init__(self, command: Sequence[str], log: Path, places: Places) -> None:
         self.waiting: list[Caller] = []
@@ -180,7 +180,7 @@ class _Running:
         os.set_blocking(self.descriptor, False)
 
     def read(self) -> Reply | None:
-        """What it says of itself, when it says it."""
+        """Returns what the process says of itself, when it says it."""
         try:
             while data := os.read(self.descriptor, _LINE_LIMIT):
                 self._said = (self._said + data)[-_LINE_LIMIT:]
@@ -203,7 +203,7 @@ class _Running:
         return Refused(problem=msgspec.structs.replace(found, text=f"{found.text}{words}", hint=f"See {self._log}."))
 
     def died(self, kind: str) -> Problem:
-        """It ended before it said anything."""
+        """Says that the process ended before it was ready."""
         text = f"The service {kind} ended before it was ready.{self._last_words()}"
         return Problem("service.start", text, f"See {self._log}.", kind)
 

@@ -69,7 +69,7 @@ def _title(folder: Path) -> str:
 
 
 class RunEvents:
-    """One run: its journals as far as they were read, and its event file."""
+    """The event file of a run, and its journals as far as they were read."""
 
     def __init__(self, folder: Path, out: Path) -> None:
         self._folder = folder
@@ -150,9 +150,9 @@ def _records(steps: NDArray[np.int64], values: Mapping[str, Floats], wall: NDArr
 
 _EVERY_S = 1.0
 _RELOAD_S = 5
-"""How often TensorBoard looks for what is new."""
+"""Seconds between two looks of TensorBoard for what is new."""
 _WITHOUT_TENSORFLOW = "tensorboard.compat.notf"
-"""When there is a module of this name, TensorBoard uses its own reader of event files."""
+"""The name of a module: when there is one of this name, TensorBoard uses its own reader of event files."""
 
 
 def main(argv: Sequence[str]) -> int:

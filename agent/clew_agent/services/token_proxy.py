@@ -22,7 +22,7 @@ MAX_HEAD = 32 * 1024
 HEAD_WITHIN_S = 10.0
 """A connection that has not sent a whole request by then is closed."""
 NEXT_WITHIN_S = 120.0
-"""So long one that was let in is kept for its next request."""
+"""Seconds that a connection that was let in is kept for its next request."""
 MOST_CONNECTIONS = 256
 _CHUNK = 65536
 _BACKLOG = 64
@@ -35,11 +35,11 @@ Open = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
 
 
 class Answer(Enum):
-    """What becomes of a request."""
+    """The ways to treat a request."""
 
     PASS = "pass"  # noqa: S105  # the word, not one
     WELCOME = "welcome"
-    """It brought the token: it gets a cookie, and comes again."""
+    """The request brought the token: it gets a cookie, and comes again."""
     REFUSE = "refuse"
 
 
@@ -64,7 +64,7 @@ class TokenCheck:
         """Browsers keep the cookies of all ports of a host together."""
 
     def look(self, head: bytes) -> AccessVerdict:
-        """What becomes of the request that begins with ``head`` (up to and with its empty line)."""
+        """Judges the request that begins with ``head`` (up to and with its empty line)."""
         try:
             return self._look(head)
         except ValueError:  # an address that is none
@@ -111,7 +111,8 @@ _UNCLEAR = -1
 
 
 def _body(headers: list[tuple[str, str]]) -> int | None:
-    """How many bytes follow the head, as in ``AccessVerdict``; ``_UNCLEAR`` where two readers could disagree."""
+    """Returns how many bytes follow the head, as in ``AccessVerdict``; ``_UNCLEAR`` where two readers could
+    disagree."""
     lengths = {value for name, value in headers if name == "content-length"}
     if any(name in ("transfer-encoding", "upgrade") for name, _ in headers):
         return None if not lengths else _UNCLEAR
@@ -199,7 +200,7 @@ class TokenProxy:
     async def _pass_up(
         self, head: bytes, verdict: AccessVerdict, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """One request after the other, each only if it may; one that may not ends the connection."""
+        """Passes on one request after the other, each only if it may; one that may not ends the connection."""
         try:
             while verdict.answer is Answer.PASS:
                 writer.write(head)

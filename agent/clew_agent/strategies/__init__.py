@@ -1,3 +1,3 @@
-"""How gradients are reduced, delayed, dropped, compressed and applied."""
+"""Strategies: how gradients are reduced, delayed, dropped, compressed and applied."""
 
 from __future__ import annotations

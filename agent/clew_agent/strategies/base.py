@@ -1,4 +1,4 @@
-"""What the engine asks of a strategy. It knows nothing of training, so that training can build on it."""
+"""The interface between the engine and a strategy. It knows nothing of training, so that training can build on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows of the global batch this replica computes: ``count`` rows from row ``first``, of ``total``.
+    """The rows of the global batch that this replica computes: ``count`` rows from row ``first``, of ``total``.
 
     Where the replicas do not divide the batch, the last rows are beyond its end: they are fillers of weight 0.
     """
@@ -23,14 +23,14 @@ class Rows:
 
 
 class Rule(Protocol):
-    """What changes variables by their gradients, as Keras' optimizers do."""
+    """The rule that changes variables by their gradients, as Keras' optimizers do."""
 
     def apply(self, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
-        """One update."""
+        """Does one update."""
 
 
 class Strategy(Protocol):
-    """How one step is spread over replicas: each computes its own rows of the global batch.
+    """A way to spread one step over replicas: each computes its own rows of the global batch.
 
     The engine takes the gradients. A replica's loss is scaled so that the *mean* over all replicas is the loss of the
     global batch; the same holds for gradients and metrics. ``rows``, ``total`` and ``apply`` are called inside ``run``,
@@ -38,22 +38,22 @@ class Strategy(Protocol):
     """
 
     replicas: int
-    """How many replicas compute a step together, in all processes."""
+    """Number of replicas that compute a step together, in all processes."""
     processes: int
-    """How many processes these replicas are in; all of them must do the same blocks."""
+    """Number of processes that these replicas are in; all of them must do the same blocks."""
     whole: bool
     """Whether one device does everything, so that XLA may compile a block of steps as one program."""
     reduced_bytes: int
     """Bytes of gradients that a replica gives away in one step; known once a step was traced."""
 
     def scope(self) -> AbstractContextManager[object]:
-        """Where variables and the optimizers' slots are made."""
+        """Returns the scope in which variables and the optimizers' slots are made."""
 
     def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
         """Have each replica call ``replica``; returns the mean of what they return (a tensor of floats)."""
 
     def rows(self, batch: int) -> Rows:
-        """Which rows of a global batch of ``batch`` samples this replica computes."""
+        """Returns the rows of a global batch of ``batch`` samples that this replica computes."""
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
         """The sum of ``values`` over the replicas that compute one step together; differentiable."""
@@ -68,7 +68,7 @@ class Strategy(Protocol):
         """Make all replicas hold the same, before a checkpoint; nothing to do where they do."""
 
     def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
-        """All replicas hold the same meanwhile, for an evaluation, and afterwards what they held before."""
+        """Makes all replicas hold the same meanwhile, for an evaluation, and afterwards what they held before."""
 
 
 def copies(variable: tf.Variable) -> tuple[tf.Variable, ...]:

@@ -58,16 +58,16 @@ class LocalSgd(Mirrored):
         self._now: Callable[[], object] | None = None
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
-        """As if the other replicas had the same: between two averages they do not talk to each other."""
+        """Sums as if the other replicas had the same: between two averages they do not talk to each other."""
         return values * self.replicas
 
     def apply(self, rule: Rule, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
-        """One update on each device, by its own gradient."""
+        """Does one update on each device, by its own gradient."""
         reduce_no_more(rule)
         rule.apply(list(gradients), variables)
 
     def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
-        """Every few steps the mean."""
+        """Averages the replicas every few steps."""
 
         def average() -> tf.Tensor:
             self._average(state)

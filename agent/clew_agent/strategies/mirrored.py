@@ -45,12 +45,13 @@ CARD = StrategyCard(
 
 
 def several_devices(help_text: str) -> StrategyCard:
-    """For a measurement that uses the devices in a way of its own: how many there are is all that it is given."""
+    """Returns a card for a measurement that uses the devices in a way of its own: their number is all that it is
+    given."""
     return StrategyCard(id=CARD.id, title="Several devices", devices=DEVICES, help=help_text)
 
 
 class Replicated:
-    """What all strategies share that hold a copy of the variables on each device and work in step.
+    """The base of all strategies that hold a copy of the variables on each device and work in step.
 
     ``half`` sums gradients in 16 bits instead of 32, which halves what goes between the devices.
     """
@@ -85,18 +86,18 @@ class Replicated:
         return replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values)
 
     def apply(self, rule: Rule, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
-        """One update on every device, by the mean of all gradients."""
+        """Does one update on every device, by the mean of all gradients."""
         reduce_no_more(rule)
         rule.apply(self._mean(gradients), variables)
 
     def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
-        """Nothing: all devices hold the same."""
+        """Does nothing: all devices hold the same."""
 
     def settle(self, state: Sequence[tf.Variable]) -> None:
-        """Nothing: all devices hold the same."""
+        """Does nothing: all devices hold the same."""
 
     def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
-        """As they are: all devices hold the same."""
+        """Changes nothing: all devices hold the same."""
         return nullcontext()
 
     def _mean(self, gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
@@ -128,7 +129,7 @@ def compute_devices() -> list[tf.config.LogicalDevice]:
 
 @cache
 def _mirrored(names: tuple[str, ...]) -> tf.distribute.Strategy:
-    """One for a whole process: two would give the same numbers to different sums."""
+    """Makes the strategy once for a whole process: two would give the same numbers to different sums."""
     return tf.distribute.MirroredStrategy(names)
 
 

@@ -19,8 +19,8 @@ from clew_shared.params import describe
 
 CLUSTER = "TF_CONFIG"
 _REGISTER_S, _HEARTBEAT_S = 20, 30
-"""Without the first TensorFlow waits an hour until all have come, and this process can do nothing else meanwhile: its
-wait holds the interpreter. The second is TensorFlow's own watch over a step."""
+"""Time limits in seconds. Without the first TensorFlow waits an hour until all have come, and this process can do
+nothing else meanwhile: its wait holds the interpreter. The second is TensorFlow's own watch over a step."""
 
 CARD = StrategyCard(
     id="multi-worker",
@@ -33,7 +33,8 @@ CARD = StrategyCard(
 
 
 class MultiWorker(Replicated):
-    """All processes that ``TF_CONFIG`` names, each with its GPUs or its processor; made before any other operation.
+    """Spreads a step over all processes that ``TF_CONFIG`` names, each with its GPUs or its processor; made before any
+    other operation.
 
     Waits until all the others make theirs. ``devices`` is what each of them is to use; raises ``ProblemError`` where
     there are not so many GPUs, because TensorFlow has one replica on each processor.

@@ -42,7 +42,7 @@ CARD = StrategyCard(
 
 
 class ServerCluster:
-    """What the engine asks of workers that it hands batches out to. This one is for workers on other processes.
+    """The workers to which the engine hands out batches. This class is for workers in other processes.
 
     Makes TensorFlow's coordinator in this process, which must not have computed anything before. ``addresses`` are
     ``host:port`` of every process by its job (chief, ps, worker); the chief is this one.
@@ -93,7 +93,7 @@ class ServerCluster:
         self._look()
 
     def scope(self) -> AbstractContextManager[object]:
-        """Where variables are made on the servers, shared out among them."""
+        """Returns the scope in which variables are made on the servers, shared out among them."""
         scope = ExitStack()
         scope.enter_context(self._strategy.scope())
         if self.local_steps > 1:
@@ -101,7 +101,7 @@ class ServerCluster:
         return scope
 
     def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
-        """What one worker does."""
+        """Runs ``replica`` as one worker does."""
         return replica()
 
     def rows(self, batch: int) -> Rows:
@@ -109,14 +109,14 @@ class ServerCluster:
         return Rows(batch, batch)
 
     def apply(self, rule: Any, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
-        """One update where the variables are."""
+        """Does one update where the variables are."""
         apply_on_server(rule, gradients, variables)
 
     def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def beside(self, variable: tf.Variable) -> AbstractContextManager[object]:
-        """Where more variables are made on the server that holds ``variable``."""
+        """Returns the scope in which more variables are made on the server that holds ``variable``."""
         beside: AbstractContextManager[object] = self._strategy.extended.colocate_vars_with(variable)
         return beside
 
@@ -129,10 +129,10 @@ class ServerCluster:
         raise problem("spec.strategy", text, "Choose mirrored or multi-worker.", "strategy")
 
     def settle(self, state: Sequence[tf.Variable]) -> None:
-        """Nothing: there is one copy of everything."""
+        """Does nothing: there is one copy of everything."""
 
     def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
-        """As they are: there is one copy of everything."""
+        """Changes nothing: there is one copy of everything."""
         return nullcontext()
 
     def keep(self, samples: Any) -> Any:
@@ -153,7 +153,7 @@ class ServerCluster:
         return x, y
 
     def pauses(self, usual: float) -> list[float]:
-        """How many seconds each worker is to sleep in an update that usually takes it ``usual`` seconds."""
+        """Returns how many seconds each worker is to sleep in an update that usually takes it ``usual`` seconds."""
         return [usual * (self.slowed.get(number, 1.0) - 1) for number in range(self.workers)]
 
     def trace(self, function: Any, words: tf.TensorSpec) -> Any:
@@ -180,7 +180,7 @@ class ServerCluster:
 
 @dataclass(frozen=True)
 class _Promise:
-    """What a thread computes, asked for as TensorFlow's coordinator has it."""
+    """The future result of a thread, asked for as TensorFlow's coordinator has it."""
 
     future: Future[Any]
 
@@ -205,7 +205,7 @@ class WorkerThreads(ServerCluster):
         self._pool = ThreadPoolExecutor(self.workers, initializer=lambda: setattr(self._own, "number", next(numbers)))
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def scope(self) -> AbstractContextManager[object]:
         """Variables are made in this process."""
@@ -229,7 +229,7 @@ class WorkerThreads(ServerCluster):
         return _Promise(self._pool.submit(lambda: function(None, words, tf.constant(self._own.number))))
 
     def beside(self, variable: tf.Variable) -> AbstractContextManager[object]:
-        """All are in this process."""
+        """Changes nothing: all variables are in this process."""
         return nullcontext()
 
     def clock(self) -> tf.Tensor:
@@ -238,10 +238,10 @@ class WorkerThreads(ServerCluster):
         return now
 
     def guard(self, variable: tf.Variable) -> None:
-        """Nothing is guarded."""
+        """Does nothing: no variable is guarded."""
 
     def exclusively(self, work: Callable[[], tf.Tensor]) -> tf.Tensor:
-        """Not exclusively: that is what this mode is about."""
+        """Does ``work``, but not exclusively: that is what this mode is about."""
         return work()
 
 
@@ -293,7 +293,7 @@ def serve(cluster: Mapping[str, Sequence[str]], job: str, number: int) -> object
 
 
 def apply_on_server(rule: Any, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
-    """One update by a Keras optimizer where the variables are.
+    """Does one update by a Keras optimizer where the variables are.
 
     Keras' own ``apply`` has all replicas of a strategy meet first, which workers that are apart never do; these are its
     other lines.

@@ -1,4 +1,4 @@
-"""All strategies by name, and the one that a run asks for."""
+"""The registry of strategies: all of them by name, and the one that a run asks for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from clew_agent.strategies.single import Single
 from clew_shared.params import Value
 
 CARDS = (single.CARD, mirrored.CARD, local_sgd.CARD, multi_worker.CARD, parameter_server.CARD)
-"""In the order in which they are offered. Every exercise that trains on batches can be run with each of them."""
+"""The cards of strategies in the order in which they are offered. Every exercise that trains on batches can be run with
+each of them."""
 
 
 def make_strategy(name: str, devices: int = 1, options: Mapping[str, Value] | None = None, nodes: int = 1) -> Strategy:

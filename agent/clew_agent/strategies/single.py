@@ -1,4 +1,4 @@
-"""One device: the gradient of the whole batch is applied as it is."""
+"""The strategy for one device: the gradient of the whole batch is applied as it is."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Single:
         return nullcontext()
 
     def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
-        """One call."""
+        """Calls ``replica`` once."""
         return replica()
 
     def rows(self, batch: int) -> Rows:
-        """All rows."""
+        """Returns all rows."""
         return Rows(total=batch, count=batch)
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
@@ -38,17 +38,17 @@ class Single:
         return values
 
     def apply(self, rule: Rule, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
-        """One update."""
+        """Does one update."""
         rule.apply(_in_turn(gradients), variables)
 
     def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def settle(self, state: Sequence[tf.Variable]) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
-        """As they are."""
+        """Changes nothing."""
         return nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""What an agent does for its batch job without being asked: it begins the runs in the job's folder."""
+"""The work that an agent does for its batch job without being asked: it begins the runs in the job's folder."""
 
 from __future__ import annotations
 

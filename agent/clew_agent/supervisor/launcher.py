@@ -55,7 +55,8 @@ class _Warm:
 
 
 class Launcher:
-    """What works on runs, by run. Guards are in sessions of their own: they survive the supervisor.
+    """Starts the processes that work on runs, and keeps them by run. Guards are in sessions of their own: they survive
+    the supervisor.
 
     With a ``nursery`` runs begin as copies of it, and as fresh interpreters when it cannot do that.
     """

@@ -1,4 +1,5 @@
-"""What can be asked of runs: start, continue, steer, stop. Holds the queue, the registry and the processes together."""
+"""Carries out requests about runs: start, continue, steer, stop. Holds the queue, the registry and the processes
+together."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from clew_shared.wire.messages import AnyReply, Done, MoveRun, Reply, RunningRun
 _log = logging.getLogger(__name__)
 
 _STOP_NOW_S = 3.0
-"""So long a trainer that was asked to stop at once may take before it is killed."""
+"""Seconds that a trainer that was asked to stop at once may take before it is killed."""
 _REMEMBERED = 50
 """Runs that left the queue before they began and are kept for a successor; each takes a few hundred bytes."""
 
@@ -81,7 +82,7 @@ class RunManager:
         return self.registry.version
 
     def devices(self) -> tuple[str, ...]:
-        """What runs can have here, in words: the processor, and the GPUs."""
+        """Returns the devices that runs can have here, in words: the processor, and the GPUs."""
         return (processor(), *(gpu.name for gpu in self._queue.devices.gpus))
 
     def datasets(self) -> tuple[str, ...]:
@@ -89,7 +90,7 @@ class RunManager:
         return available(self._search)
 
     def statuses(self) -> tuple[RunStatus, ...]:
-        """All runs that are known so far."""
+        """Returns the status of all runs that are known so far."""
         return tuple(self._status(tracked) for tracked in self.registry.runs.values())
 
     def busy(self) -> bool:

@@ -1,4 +1,5 @@
-"""Which runs wait and which have devices. Pure bookkeeping: starting and ending processes is done elsewhere."""
+"""The queue of runs: which ones wait and which have devices. Pure bookkeeping: starting and ending processes is done
+elsewhere."""
 
 from __future__ import annotations
 
@@ -9,8 +10,7 @@ from clew_shared.spec import RunSpec
 
 
 class QueueEntry(msgspec.Struct, frozen=True):
-    """One attempt of one run, and for how many devices it asks. ``alone``: it is timed, so nothing may train beside
-    it."""
+    """An attempt of a run, and for how many devices it asks. ``alone``: it is timed, so nothing may train beside it."""
 
     run: str
     attempt: int
@@ -56,7 +56,7 @@ class RunQueue:
 
     @property
     def record(self) -> QueueRecord:
-        """What a successor needs to go on."""
+        """Returns what a successor needs to go on."""
         return QueueRecord(
             waiting=tuple(self._waiting),
             running=tuple(self._held),

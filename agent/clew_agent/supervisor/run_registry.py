@@ -1,4 +1,4 @@
-"""All runs of this agent's home: found at the start without delaying it, followed while they live."""
+"""The registry of all runs of this agent's home: found at the start without delaying it, followed while they live."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clew_shared.spec import RunSpec, read_spec
 
 _LOOK_EVERY_S = 1.0
 _ADOPT_FOR_S = 0.01
-"""How long one turn of the loop may spend on runs that existed before."""
+"""Seconds that one turn of the loop may spend on runs that existed before."""
 
 _RESTING_AT_ONCE = 200
 """Ended runs that are looked at in a second: each costs two questions to a file system that may be far away."""
@@ -42,7 +42,7 @@ class RunRegistry:
         self._followed: set[str] = set()
         """The runs whose journals may grow, and the agent's own; the others rest, and there may be thousands."""
         self._resting: dict[str, None] = {}
-        """Those that rest, in the order in which they are looked at."""
+        """The runs that rest, in the order in which they are looked at."""
         self._unread: deque[str] = deque()
         self._foreign: set[str] = set()
         self._next_look = 0.0
@@ -97,7 +97,7 @@ class RunRegistry:
         return (tracked for tracked in self._awake() if tracked.live and not tracked.elsewhere)
 
     def refresh(self) -> None:
-        """One turn: read what grew, adopt a few waiting runs, and look for new folders now and then."""
+        """Does one turn: reads what grew, adopts a few waiting runs, and looks for new folders now and then."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY_S
@@ -178,7 +178,8 @@ class RunRegistry:
         return tracked
 
     def _ours(self, tracked: TrackedRun) -> bool:
-        """Of a journal whose first frame has not come yet nothing is known; its run belongs to nobody's job."""
+        """Whether the run is this agent's. Before a journal's first frame has come, nothing is known, and its run
+        belongs to nobody's job."""
         if self._mine(tracked.run) or tracked.cancelled or tracked.attempt <= self._claimed.get(tracked.run, 0):
             return True
         return tracked.job == self._job and (bool(self._job) or not tracked.elsewhere)

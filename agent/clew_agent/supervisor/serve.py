@@ -57,16 +57,17 @@ IDLE_S = 30 * 60.0
 JOB_IDLE_S = 60.0
 """A node that nobody uses costs someone's hours."""
 KEPT_S = 15 * 60.0
-"""With Jupyter or TensorBoard open: a laptop that was closed for a walk to another room finds them as they were."""
+"""Seconds that the agent stays with Jupyter or TensorBoard open: a laptop that was closed for a walk to another room
+finds them as they were."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent serves: ``idle`` seconds after which it ends, or ``kept`` if that is more and a program is open,
-    ``slots`` for runs at the same time where there is no GPU, a folder with ``exercises`` beside the built-in ones,
-    ``fresh`` interpreters for all runs, the ``ports`` of which it takes one (None: the system chooses). In a ``job`` it
-    listens on all of the node's addresses and begins the runs in the job's folder. ``catalogue``, ``guard`` (a command
-    line, always started fresh), ``devices`` and ``strategies`` (what its trainer can train with) are replaced in tests.
-    """
+    """The options of an agent that serves: ``idle`` seconds after which it ends, or ``kept`` if that is more and a
+    program is open, ``slots`` for runs at the same time where there is no GPU, a folder with ``exercises`` beside the
+    built-in ones, ``fresh`` interpreters for all runs, the ``ports`` of which it takes one (None: the system chooses).
+    In a ``job`` it listens on all of the node's addresses and begins the runs in the job's folder. ``catalogue``,
+    ``guard`` (a command line, always started fresh), ``devices`` and ``strategies`` (what its trainer can train with)
+    are replaced in tests."""
 
     idle: float = IDLE_S
     kept: float = KEPT_S

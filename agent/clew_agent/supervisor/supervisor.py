@@ -1,4 +1,4 @@
-"""What an agent answers: viewers' requests, runs that are queued, started through guards, steered through trainers.
+"""Answers viewers' requests: runs are queued, started through guards, steered through trainers.
 
 One thread, one poll loop. The supervisor is mortal: runs neither need nor notice it, and what it knows it reads again
 from the run folders. TensorFlow, Keras and NumPy are never imported here.
@@ -53,7 +53,7 @@ from clew_shared.wire.messages import (
 _log = logging.getLogger(__name__)
 
 _FETCHING_S = 0.02
-"""While a viewer waits for bytes, the journal's length is looked at this often: what a point may come late by."""
+"""Seconds between two looks at the journal's length while a viewer waits for bytes: what a point may come late by."""
 _FIRST_S = 0.005
 """The same while the journal of a run that a viewer waits for has begun and has no point yet."""
 _LIVE_S = 0.2
@@ -149,7 +149,7 @@ class Supervisor:
             self._ending = True
 
     def _work(self) -> list[tuple[Caller, AnyReply]]:
-        """One turn. A system that refuses a file or a process now may grant it at the next turn."""
+        """Does one turn. A system that refuses a file or a process now may grant it at the next turn."""
         try:
             return self._manager.turn()
         except OSError as error:
@@ -197,7 +197,7 @@ class Supervisor:
         self._answer(caller, Refused(problem=_unknown(error, unknown_kind(payload))))
 
     def _handle(self, caller: Caller, request: AnyRequest) -> None:
-        """One request; whatever goes wrong with it becomes its refusal, and the agent lives on."""
+        """Handles one request; whatever goes wrong with it becomes its refusal, and the agent lives on."""
         try:
             if caller.identity in self._readers and not isinstance(request, _READING):
                 raise problem("protocol.major", _OTHER_MAJOR, "Use the same version of Clew on both sides.")
@@ -340,7 +340,8 @@ def _exercise(request: StartRun | ContinueRun) -> str:
 
 
 def _unknown(error: Exception, kind: str) -> Problem:
-    """Why a request is refused that cannot be read. ``kind``: what it is called, where that is what nobody knows."""
+    """Says why a request is refused that cannot be read. ``kind``: what it is called, where that is what nobody
+    knows."""
     if not kind:
         text = f"The request cannot be read: {error}."
         return Problem("request.unknown", text, "Use the same version on both sides.")

@@ -1,4 +1,4 @@
-"""One run folder as the supervisor follows it: the fold of its latest attempt, read as the journal grows."""
+"""A run folder as the supervisor follows it: the fold of its latest attempt, read as the journal grows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clew_shared.wire.messages import MAX_FETCH_BYTES, Fetched, RunStatus
 _READ_AT_ONCE = 1 << 20
 """Bytes folded in one turn of the loop, so that a long journal delays nobody's answer."""
 _ENDS = 64 * 1024
-"""Of a sealed journal only so much is read at each end."""
+"""Number of bytes that are read at each end of a sealed journal."""
 
 
 class TrackedRun:
@@ -34,7 +34,7 @@ class TrackedRun:
         self.started = 0.0
         self.devices: tuple[str, ...] = ()
         self.problem_text = ""
-        """Why the attempt that was started last has no journal."""
+        """The reason why the attempt that was started last has no journal."""
         self.cancelled = False
         self.wanted = 0
         """The attempt that was started last."""
@@ -106,7 +106,7 @@ class TrackedRun:
         return offset < there or (attempt == self.attempt and self._ended) or offset > self._length_of(attempt)
 
     def _lasting(self, attempt: int) -> int:
-        """How many bytes of an attempt's journal can be handed out."""
+        """Returns how many bytes of an attempt's journal can be handed out."""
         if attempt == self.attempt:
             return self.size
         return self._length_of(attempt) if attempt < self.attempt else 0
@@ -118,7 +118,8 @@ class TrackedRun:
             return 0
 
     def fetch(self, attempt: int, offset: int) -> Fetched:
-        """What will stay in the journal file of ``attempt`` from ``offset`` on, at most 256 KiB; maybe nothing yet.
+        """Returns what will stay in the journal file of ``attempt`` from ``offset`` on, at most 256 KiB; maybe nothing
+        yet.
 
         Raises ``ProblemError`` for an offset beyond the file's end and for a file that cannot be read.
         """

@@ -1,4 +1,5 @@
-"""From the supervisor to a trainer on its node: pause, unpause, stop, change a live hyperparameter. Never waits."""
+"""The supervisor's connections to trainers on its node: pause, unpause, stop, change a live hyperparameter. Never
+waits."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ Socket = zmq.Socket[bytes]
 
 
 class _Asked(NamedTuple):
-    """What a trainer was asked, who waits for its answer, and until when."""
+    """A request to a trainer: what it was asked, who waits for its answer, and until when."""
 
     request: Request
     caller: Caller | None
@@ -40,7 +41,7 @@ class _Line(msgspec.Struct):
 
 
 class ControlClient:
-    """One channel for each trainer, made when it is first needed. ``watch`` adds a socket to a poll."""
+    """The channels to trainers, one for each, made when it is first needed. ``watch`` adds a socket to a poll."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class ControlClient:
         ]
 
     def __len__(self) -> int:
-        """How many answers are being waited for."""
+        """Returns how many answers are being waited for."""
         return sum(len(line.asked) for line in self._lines.values())
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where checkpoints lie: written under another name and complete on the disk before they get theirs."""
+"""Checkpoints of a run: written under another name and complete on the disk before they get theirs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class CheckpointPlace:
 
 
 def disk_full(error: Exception) -> str | None:
-    """In words, if that is what ``error`` says; TensorFlow wraps the system's text into errors of its own."""
+    """Returns the words for a full disk, if that is what ``error`` says; TensorFlow wraps the system's text into errors
+    of its own."""
     if isinstance(error, OSError) and error.errno in _FULL:
         return error.strerror or "the disk is full"
     text = str(error).lower()
@@ -71,7 +72,7 @@ def disk_full(error: Exception) -> str | None:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """All files in ``folder`` and below, by path."""
+    """Returns all files in ``folder`` and below, by path."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
@@ -100,7 +101,7 @@ def reserve(folder: RunFolder, attempt: int = 1) -> Path:
 
 
 def partial(folder: RunFolder, step: int, attempt: int = 1) -> Path:
-    """Where the checkpoint of ``step`` is written before it gets its name."""
+    """Returns the path at which the checkpoint of ``step`` is written before it gets its name."""
     return folder.checkpoints / f".{step:08d}{_mark(attempt)}{_PARTIAL}"
 
 

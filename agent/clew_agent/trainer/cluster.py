@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from clew_agent.strategies.parameter_server import ServerCluster
 
 _KNOWN_WITHIN_S = SILENCE_S + 3.0
-"""Why an update failed is known within so long: a server that is frozen is found by its silence."""
+"""Seconds within which the reason of a failed update is known: a server that is frozen is found by its silence."""
 
 
 class ClusterRun:
-    """One attempt's cluster. ``peers`` is None for threads, which need no other process; ``record`` takes events.
+    """The cluster of one attempt. ``peers`` is None for threads, which need no other process; ``record`` takes events.
 
     ``go_on`` is called while the cluster is not complete, and raises ``StopAsked`` when nobody wants to wait for it.
     """
@@ -62,7 +62,7 @@ class ClusterRun:
         return self._now
 
     def renew(self, error: BaseException) -> ServerCluster:
-        """After an error of TensorFlow: a new cluster, when that was because of a lost server."""
+        """Returns a new cluster after an error of TensorFlow, when that was because of a lost server."""
         if isinstance(error, StopAsked):
             raise error
         deadline = time.monotonic() + _KNOWN_WITHIN_S
@@ -94,7 +94,7 @@ class ClusterRun:
                 self._go_on()
 
     def refuses(self, command: DisturbCluster) -> Problem | None:
-        """Why the cluster cannot be disturbed so; None when it can. May be called in any thread."""
+        """Says why the cluster cannot be disturbed so; None when it can. May be called in any thread."""
         roles = self._peers.roles() if self._peers is not None else {"worker": self._workers, "ps": 0}
         if self._peers is None and command.action != "slow":
             text = "The workers of this run are threads of one process: they cannot be ended or added."

@@ -1,4 +1,4 @@
-"""Where TensorFlow keeps what XLA has compiled, so that the same run starts without compiling it again.
+"""The folder in which TensorFlow keeps what XLA has compiled, so that the same run starts without compiling it again.
 
 It is TensorFlow's own cache (``tf_xla_persistent_cache_directory``). That one fails a run when a file in it is damaged,
 so each file gets a checksum beside it, and what does not match is removed before TensorFlow looks. The checksum is a
@@ -32,7 +32,8 @@ _FRESH_S = 60.0
 """A younger file without one belongs to a run that is beginning right now; it got its name when it was complete."""
 _CPU = Path("/proc/cpuinfo")
 _sound: dict[Path, tuple[int, int, int]] = {}
-"""What was read and matched its checksum, and how it was then: a standby trainer has read all before its run begins."""
+"""The files that were read and matched their checksums, and how they were then: a standby trainer has read all before
+its run begins."""
 
 
 def environment(places: Places) -> dict[str, str]:
@@ -59,7 +60,7 @@ def in_use(places: Places, environ: Mapping[str, str] = os.environ) -> Path | No
 
 
 def prepare(places: Places) -> None:
-    """Before TensorFlow reads it: make sure that the cache is sound, or turn it off where there is no room for it.
+    """Makes sure, before TensorFlow reads the cache, that it is sound, or turns it off where there is no room for it.
 
     A copy of the nursery has the nursery's environment, which may be hours old. TensorFlow reads the variable when it
     compiles for the first time.
@@ -105,7 +106,7 @@ def vouch(folder: Path) -> None:
 
 
 def _is_sound(path: Path) -> bool:
-    """What this process has found sound is so as long as nobody writes it again."""
+    """Whether a file is sound. What this process has found sound is so as long as nobody writes it again."""
     try:
         state = _state(path)
         if _sound.get(path) != state:
@@ -150,7 +151,7 @@ def _version(package: str) -> str:
 
 
 def _processor() -> str:
-    """What the processor can do, as the system reports it: code for one that can do more would crash here."""
+    """Returns what the processor can do, as the system reports it: code for one that can do more would crash here."""
     try:
         lines = _CPU.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

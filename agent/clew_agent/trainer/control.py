@@ -53,7 +53,7 @@ Command = RunningRunRequest | Stop
 Check = Callable[[Command], Problem | None]
 _POLL_S = 0.25
 _STOP_NOW_S = 5.0
-"""How long a run may take to stop at once by itself; then it ends without clean-up, and its guard seals."""
+"""Seconds that a run may take to stop at once by itself; then it ends without clean-up, and its guard seals."""
 _JOIN_S = 5.0
 
 
@@ -62,7 +62,7 @@ class StopAsked(Exception):
 
 
 class ControlRequests:
-    """What was asked of the run, to be taken by the loop at a block's end.
+    """The requests to the run, to be taken by the loop at a block's end.
 
     Other threads and signal handlers put in; so there is no lock that a signal handler could find taken.
     """

@@ -1,4 +1,5 @@
-"""Where a trainer can be reached: files in the node's private folder, written by the trainer, removed at its end."""
+"""The addresses at which trainers can be reached: files in the node's private folder, written by the trainer, removed
+at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the job around a run is over. Read once, then kept by this process's own clock, which nobody sets. That it is
+"""The end of the job around a run. Read once, then kept by this process's own clock, which nobody sets. That the job is
 over sooner, because its limit was lowered meanwhile, is known when the scheduler says so."""
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Callable
 from clew_agent.node.allocation import Allocation
 
 _SPARE_S, _SPARE_PART = 30.0, 8
-"""So long before its time is up a job begins to end itself, or this part of it when it is short, as its keeper does."""
+"""The seconds before its time is up at which a job begins to end itself; in a short job its time divided by the second
+number, as its keeper does it."""
 _KILL_PART = 0.45
 """A trainer that has not ended when only so much of that is left is killed, so that its guard can still seal."""
 _NEAR_S = 125.0
-"""Without a keeper: a request to end comes at the limit, or so long before as a script asks for it (a minute in the one
-of docs/command-line.md), and Slurm may send it another minute early."""
+"""Seconds left up to which a request to end is put down to the time limit, without a keeper: it comes at the limit, or
+so long before as a script asks for it (a minute in the one of docs/command-line.md), and Slurm may send it another
+minute early."""
 
 
 class Deadline:

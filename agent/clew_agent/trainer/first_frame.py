@@ -81,7 +81,7 @@ def _steps(spec: RunSpec, card: ExerciseCard | None) -> int:
 
 
 def software() -> dict[str, str]:
-    """What the numbers depend on: versions, read without importing any of it, and the processor."""
+    """Returns what the numbers depend on: versions, read without importing any of it, and the processor."""
     found = {"clew": __version__, "python": platform.python_version(), "processor": operating_system.processor()}
     for name, packages in {"tensorflow": _TENSORFLOW, "keras": ("keras",), "numpy": ("numpy",)}.items():
         version = next((one for one in map(_version, packages) if one), "")
@@ -127,7 +127,8 @@ def _source_hash(path: Path) -> str:
 
 
 def _short_text(path: Path) -> str:
-    """What a spec says; nothing of one that would make the first frame long: readers look for it in 64 KiB."""
+    """Returns the text of a spec; nothing of one that would make the first frame long: readers look for it in 64
+    KiB."""
     try:
         return path.read_text(encoding="utf-8") if path.stat().st_size <= _LONGEST_SPEC else ""
     except (OSError, UnicodeDecodeError):

@@ -37,7 +37,7 @@ _RETRY_S = 1.0
 _LOST = 4.0
 """A range test ends when the loss is so many times its lowest value, as is usual (fast.ai's finder)."""
 _LOOK_EVERY_S = 2.0
-"""So often a trainer checks whether a later attempt has taken over the run."""
+"""Seconds between two checks whether a later attempt has taken over the run."""
 
 
 class Loop:
@@ -130,7 +130,7 @@ class Loop:
         return State(state=RunState.FINISHED, reason=reason, step=engine.step)
 
     def _why_early(self) -> str:
-        """Why the run ends before its last step; empty when it goes on."""
+        """Says why the run ends before its last step; empty when it goes on."""
         if self._rate_range is not None and self._rate_range.lost:
             return f"Stopped early after {self._engine.step:,} steps: the loss grew too far at the last learning rates."
         return self._early_end.reason() if self._early_end is not None else ""
@@ -173,14 +173,15 @@ class Loop:
                 self._report_diverged(spec.name, block.first + int(wrong[0]), float(values[wrong[0]]))
 
     def _report_diverged(self, metric: str, step: int, value: float) -> None:
-        """Once for each metric, because every later step is the same."""
+        """Records the divergence of a metric once, because every later step is the same."""
         if metric not in self._warned:
             self._warned.add(metric)
             word: Literal["NaN", "inf", "-inf"] = "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
             self._recorder.put(Diverged(metric=metric, step=step, value=word))
 
     def _prepare_evaluation(self) -> None:
-        """After the first points and not before: anyone who waits for the curve to begin need not wait for this."""
+        """Compiles evaluation and pictures after the first points and not before: anyone who waits for the curve to
+        begin need not wait for this."""
         self._evaluable = True
         seconds = self._engine.compile_evaluation()
         if seconds:
@@ -208,7 +209,7 @@ class Loop:
     # Commands.
 
     def _repeat_changes(self) -> None:
-        """What someone changed at this step in an earlier attempt acts again, so that the same steps are done."""
+        """Repeats what someone changed at this step in an earlier attempt, so that the same steps are done."""
         while self._waiting and self._waiting[0].step <= self._engine.step:
             change = self._waiting.popleft()
             self._change(change.name, change.value)
@@ -249,8 +250,8 @@ class Loop:
         self._recorder.put(Live(name=name, value=value, step=self._engine.step))
 
     def _look_for_successor(self) -> None:
-        """On a node that was cut off a trainer may go on while its run has begun again elsewhere: it spoils nothing,
-        but computes in vain."""
+        """Looks for a later attempt of the run. On a node that was cut off a trainer may go on while its run has begun
+        again elsewhere: it spoils nothing, but computes in vain."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY_S

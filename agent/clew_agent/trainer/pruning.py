@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import optuna
 
 _LOOKS = 20
-"""So often in a run a metric of each step is compared: its mean since the last time."""
+"""Number of times in a run that a metric of each step is compared: its mean since the last time."""
 _COMPARED = 4
-"""So many runs must have finished before another one is ended by their median."""
+"""Number of runs that must have finished before another one is ended by their median."""
 _WARM_UP = 0.1
 """Share of the steps in which no run is ended: the first ones say little."""
 _NAMES = {"median": "median pruner", "halving": "successive-halving pruner"}
@@ -56,7 +56,7 @@ class EarlyEnd:
 
     @property
     def metric(self) -> str:
-        """What is compared."""
+        """Returns the metric that is compared."""
         return self._pruning.metric
 
     def trained(self, first: int, values: npt.NDArray[np.floating[Any]]) -> None:
@@ -73,7 +73,8 @@ class EarlyEnd:
             self._mine[step] = values[self.metric]
 
     def reason(self) -> str:
-        """Why the run ends now; empty when it goes on. Looks at the others only when there is something to compare."""
+        """Says why the run ends now; empty when it goes on. Looks at the others only when there is something to
+        compare."""
         last = max(self._mine, default=0)
         if last <= self._looked or last >= self._steps:
             return ""
@@ -91,7 +92,7 @@ class EarlyEnd:
         return f"Stopped early after {step:,} steps by the {_NAMES[self._pruning.pruner]}: {said}{middle}."
 
     def _others(self) -> list[Reports]:
-        """Of the runs of this study beside this one that have finished."""
+        """Returns the reports of the runs of this study, beside this one, that have finished."""
         for path in sorted(self._folder.path.parent.iterdir()):
             if path not in self._read and path != self._folder.path:
                 with suppress(ProblemError, OSError):
@@ -109,7 +110,7 @@ class EarlyEnd:
 
 
 def reports(history: History, metric: str, window: int) -> Reports:
-    """What a run reported: each evaluation, or means over ``window`` steps if that is not 0."""
+    """Returns what a run reported: each evaluation, or means over ``window`` steps if that is not 0."""
     column = history.column(metric)
     if not window:
         return dict(zip(column.steps.tolist(), column.values.tolist(), strict=True))

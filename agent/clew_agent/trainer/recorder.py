@@ -24,14 +24,14 @@ from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunState
 
 PATIENCE_S = 600.0
-"""How long the disk may refuse before a run ends FAILED."""
+"""Seconds that the disk may refuse before a run ends FAILED."""
 SYNC_EVERY_S = 5.0
 _RETRY_S = 1.0
 _QUEUE = 64
 """Events that may wait: some seconds of training, and at most a few megabytes."""
 _RESERVE_BYTES = 64 * 1024
 _LAST_BYTES = 16 * 1024
-"""Of these a run's last words are sure: the records of its files, its last state and the seal."""
+"""Number of bytes that are kept for a run's last words: the records of its files, its last state and the seal."""
 
 
 class Reserve:
@@ -163,12 +163,12 @@ class Recorder:
 
     @property
     def step(self) -> int:
-        """How many steps are in the journal; to be read after ``close``."""
+        """Returns how many steps are in the journal; to be read after ``close``."""
         return self._step
 
     @property
     def failure(self) -> Problem | None:
-        """Why not everything could be written; None when all is well."""
+        """Says why not everything could be written; None when all is well."""
         if self._failed is None:
             return None
         if isinstance(self._failed, ProblemError):
@@ -284,7 +284,7 @@ class Recorder:
 
 
 class _Mark(Event, frozen=True, kw_only=True):
-    """Not an event: asks the thread to sync and to call ``done``."""
+    """A mark for the thread, not an event: asks it to sync and to call ``done``."""
 
     done: Callable[[], None]
 

@@ -1,4 +1,5 @@
-"""Where an attempt begins: at step 0, or at the last checkpoint of the run's chain of attempts that is still intact."""
+"""Finds where an attempt begins: at step 0, or at the last checkpoint of the run's chain of attempts that is still
+intact."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class AttemptStart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
-    """One earlier attempt as far as it counts: how it ended, and what of it matters to a later one.
+    """An earlier attempt as far as it counts: how it ended, and what of it matters to a later one.
 
     ``begin`` is the first step that it did, ``size`` the end of its last intact frame that counts.
     """
@@ -63,7 +64,7 @@ class _Link(NamedTuple):
 
 
 def read_earlier(folder: RunFolder, attempt: int, cut: int | None = None) -> Earlier:
-    """What the journal of ``attempt`` says, before byte ``cut`` if a later attempt has found its end there."""
+    """Reads what the journal of ``attempt`` says, before byte ``cut`` if a later attempt has found its end there."""
     fold, size, first, points = RunFold(), 0, None, None
     found: list[Event] = []
     for item in read_journal(folder.journal(attempt)):
@@ -92,7 +93,7 @@ def read_earlier(folder: RunFolder, attempt: int, cut: int | None = None) -> Ear
 
 
 def read_all_earlier(folder: RunFolder, attempt: int) -> dict[int, Earlier]:
-    """What counts of every attempt before ``attempt``, by number.
+    """Reads what counts of every attempt before ``attempt``, by number.
 
     The latest ones are read first, because each says where the one that it goes on from ends.
     """
@@ -107,7 +108,7 @@ def read_all_earlier(folder: RunFolder, attempt: int) -> dict[int, Earlier]:
 
 
 def check_resumable(folder: RunFolder) -> tuple[Problem, ...]:
-    """Why the run in ``folder`` cannot go on; nothing when it can."""
+    """Says why the run in ``folder`` cannot go on; nothing when it can."""
     numbers = folder.attempts()
     if not numbers:
         text = f"{folder.path} is not a run folder: it has no journal.0001."
@@ -125,7 +126,7 @@ def check_resumable(folder: RunFolder) -> tuple[Problem, ...]:
 
 
 def find_start(folder: RunFolder, attempt: int) -> AttemptStart:
-    """Where ``attempt`` begins. Raises ``ProblemError`` when an earlier attempt has no journal."""
+    """Returns where ``attempt`` begins. Raises ``ProblemError`` when an earlier attempt has no journal."""
     if attempt == 1:
         return AttemptStart()
     earlier = read_all_earlier(folder, attempt)

@@ -42,24 +42,25 @@ from clew_shared.params import Value
 from clew_shared.wire.messages import Stop
 
 _FLUSH_S = 0.1
-"""So long steps are gathered into one frame."""
+"""Seconds for which steps are gathered into one frame."""
 _ASK_S = 30.0
 """A script that was asked to end gets so long for its step and its clean-up."""
 _TIME_UP_S = 5.0
 """The same when the job is nearly over."""
 _TERM_S = 3.0
-"""So long after SIGTERM it is killed."""
+"""Seconds after SIGTERM until the script is killed."""
 _CHUNK = 1 << 16
 _LONGEST = 1 << 16
 """Bytes of one message: some thousand metrics."""
 _ROW_BYTES = 120
-"""What a frame takes beside its values; of a script that logs seldom each step is one."""
+"""Bytes that a frame takes beside its values; of a script that logs seldom each step is one."""
 _ROWS = 4096
 """Steps in one frame at most."""
 
 
 class ScriptLog:
-    """From a script's messages to events. No clock, no process: ``feed`` and ``flush`` get the seconds since its start.
+    """Turns a script's messages into events. No clock, no process: ``feed`` and ``flush`` get the seconds since its
+    start.
 
     A value that cannot be recorded is left out, and a warning says so once for each metric.
     """
@@ -84,7 +85,7 @@ class ScriptLog:
 
     @property
     def steps(self) -> int:
-        """How many steps were done, by what was logged."""
+        """Returns how many steps were done, by what was logged."""
         return max(self._step, self._done) + 1
 
     def feed(self, data: bytes, clock: float) -> Iterator[Event]:
@@ -100,7 +101,7 @@ class ScriptLog:
                 yield from self._complete(clock)
 
     def flush(self, clock: float, last: bool = False) -> Iterator[Event]:
-        """What is complete; at the ``last`` call everything."""
+        """Yields what is complete; at the ``last`` call everything."""
         if last or (self._row and len(self._row) == len(self._stepped)):
             yield from self._end_row()
         if last:
@@ -163,7 +164,7 @@ class ScriptLog:
         self._row = {}
 
     def _end_measuring(self, clock: float) -> None:
-        """What was measured after this step is complete."""
+        """Closes the measurements after this step: they are complete."""
         if self._measured:
             self._evaluations.append((self._step + 1, self._measured, clock))
             self._measured = {}
@@ -279,7 +280,7 @@ class ScriptProcess:
             note_processes(self._folder, self._attempt, [found])
 
     def receive(self, seconds: float) -> bytes:
-        """What it has sent, after ``seconds`` at most; nothing when there is none."""
+        """Returns what the script has sent, after ``seconds`` at most; nothing when there is none."""
         if self._closed:
             time.sleep(seconds)
         elif select.select([self.socket], [], [], seconds)[0]:
@@ -290,7 +291,7 @@ class ScriptProcess:
         return b""
 
     def exit_code(self) -> int | None:
-        """None while it works."""
+        """Returns the exit code; None while the script works."""
         return self._child.poll()
 
     def ask(self) -> None:
@@ -356,7 +357,7 @@ class _Follower:
         self._began = time.monotonic()
         self._stop: Stop | None = None
         self._limits: list[tuple[float, Callable[[], None]]] = []
-        """What is done to a script that does not end, and when."""
+        """The measures against a script that does not end, and their times."""
 
     def run(self, name: str, log: Path) -> State:
         """Follow it; the last state."""
@@ -414,7 +415,7 @@ class _Follower:
 
 
 def failure(name: str, code: int, printed: str, step: int) -> Problem:
-    """Why a script failed: the last line that it printed, which of an exception is its name and words."""
+    """Says why a script failed: the last line that it printed, which of an exception is its name and words."""
     signal = operating_system.signal_name(code)
     last = next((line.rstrip(".") for line in reversed(printed.splitlines()) if line[:1].strip()), "")
     how = f"was ended by {signal}" if signal else f"ended with exit code {code}"

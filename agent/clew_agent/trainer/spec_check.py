@@ -24,8 +24,8 @@ from clew_shared.revisions import trains_alike
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, check_extras
 
 STRATEGIES = frozenset({"single", "mirrored", "local-sgd", "multi-worker", PARAMETER_SERVER})
-"""What this version can train with (``strategies.registry``, which needs TensorFlow). A card may name others: they are
-refused, not taken for one of these."""
+"""The strategies that this version can train with (``strategies.registry``, which needs TensorFlow). A card may name
+others: they are refused, not taken for one of these."""
 
 
 def check_spec(
@@ -44,7 +44,8 @@ def check_spec(
 def misfits(
     spec: RunSpec, card: ExerciseCard, search: Search, able: Collection[str] = STRATEGIES
 ) -> tuple[Problem, ...]:
-    """All that does not fit the exercise of ``card``: file, hyperparameters, preset, strategy, length and data."""
+    """Returns all that does not fit the exercise of ``card``: file, hyperparameters, preset, strategy, length and
+    data."""
     if card.problem is not None:
         return (card.problem,)
     values, problems = check(card.params, spec.params)
@@ -67,7 +68,7 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_texts(texts: Sequence[str], search: Search, own: bool = False) -> Problem | None:
-    """Why runs with these specs, as TOML, could not start here; None when they could.
+    """Says why runs with these specs, as TOML, could not start here; None when they could.
 
     ``own``: they may be exercises of one's own, of which only the data that their specs name are looked for.
     """
@@ -92,7 +93,7 @@ def data_name(spec: RunSpec, card: ExerciseCard) -> str:
 
 
 def planned_steps(values: dict[str, Value]) -> int:
-    """How many steps the hyperparameters ask for; 0 when they do not say."""
+    """Returns how many steps the hyperparameters ask for; 0 when they do not say."""
     steps = values.get("steps")
     return steps if isinstance(steps, int) else 0
 

@@ -16,8 +16,8 @@ _MARGIN_S, _MARGIN_PART = 10.0, 8
 _SAVING = 2.0
 """A checkpoint may take so many times what the longest one took."""
 _WINDOW_S, _WINDOW_PART = 2.5, 100
-"""Nothing is predicted before two windows of so many seconds, or of a hundredth of the time that is left, had about the
-same pace: the first blocks hold tracing and compiling."""
+"""The length of a window, in seconds and as a part of the time that is left (a hundredth). Nothing is predicted before
+two windows had about the same pace: the first blocks hold tracing and compiling."""
 _STEADY = 1.5
 """The paces of two windows may differ by this factor."""
 _SURE, _DOUBT = 1.03, 0.9
@@ -29,7 +29,8 @@ _UNITS = (("second", 1, 99.5), ("minute", 60, 99.5 * 60), ("hour", 3600, 48 * 36
 
 
 class Timekeeper:
-    """One for each attempt. ``record`` takes the sentences; ``look`` puts the request to end into ``commands``.
+    """Watches the time limit of one attempt. ``record`` takes the sentences; ``look`` puts the request to end into
+    ``commands``.
 
     The longest time between two checks, and the time for a checkpoint, are learned and kept in reserve.
     """

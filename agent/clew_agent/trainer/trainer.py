@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from clew_agent.training.engine import Engine
 
 LoadData = Callable[[str, Search], DataSet]
-"""From a data set's name or path, and where to look, to the set."""
+"""Loads the set with a data set's name or path, and where to look."""
 
 T = TypeVar("T")
 EventT = TypeVar("EventT", bound=Event)
@@ -181,7 +181,7 @@ def _failed(found: Problem, step: int, exit_code: int = FAILED) -> State:
 
 
 class _Attempt:
-    """One attempt between its first frame and its last state."""
+    """An attempt between its first frame and its last state."""
 
     def __init__(
         self,
@@ -280,7 +280,7 @@ class _Attempt:
         return control
 
     def _check(self, command: Command) -> Problem | None:
-        """Why a command cannot be carried out; called in the control thread."""
+        """Says why a command cannot be carried out; called in the control thread."""
         if isinstance(command, DisturbCluster):
             return self._cluster.refuses(command) if self._cluster is not None else _NO_CLUSTER
         if isinstance(command, Pause) and self._card is not None and self._card.kind == "script":
@@ -444,7 +444,8 @@ class _Attempt:
         return engine
 
     def _record_devices(self) -> None:
-        """That several devices of one processor share its cores must be known before anyone compares times."""
+        """Records that several devices of one processor share its cores: that must be known before anyone compares
+        times."""
         if self._sharing > 1:
             text = (
                 f"There are no GPUs for {self._sharing} devices. They are parts of one processor and share"
@@ -539,7 +540,8 @@ def _stopped_early(command: Stop | None, step: int) -> State:
 
 
 def cluster_roles(spec: RunSpec) -> list[tuple[str, int]]:
-    """What the other processes of a run are under parameter servers, in the order in which they take the nodes."""
+    """Returns what the other processes of a run are under parameter servers, in the order in which they take the
+    nodes."""
     if spec.strategy != PARAMETER_SERVER:
         return []
     settings = build(ParameterServerSettings, spec.options)
@@ -567,9 +569,9 @@ _STAGES = {
     "restore": "Checkpoint restored",
 }
 _NAMED = 8
-"""So many addresses one sentence names."""
+"""Number of addresses that one sentence names."""
 _UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
-"""What TensorFlow raises in a step when another process of the run is gone."""
+"""The errors that TensorFlow raises in a step when another process of the run is gone."""
 _JUMP_S = 30.0
 """A clock that was set by less than that makes none of TensorFlow's time limits pass."""
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
@@ -597,7 +599,8 @@ def _data_text(data: DataSet | None) -> str:
 
 
 class ClockWatch:
-    """How far the computer's clock was set since this was made: TensorFlow's processes time each other by it."""
+    """Measures how far the computer's clock was set since this was made: TensorFlow's processes time each other by
+    it."""
 
     def __init__(self) -> None:
         self._difference = time.time() - time.monotonic()
@@ -608,8 +611,8 @@ class ClockWatch:
 
 
 def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
-    """What an unforeseen exception means for the run; the traceback is in its log. ``clock_jump``: by how many seconds
-    the clock was set while a run of several processes trained."""
+    """Says what an unforeseen exception means for the run; the traceback is in its log. ``clock_jump``: by how many
+    seconds the clock was set while a run of several processes trained."""
     name = type(error).__name__
     if name in _UNREACHABLE and abs(clock_jump) > _JUMP_S:
         way = "ahead" if clock_jump > 0 else "back"

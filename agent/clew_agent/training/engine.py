@@ -34,20 +34,21 @@ WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.0015
 Several processes must do the same calls, whatever each of them measures: the first two."""
 
 EVALUATIONS = 20
-"""So often held-out data are measured in a run that does not say otherwise: enough points for a curve."""
+"""Number of times that held-out data are measured in a run that does not say otherwise: enough points for a curve."""
 LOSS_SCALE = 2.0**10
-"""With gradients of 16 bits small ones would vanish; the loss is enlarged and the gradients are reduced by so much."""
+"""The factor by which the loss is enlarged and the gradients are reduced: with gradients of 16 bits small ones would
+vanish."""
 
 BlockSteps = Callable[[int], int]
-"""From the room that is left to the size of the next block, for tests."""
+"""Chooses the size of the next block from the room that is left, for tests."""
 Lead = Callable[[int, int, Sequence[float]], None]
 """Has the run's other processes do a block too: its first step, how many, and the live values."""
 
 
 @dataclass(frozen=True)
 class BlockUpdates:
-    """One value for each gradient that came back, in the order in which the servers took them; little-endian,
-    as in ``Updates``."""
+    """The gradients that came back, with one value for each, in the order in which the servers took them;
+    little-endian, as in ``Updates``."""
 
     steps: npt.NDArray[np.int64]
     workers: npt.NDArray[np.int32]
@@ -75,7 +76,8 @@ class TrainedBlock:
 
 
 class Engine:
-    """One run of ``exercise``: make it, ``compile``, then ``run_block`` until ``done``, evaluating and saving when due.
+    """The engine of one run of ``exercise``: make it, ``compile``, then ``run_block`` until ``done``, evaluating and
+    saving when due.
 
     Same exercise, settings, seed and data give the same bits, whatever the sizes of the blocks and however often the
     run was saved and restored. Raises ``ProblemError`` for an exercise or data that cannot be trained.
@@ -151,7 +153,7 @@ class Engine:
 
     @property
     def samples_per_step(self) -> int:
-        """How many samples one step takes."""
+        """Returns how many samples one step takes."""
         return self.batch_size
 
     @property
@@ -181,7 +183,7 @@ class Engine:
 
     @property
     def replicas(self) -> int:
-        """How many replicas compute each step together."""
+        """Returns how many replicas compute each step together."""
         return self._strategy.replicas
 
     @property
@@ -202,7 +204,7 @@ class Engine:
 
     @property
     def traces(self) -> int:
-        """How many times the block was traced: 1, whatever has been run."""
+        """Returns how many times the block was traced: 1, whatever has been run."""
         return self._program.traces
 
     @property
@@ -271,7 +273,7 @@ class Engine:
         return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows), updates)
 
     def follow(self, first: int, count: int, live: Sequence[float]) -> None:
-        """In a process that is led: do the block that the leading one does just now."""
+        """Does, in a process that is led, the block that the leading one does just now."""
         self._progress.live[:] = live
         self._program(first, count, self._progress.live)
         self._progress.step = first + count
@@ -357,7 +359,8 @@ class Engine:
         return min([self.steps - self.step, *(every - self.step % every for every in intervals), *due])
 
     def _evaluation_interval(self) -> int:
-        """As asked for; else about ``EVALUATIONS`` times in a run, and after each epoch at the latest."""
+        """Returns the steps between two evaluations: as asked for; else about ``EVALUATIONS`` times in a run, and after
+        each epoch at the latest."""
         epoch = steps_per_epoch(self.samples_per_epoch, self.samples_per_step)
         return self.plan.evaluate_every or min(epoch, max(1, -(-self.steps // EVALUATIONS)))
 

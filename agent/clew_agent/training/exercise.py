@@ -1,4 +1,5 @@
-"""What an exercise is: a card for people and a ``build`` that declares parts, whose gradients Clew takes and applies.
+"""The base of all exercises: a card for people and a ``build`` that declares parts, whose gradients Clew takes and
+applies.
 
 A training exercise says which variables there are, what the loss of a batch is and which optimizer moves the variables.
 It has no loop: batches, randomness, gradients, strategies, metrics, evaluation and checkpoints are Clew's.
@@ -81,7 +82,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a part computes for a batch: the ``value`` to make smaller, and more ``metrics`` of this step (scalars)."""
+    """The result of a part for a batch: the ``value`` to make smaller, and more ``metrics`` of this step (scalars)."""
 
     value: tf.Tensor
     metrics: Mapping[str, tf.Tensor] = field(default_factory=dict)
@@ -109,12 +110,12 @@ class Part:
 
 
 Summary = Callable[[Mapping[str, npt.NDArray[np.float64]]], Mapping[str, float]]
-"""From the means of ``Model.evaluate``'s values over one set to values of the whole set, such as a precision."""
+"""Turns the means of ``Model.evaluate``'s values over one set into values of the whole set, such as a precision."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What ``build`` returns.
+    """The model that ``build`` returns.
 
     ``evaluate`` gives values per sample ({"accuracy": [batch], ...}); their means over ``evaluation_sets`` become
     "test_accuracy" and so on. What is no mean over samples ``summarize`` computes from such means, which then may have
@@ -140,7 +141,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Setup(Generic[SettingsT]):
-    """What ``build`` and ``measure`` get: the hyperparameters, the seed and the data."""
+    """The arguments of ``build`` and ``measure``: the hyperparameters, the seed and the data."""
 
     settings: SettingsT
     seed: int
@@ -178,7 +179,7 @@ class Setup(Generic[SettingsT]):
 
 
 class Exercise(Generic[SettingsT]):
-    """One exercise: class attributes make the card, ``build`` makes the model. One subclass in one file.
+    """An exercise: class attributes make the card, ``build`` makes the model. One subclass in one file.
 
     ``jit`` compiles the block with XLA: a gain for small dense models, a heavy loss for convolutions on a CPU.
     """
@@ -210,7 +211,7 @@ class Exercise(Generic[SettingsT]):
     """A change of the file that makes it train in another way raises this number; with any other change, runs of the
     file as it was go on. 0: every change ends them."""
     seedless: ClassVar[tuple[Requirement, ...]] = ()
-    """With settings that meet all of these the seed changes nothing, as nothing is drawn."""
+    """Requirements on the settings: when all are met, the seed changes nothing, as nothing is drawn."""
     jit: ClassVar[bool] = False
 
     def build(self, setup: Setup[SettingsT]) -> Model:

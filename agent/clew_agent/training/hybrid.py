@@ -17,7 +17,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 CHANNELS = (16, 32)
-"""Of the two convolutions, after each of which the image has half the height and width."""
+"""Numbers of channels of the two convolutions, after each of which the image has half the height and width."""
 _KERNEL = 5
 
 Floats = npt.NDArray[np.float64]
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def timed(call: Callable[[], Result]) -> tuple[Result, float]:
-    """What ``call`` returns, and the seconds until all devices have done their work for it."""
+    """Returns what ``call`` returns, and the seconds until all devices have done their work for it."""
     start = time.perf_counter()
     result = call()
     if tf.config.list_logical_devices("GPU"):
@@ -88,7 +88,7 @@ class DevicePart:
 
     @property
     def size(self) -> int:
-        """How many numbers its variables hold."""
+        """Returns how many numbers its variables hold."""
         return sum(int(variable.shape.num_elements()) for variable in self.variables)
 
     def forward(self, x: tf.Tensor) -> tf.Tensor:
@@ -134,7 +134,7 @@ def _hidden(variables: Variables, x: tf.Tensor) -> tf.Tensor:
 
 
 def _scores(variables: Variables, x: tf.Tensor) -> tf.Tensor:
-    """What some columns of the last hidden layer add to the scores; one device has the offsets."""
+    """Computes what some columns of the last hidden layer add to the scores; one device has the offsets."""
     product = tf.matmul(x, variables[0])
     return product + variables[1] if len(variables) > 1 else product
 
@@ -151,7 +151,7 @@ class HybridStep(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Of the step where no two devices work at the same time."""
+        """Returns the seconds of the step where no two devices work at the same time."""
         return float(self.convolutions.sum() + self.dense.sum() + self.updates.sum())
 
 
@@ -182,7 +182,8 @@ class HybridNetwork:
         return len(self._layers) + 1
 
     def sent_bytes(self, batch: int) -> tuple[int, int]:
-        """What one device sends in a step: as the network is cut here, and if all of it were data-parallel.
+        """Returns the bytes that one device sends in a step: as the network is cut here, and if all of it were
+        data-parallel.
 
         Gradients are summed in a ring, where each device sends 2 (n - 1) / n of their size. Of activations and of their
         gradients a device sends its share to each of the others.
@@ -198,7 +199,7 @@ class HybridNetwork:
     def step(
         self, images: npt.NDArray[np.float32], labels: npt.NDArray[np.int32], together: bool, rate: float
     ) -> HybridStep:
-        """One step of gradient descent, one task after the other.
+        """Does one step of gradient descent, one task after the other.
 
         The dense layers take the batch in one piece when all convolutions are done (``together``), or the share of one
         device after that of another.

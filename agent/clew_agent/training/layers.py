@@ -56,16 +56,16 @@ class BatchNorm:
 
     @staticmethod
     def make(channels: int) -> BatchNorm:
-        """With the usual initial values: scale 1, offset 0, mean 0, variance 1."""
+        """Makes a layer with the usual initial values: scale 1, offset 0, mean 0, variance 1."""
         one, zero = tf.ones([channels]), tf.zeros([channels])
         return BatchNorm(tf.Variable(one), tf.Variable(zero), tf.Variable(zero), tf.Variable(one))
 
     def trained(self) -> Mapping[str, tf.Variable]:
-        """For ``Part.variables``."""
+        """Returns the trained variables, for ``Part.variables``."""
         return {"gamma": self.gamma, "beta": self.beta}
 
     def averages(self) -> Mapping[str, tf.Variable]:
-        """For ``Model.state``."""
+        """Returns the moving averages, for ``Model.state``."""
         return {"mean": self.mean, "variance": self.variance}
 
     def train(self, x: tf.Tensor, batch: Batch) -> tf.Tensor:
@@ -143,14 +143,14 @@ def dense_layers(
 
 
 def through(layers: Sequence[Dense], x: tf.Tensor) -> tf.Tensor:
-    """What comes out when ``x`` goes through one layer after the other."""
+    """Computes what comes out when ``x`` goes through one layer after the other."""
     for layer in layers:
         x = layer(x)
     return x
 
 
 def variables_of(layers: Sequence[Dense]) -> dict[str, tf.Variable]:
-    """For ``Part.variables``, from the first layer on."""
+    """Returns the variables of the layers for ``Part.variables``, from the first layer on."""
     return {key: one for layer in layers for key, one in _own(layer).items()}
 
 

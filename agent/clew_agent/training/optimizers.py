@@ -14,7 +14,7 @@ import tensorflow as tf
 from clew_agent.training.settings import TrainingSettings
 
 Schedule = Callable[[tf.Tensor], tf.Tensor]
-"""From the step (scalar int64) to the factor (scalar float64)."""
+"""Computes the factor (scalar float64) from the step (scalar int64)."""
 
 
 def constant(step: tf.Tensor) -> tf.Tensor:
@@ -103,7 +103,8 @@ class _FusedUpdate:
     _get_variable_index: Callable[[Any], int]
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor) -> None:
-        """Same formula as Keras: w -= rate sqrt(1 - beta_2^t) / (1 - beta_1^t) m / (sqrt(v) + epsilon)."""
+        """Does one update by the same formula as Keras: w -= rate sqrt(1 - beta_2^t) / (1 - beta_1^t) m / (sqrt(v) +
+        epsilon)."""
         kind = variable.dtype
         index = self._get_variable_index(variable)
         time = tf.cast(self.iterations.value + 1, kind)

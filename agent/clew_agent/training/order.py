@@ -1,4 +1,4 @@
-"""Which samples make up the batch of a step: a function of (seed, step), computed inside the compiled block.
+"""Picks the samples that make up the batch of a step: a function of (seed, step), computed inside the compiled block.
 
 There is no iterator whose position would have to be saved. ``file`` takes the samples as they come, ``shuffle`` a new
 permutation in each epoch, ``balanced`` gives every class the same share of each batch.
@@ -76,7 +76,8 @@ class ShuffledOrder:
 
 @dataclass(frozen=True, eq=False)
 class BalancedOrder:
-    """Every class in turn; within a class its samples in a new permutation each time they have all been used.
+    """The order that takes every class in turn; within a class its samples in a new permutation each time they have all
+    been used.
 
     ``labels`` is int [samples]. Rare classes come round more often: an "epoch" then is just as many batches as for
     the others.
@@ -121,7 +122,7 @@ def bits(samples: int) -> int:
 
 
 def permute(index: tf.Tensor, samples: tf.Tensor | int, width: tf.Tensor | int, keys: tf.Tensor) -> tf.Tensor:
-    """Where ``index`` (int64 [n], below ``samples``) goes in the permutation that ``keys`` (int64) selects.
+    """Returns where ``index`` (int64 [n], below ``samples``) goes in the permutation that ``keys`` (int64) selects.
 
     ``samples``, ``width`` (``bits(samples)``) and ``keys`` are scalars or one value per index.
     """
@@ -136,7 +137,7 @@ def permute(index: tf.Tensor, samples: tf.Tensor | int, width: tf.Tensor | int, 
 
 
 def _feistel(value: tf.Tensor, width: tf.Tensor | int, keys: tf.Tensor) -> tf.Tensor:
-    """One pass through the network: each half in turn is changed by a hash of the other, which can be undone."""
+    """Does one pass through the network: each half in turn is changed by a hash of the other, which can be undone."""
     low_bits = tf.cast(width // 2, tf.uint32)
     high_bits = tf.cast(width, tf.uint32) - low_bits
     one = tf.constant(1, tf.uint32)

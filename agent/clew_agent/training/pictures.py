@@ -24,19 +24,19 @@ Figure = Image | Histogram | Matrix
 Array = npt.NDArray[Any]
 
 SHARE: Final = 0.02
-"""So much of the training time all pictures may take."""
+"""The share of the training time that all pictures may take."""
 FREE_S: Final = 0.1
-"""So many seconds they may take in any case: a run of a second would have none else."""
+"""Seconds that they may take in any case: a run of a second would have none else."""
 APART_S: Final = 0.5
 """A picture with a rhythm of its own ends a block, whose call costs a millisecond or two: at most so often."""
 MOST_BYTES: Final = 16 << 20
-"""All pictures of an attempt, spread evenly over its steps: a window keeps them in memory."""
+"""Bytes that all pictures of an attempt may have, spread evenly over its steps: a window keeps them in memory."""
 FRAME_BYTES: Final = 900_000
-"""One picture, below the 1 MiB that a frame may have."""
+"""Bytes that one picture may have, below the 1 MiB that a frame may have."""
 _NAMES_BYTES: Final = 50_000
 """Class names in one picture; with more, classes are numbers."""
 BINS: Final = (10, 64)
-"""At least and at most so many bins: few values in many bins are a comb."""
+"""The least and the largest number of bins: few values in many bins are a comb."""
 
 
 # --- When -------------------------------------------------------------------------------------------------------------
@@ -44,25 +44,25 @@ BINS: Final = (10, 64)
 
 @dataclass
 class Budget:
-    """What all pictures of a run have cost so far. ``steps`` are those of the whole run."""
+    """The cost of all pictures of a run so far. ``steps`` are those of the whole run."""
 
     steps: int
     seconds: float = 0.0
     bytes: int = 0
 
     def clock_for(self, seconds: float) -> float:
-        """From which training clock on another picture of so many ``seconds`` may be taken."""
+        """Returns the training clock from which on another picture of so many ``seconds`` may be taken."""
         wanted = self.seconds + seconds
         return 0.0 if wanted <= FREE_S else wanted / SHARE
 
     def step_for(self, size: int) -> int:
-        """From which step on another picture of ``size`` bytes may be taken."""
+        """Returns the step from which on another picture of ``size`` bytes may be taken."""
         return math.ceil(self.steps * (self.bytes + size) / MOST_BYTES)
 
 
 @dataclass
 class Rhythm:
-    """When one picture is due: at multiples of ``interval``, as far as the budget allows.
+    """The times when one picture is due: at multiples of ``interval``, as far as the budget allows.
 
     ``apart`` is the least training time between two, in seconds. ``next`` is the step before which none is taken,
     ``seconds`` and ``bytes`` what the latest one cost.
@@ -102,7 +102,8 @@ class Rhythm:
 
 
 def _rhythm(spec: PictureSpec, evaluation: int, epoch: int, evaluates: bool) -> Rhythm:
-    """That of a picture; where blocks end anyway, because the run evaluates there, it may be as fast as it likes."""
+    """Returns the rhythm of a picture; where blocks end anyway, because the run evaluates there, it may be as fast as
+    it likes."""
     every = {"evaluation": evaluation, "epoch": epoch}[spec.every] if isinstance(spec.every, str) else spec.every
     return Rhythm(max(1, every), apart=0.0 if evaluates and every % evaluation == 0 else APART_S)
 
@@ -112,7 +113,7 @@ def _steps_in(seconds: float, pace: float) -> int:
 
 
 class Pictures:
-    """All pictures of a run. Raises ``ProblemError`` for a function whose picture the exercise does not declare.
+    """Takes all pictures of a run. Raises ``ProblemError`` for a function whose picture the exercise does not declare.
 
     ``evaluation`` and ``epoch`` are the steps between two, ``steps`` those of the whole run; ``evaluates``: blocks end
     at evaluations anyway. ``class_names`` are those of the data set.
@@ -141,7 +142,7 @@ class Pictures:
         self._budget = Budget(steps)
         self._warned: set[str] = set()
         self._faults: list[Log] = []
-        """What is still to be said of pictures that were given up."""
+        """Messages about pictures that were given up, still to be recorded."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -186,7 +187,8 @@ class Pictures:
         return bool(self._faults) or any(due)
 
     def take(self, step: int, clock: float, pace: float) -> Iterator[Event]:
-        """What is due at ``step`` and training clock ``clock``; ``pace`` is the seconds that a step takes."""
+        """Takes the pictures that are due at ``step`` and training clock ``clock``; ``pace`` is the seconds that a step
+        takes."""
         yield from self._said()
         for picture, rhythm in tuple(self._all):
             if not rhythm.due(step):
@@ -198,7 +200,8 @@ class Pictures:
                 yield from self._warn(_RARE)
 
     def take_last(self, step: int) -> Iterator[Event]:
-        """All that were not taken at this last step, whatever they cost; none of a run that did no step."""
+        """Takes all pictures that were not taken at this last step, whatever they cost; none of a run that did no
+        step."""
         yield from self._said()
         for picture, rhythm in tuple(self._all):
             if step > 0 and rhythm.taken_at != step:
@@ -220,7 +223,7 @@ class Pictures:
             yield from self._warn(left_out)
 
     def _warn(self, text: str) -> Iterator[Log]:
-        """Once."""
+        """Yields a message once."""
         if text not in self._warned:
             self._warned.add(text)
             yield Log(text=text)
@@ -240,7 +243,7 @@ class ForbiddenWrite(ProblemError):
 
 
 class Picture:
-    """One picture: its function, and what that returns as an event."""
+    """A picture: its function, and what that returns as an event."""
 
     def __init__(self, spec: PictureSpec, function: Callable[[], Any]) -> None:
         self.spec = spec
@@ -284,7 +287,7 @@ _EXPECTED: Final[dict[str, tuple[str, set[tuple[int, ...]]]]] = {
     "matrix": ("a matrix [rows, columns]", {(2,)}),
     "bars": ("values [n]", {(1,)}),
 }
-"""What a form's function returns, in words and as numbers of dimensions."""
+"""The results that a form's function returns, in words and as numbers of dimensions."""
 
 
 def size_of(figure: Figure) -> int:
@@ -352,7 +355,8 @@ def _histogram(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Hi
 
 
 def _edges(values: Array, log: bool) -> npt.NDArray[np.float64]:
-    """Of bins that hold all finite values; of equal ratio where ``log``, without what is not above 0."""
+    """Returns the edges of bins that hold all finite values; of equal ratio where ``log``, without what is not above
+    0."""
     finite = values[np.isfinite(values) & ((values > 0) | (not log))].astype(np.float64)
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 2.0)
     bins = min(max(round(1.5 * math.sqrt(finite.size)), BINS[0]), BINS[1])
@@ -405,7 +409,7 @@ def _matrix_event(
 
 
 def _thinned(spec: PictureSpec, rows: Array, each: int) -> tuple[Array, str]:
-    """As many ``rows`` of ``each`` bytes as fit into a frame, evenly spaced; and what was left out."""
+    """Returns as many ``rows`` of ``each`` bytes as fit into a frame, evenly spaced; and what was left out."""
     fit = FRAME_BYTES // each
     if len(rows) <= fit:
         return rows, ""

@@ -60,7 +60,8 @@ def _seed(seed: int, tag: str, step: tf.Tensor | int) -> tf.Tensor:
 
 @dataclass(frozen=True)
 class StepContext:
-    """What a loss may depend on besides its batch: the step, the live values and random numbers keyed by the step.
+    """The values that a loss may depend on besides its batch: the step, the live values and random numbers keyed by the
+    step.
 
     ``step`` is a scalar int64 tensor, ``live`` holds the hyperparameters that may change while the run trains (scalar
     float64 tensors). ``part`` and ``repetition`` keep the streams of a GAN's parts and of repeated updates apart.

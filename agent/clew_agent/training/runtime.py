@@ -1,6 +1,4 @@
-"""How TensorFlow is to behave in this process, and what every run does alike, done once by a process that has no run
-yet.
-"""
+"""Sets up TensorFlow in this process, and does what every run does alike, once, in a process that has no run yet."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ def configure(
 
 
 def share_gpus(place: int | None) -> None:
-    """Of a node whose GPUs several processes share, use the one whose turn it is at ``place``; None: use none.
+    """Uses, on a node whose GPUs several processes share, the one whose turn it is at ``place``; None: uses none.
 
     TensorFlow takes its memory as it needs it, and not all of it at once.
     """
@@ -106,7 +104,7 @@ _PIXELS, _CLASSES, _SAMPLES, _BATCH = 4, 3, 8, 4
 
 
 class Rehearsal(Exercise[BatchSettings]):
-    """One layer, a few samples of zeros; in no catalogue."""
+    """An exercise of one layer and a few samples of zeros; in no catalogue."""
 
     id = "rehearsal"
     title = "Rehearsal"

@@ -36,14 +36,15 @@ _VERSION, _STALENESS, _STATUS, _WORKER, _SECONDS, _ENDED, _METRICS = range(7)
 """Columns of what the server keeps of an update; the exercise's per-step metrics are the last ones."""
 _DROPPED, _APPLIED, _TORN = 0, 1, 2
 _COUNT, _HEAD = 3, 4
-"""What a call gets: its place among those of a batch, ticket, batch, how many batches; then live values, pauses."""
+"""The layout of what a call gets: its place among those of a batch, ticket, batch, and (at ``_COUNT``) how many
+batches; from ``_HEAD`` on live values, then pauses."""
 _KEPT = 4096
 """The server keeps so many updates: no block has more."""
 _POLL_S = 0.2
 _UNBOUNDED = 2**31 - 1
 _ONE_LOCAL_STEP = "Set local steps to 1."
 BLOCK_S = 0.5
-"""So long a block lasts. At its end workers wait for the last one, and the variables are copied."""
+"""Seconds that a block lasts. At its end workers wait for the last one, and the variables are copied."""
 
 Row = npt.NDArray[np.float64]
 
@@ -69,11 +70,12 @@ class _Calls:
 
     @property
     def taken(self) -> int:
-        """How many batches are under way."""
+        """Returns how many batches are under way."""
         return sum(one.count for one in self._under_way)
 
     def room(self, most: int, bound: int) -> int:
-        """How many batches, at most ``most``, may be handed out now so that no gradient is older than ``bound``."""
+        """Returns how many batches, at most ``most``, may be handed out now so that no gradient is older than
+        ``bound``."""
         with self._changed:
             if not self._under_way:
                 return most
@@ -90,7 +92,7 @@ class _Calls:
         self._scheduled.put(scheduled)
 
     def wait(self, ready: Callable[[], bool] | None = None) -> None:
-        """Until it is ``ready``, or else all have returned. Raises what a call raised."""
+        """Waits until it is ``ready``, or else all have returned. Raises what a call raised."""
         with self._changed:
             while self._failure is None and not (ready() if ready is not None else not self._under_way):
                 self._changed.wait(_POLL_S)
@@ -121,11 +123,12 @@ class _TornError(Exception):
 
 
 Renew = Callable[[BaseException], ServerCluster]
-"""After an error: the cluster that takes the place of the lost one. Raises the error again when nothing was lost."""
+"""Returns, after an error, the cluster that takes the place of the lost one. Raises the error again when nothing was
+lost."""
 
 
 class ServerEngine(Engine):
-    """As ``Engine``; a step is an update that the servers applied.
+    """The engine for parameter servers, used like ``Engine``; a step is an update that the servers applied.
 
     At the end of a block nothing is under way, and the coordinator keeps a copy of all variables: when a server is lost
     the block is done again on the cluster that ``renew`` gives, and no step is lost or done twice.
@@ -296,7 +299,7 @@ class _Servers:
         self._live_there: Row = np.ones(len(step.live))
 
     def _slot(self, variable: tf.Variable) -> tf.Variable:
-        """Where a share of this variable's gradient is put."""
+        """Makes the variable into which a share of this variable's gradient is put."""
         with self.cluster.scope(), self.cluster.beside(variable):
             return tf.Variable(tf.zeros(variable.shape, variable.dtype), trainable=False)
 
@@ -378,7 +381,7 @@ class _Servers:
         return rows[np.argsort(rows[:, _VERSION], kind="stable")]
 
     def _in_step(self, count: int, live: Row) -> Row:
-        """As many batches as ``count``, each by all workers; returns a row for each share."""
+        """Does as many batches as ``count``, each by all workers; returns a row for each share."""
         ticket = self._ticket
         for number in range(self._at, self._at + count):
             for share in range(self._shared):
@@ -393,7 +396,8 @@ class _Servers:
         self._ticket += count
 
     def _kept(self, ticket: int, count: int) -> Row:
-        """What the server keeps of ``count`` updates from this ticket on; when each ended by this process' clock."""
+        """Returns what the server keeps of ``count`` updates from this ticket on; when each ended is by this process'
+        clock."""
         rows, there = self._read(tf.range(ticket, ticket + count, dtype=tf.int64) % _KEPT)
         found: Row = rows.numpy()
         found[:, _ENDED] += time.perf_counter() - float(there)
@@ -436,7 +440,7 @@ class _Servers:
         tf.while_loop(lambda place: place < count, one, (tf.constant(0),), parallel_iterations=1)
 
     def _update(self, source: Any, words: tf.Tensor, place: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
-        """One gradient of one whole batch, applied by the server. Returns when it is done."""
+        """Applies one gradient of one whole batch on the server. Returns when it is done."""
         step, whole = self._step, self.cluster.rows(self._step.batch_size)
         with tf.control_dependencies([place]), tf.device(self._version.device):
             began = self.cluster.clock()
@@ -502,7 +506,7 @@ class _Servers:
     def _report(
         self, metrics: tf.Tensor, found: Sequence[tf.Tensor | None], seconds: tf.Tensor, worker: tf.Tensor
     ) -> tf.Tensor:
-        """What a worker reports after it ``found`` its gradients and slept ``seconds``."""
+        """Returns what a worker reports after it ``found`` its gradients and slept ``seconds``."""
         with tf.control_dependencies([metrics, *(one for one in found if one is not None)]):
             slept = pause(seconds)
         with tf.control_dependencies([slept]):
@@ -512,7 +516,7 @@ class _Servers:
         return zip(found, self._trained, strict=True)
 
     def _move(self, found: Sequence[tf.Tensor | None]) -> None:
-        """One update of the variables by gradients, or by changes where workers take local steps."""
+        """Does one update of the variables by gradients, or by changes where workers take local steps."""
         rule = self._part.optimizer.rule
         if self.cluster.local_steps == 1:
             apply_on_server(rule, found, self._trained)
@@ -567,7 +571,7 @@ class _Servers:
         return tf.concat([tf.cast(head, tf.float64), report[:1], tf.stack([now - began, now]), report[1:]], 0)
 
     def _rows_of(self, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """What the server keeps there, and its clock."""
+        """Returns what the server keeps there, and its clock."""
         with tf.device(self._version.device):
             return self._results.sparse_read(places), self.cluster.clock()
 
@@ -604,7 +608,8 @@ class _Servers:
             self._results.scatter_nd_update([[ticket % _KEPT]], row[tf.newaxis])
 
     def _apply_shares(self) -> None:
-        """One update by the mean of all shares. It takes no arguments, because each would be a message of its own."""
+        """Does one update by the mean of all shares. It takes no arguments, because each would be a message of its
+        own."""
         with tf.device(self._version.device):
             number = self._version.read_value()
             self._part.optimizer.rate.set(number, self._step.named(self._live.read_value()))
@@ -623,7 +628,7 @@ def _row(head: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
 
 
 def _descend(weights: tf.Tensor, gradient: tf.Tensor, rate: tf.Tensor, decay: float) -> tf.Tensor:
-    """One step of gradient descent, as ``apply_on_server`` does it with Keras' SGD."""
+    """Does one step of gradient descent, as ``apply_on_server`` does it with Keras' SGD."""
     rate = tf.cast(rate, weights.dtype)
     if decay:
         weights = weights - weights * (rate * tf.cast(decay, weights.dtype))

@@ -1,6 +1,5 @@
-"""All that a run needs to go on: where it is, and one ordered dictionary of our own names, saved with
-``tf.train.Checkpoint``. A step that could not be resumed exactly is refused.
-"""
+"""The state that a run needs to go on: where it is, and one ordered dictionary of our own names, saved with
+``tf.train.Checkpoint``. A step that could not be resumed exactly is refused."""
 
 from __future__ import annotations
 
@@ -33,7 +32,8 @@ class Plan:
 
     @staticmethod
     def of(settings: Params) -> Plan:
-        """What ``settings`` say; fields that an exercise does not offer keep the plan's own defaults."""
+        """Makes the plan that ``settings`` describe; fields that an exercise does not offer keep the plan's own
+        defaults."""
         names = ("steps", "batch_size", "order", "evaluate_every", "checkpoint_every", "patience")
         return Plan(**{name: getattr(settings, name) for name in names if hasattr(settings, name)})
 
@@ -160,7 +160,7 @@ def restore(state: dict[str, tf.Variable], folder: Path) -> None:
 
 
 def _own(state: Mapping[str, tf.Variable]) -> dict[str, tf.Variable]:
-    """One plain variable for each name: what is saved does not depend on how many devices hold it."""
+    """Returns one plain variable for each name: what is saved does not depend on how many devices hold it."""
     return {name: copies(variable)[0] for name, variable in state.items()}
 
 

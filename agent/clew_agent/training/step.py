@@ -1,6 +1,5 @@
-"""One step as TensorFlow traces it, and many of them in one call: pick the batch, take each part's gradient, apply it,
-keep the metrics.
-"""
+"""The training step as TensorFlow traces it, and many of them in one call: pick the batch, take each part's gradient,
+apply it, keep the metrics."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ class BatchSource:
         return there
 
     def pick(self, step: tf.Tensor) -> Pick:
-        """Which samples make up the global batch of ``step``."""
+        """Returns the samples that make up the global batch of ``step``."""
         return self._pick(step)
 
     def batch(self, pick: Pick) -> Batch:
@@ -74,7 +73,7 @@ class BatchSource:
         return Batch(tf.gather(self._x, pick.index), tf.gather(self._y, pick.index), pick.index, pick.weight)
 
     def share(self, pick: Pick, rows: Rows, strategy: Strategy) -> Batch:
-        """One replica's rows of the batch. Rows beyond its end are filled with its last sample, of weight 0."""
+        """Returns one replica's rows of the batch. Rows beyond its end are filled with its last sample, of weight 0."""
         place = rows.first + tf.range(rows.count)
         own = tf.minimum(place, rows.total - 1)
         index = tf.gather(pick.index, own)
@@ -107,7 +106,7 @@ class TrainingStep:
 
     @property
     def dtype(self) -> tf.DType:
-        """What the columns travel in: float64 as soon as one of them needs it."""
+        """Returns the type in which the columns travel: float64 as soon as one of them needs it."""
         return tf.float64 if any(spec.dtype == "float64" for spec in self.metrics) else tf.float32
 
     def __call__(self, step: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
@@ -124,7 +123,7 @@ class TrainingStep:
         return dict(zip(self.live, tf.unstack(live, len(self.live)), strict=True))
 
     def _replica(self, picks: Sequence[Pick], step: tf.Tensor, now: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """What one replica does of ``step``; returns its metrics, whose mean over all replicas is the step's."""
+        """Does one replica's part of ``step``; returns its metrics, whose mean over all replicas is the step's."""
         rows = self.strategy.rows(self.batch_size)
         alone = rows.count == rows.total
         share = self.source.batch if alone else partial(self.source.share, rows=rows, strategy=self.strategy)
@@ -238,7 +237,7 @@ class BlockProgram:
 
     @property
     def traces(self) -> int:
-        """How many times TensorFlow has traced the loop: 1 for the whole life of a run."""
+        """Returns how many times TensorFlow has traced the loop: 1 for the whole life of a run."""
         return int(self._function.experimental_get_tracing_count())
 
     def trace(self) -> Any:
@@ -272,7 +271,7 @@ TARGET_S = 0.095
 """Long enough to make the cost of a call vanish, short enough to obey at once. As near to 100 ms as two measurements
 allow, so that also steps of 45 ms come in twos: a call costs up to 2 ms of such a step."""
 FIRST_S = 0.01
-"""At most so long a first block may last: the first point is to be seen at once."""
+"""Seconds that a first block may last at most: the first point is to be seen at once."""
 
 
 class BlockSizer:

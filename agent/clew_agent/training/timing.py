@@ -1,4 +1,4 @@
-"""Where the time of a step goes besides arithmetic: picking its batch, and summing gradients over devices.
+"""Measures where the time of a step goes besides arithmetic: picking its batch, and summing gradients over devices.
 
 Each is done alone, a few times in one call as steps are, and what an empty step costs is taken off.
 """
@@ -21,7 +21,7 @@ long as a few steps."""
 _FLOAT = 4
 
 Piece = Callable[[tf.Tensor], tf.Tensor]
-"""From the step (scalar int64) to a number that depends on all that the piece is to compute."""
+"""Computes, from the step (scalar int64), a number that depends on all that the piece is to compute."""
 
 
 class StepParts(NamedTuple):
@@ -33,7 +33,8 @@ class StepParts(NamedTuple):
 
 
 def measure_parts(step: TrainingStep) -> StepParts:
-    """Both parts of ``step``, which has been traced. All processes of the run must call it at the same point."""
+    """Measures both parts of ``step``, which has been traced. All processes of the run must call it at the same
+    point."""
     strategy, sent = step.strategy, step.strategy.reduced_bytes
     sums = strategy.replicas > 1 and sent > 0 and not isinstance(strategy, LocalSgd)  # that sums between steps
     try:
@@ -71,8 +72,8 @@ def _first(values: tf.Tensor) -> tf.Tensor:
 
 
 def _seconds(pieces: Sequence[Piece]) -> list[float]:
-    """What each of ``pieces`` takes in one step: the fastest of a few calls. They take turns, so that a moment in which
-    the machine is busy is bad for all of them."""
+    """Returns the seconds that each of ``pieces`` takes in one step: the fastest of a few calls. They take turns, so
+    that a moment in which the machine is busy is bad for all of them."""
     programs = [_program(piece) for piece in pieces]
     for program in programs:
         program().numpy()

@@ -16,7 +16,7 @@ from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import problem
 
 _MOST_BYTES = 1 << 30
-"""Of a file of weights, and of what it unpacks to: the largest network of the exercises has 304 MB."""
+"""Largest size of a file of weights, and of what it unpacks to: the largest network of the exercises has 304 MB."""
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 _HINT = "Give the folder of a finished run, one of its checkpoints, or an .npz file."
 
@@ -75,7 +75,7 @@ def without_norms(arrays: Arrays, layers: Sequence[str], path: str) -> Arrays:
 
 
 def _checkpoints(run: Path) -> list[Path]:
-    """Of a run's folder, the last one first: names sort like steps."""
+    """Returns the checkpoints of a run's folder, the last one first: names sort like steps."""
     return sorted((path for path in (run / "checkpoints").glob("[0-9]*")), reverse=True)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from clew_shared.wire.messages import MAX_FETCH_WAIT, Fetch, GetStatus
 
 MAX_WAITING = 1024
-"""Of each kind, over all viewers."""
+"""Largest number of waiting requests of each kind, over all viewers."""
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class WaitingRequest(msgspec.Struct, frozen=True):
 
 
 class LongPolls:
-    """At most one waiting request for each viewer and ``key``; a later one replaces the earlier."""
+    """The waiting requests, at most one for each viewer and ``key``; a later one replaces the earlier."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[bytes, str], WaitingRequest] = {}
@@ -49,7 +49,7 @@ class LongPolls:
         return replaced
 
     def keys(self) -> set[str]:
-        """What is waited for."""
+        """Returns the keys that requests wait for."""
         return {key for _, key in self._waiting}
 
     def drop(self, caller: Caller, key: str) -> WaitingRequest | None:
@@ -57,7 +57,7 @@ class LongPolls:
         return self._waiting.pop((caller.identity, key), None)
 
     def take(self, is_due: Callable[[WaitingRequest], bool]) -> list[WaitingRequest]:
-        """Those that are due or whose time is up; they wait no more."""
+        """Takes out the requests that are due or whose time is up; they wait no more."""
         now = time.monotonic()
         due = {place: one for place, one in self._waiting.items() if now >= one.deadline or is_due(one)}
         for place in due:

@@ -1,4 +1,5 @@
-"""Where an agent listens, and where a viewer finds it: ``agents/<uuid>.json``, owner-only, written by rename."""
+"""The addresses at which agents listen, and where viewers find them: ``agents/<uuid>.json``, owner-only, written by
+rename."""
 
 from __future__ import annotations
 
@@ -138,7 +139,7 @@ def withdraw(places: Places, address: AgentAddress) -> None:
 LOOPBACK = "127.0.0.1"
 ANYWHERE = "0.0.0.0"  # noqa: S104  # a job's agent only, which lets nobody in without a known key
 _FROM = ("SLURM_LAUNCH_NODE_IPADDR", "SLURM_SUBMIT_HOST", "PBS_O_HOST")
-"""Where a job was sent from: a login node, which is where viewers come from."""
+"""Variables that say where a job was sent from: a login node, which is where viewers come from."""
 _NAMES_WITHIN_S = 3.0
 _RANGE = re.compile(r"\s*(\d{1,5})\s*(?:-\s*(\d{1,5})\s*)?", re.ASCII)
 
@@ -153,7 +154,8 @@ class PortRange(msgspec.Struct, frozen=True):
         return f"{self.first}-{self.last}"
 
     def shuffled(self) -> list[int]:
-        """All of them, in random order: many agents that begin at the same time on one node rarely try the same."""
+        """Returns all ports, in random order: many agents that begin at the same time on one node rarely try the
+        same."""
         return random.sample(range(self.first, self.last + 1), self.last - self.first + 1)
 
 

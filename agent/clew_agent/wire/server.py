@@ -37,14 +37,14 @@ _HEARTBEAT_MS = 10_000
 _HEARTBEAT_TIMEOUT_MS = 40_000
 _MESSAGES_AT_ONCE = 256
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE)
-"""Why a list that is there may not be readable just now: no descriptor is left, a shared file system stumbles."""
+"""Errors of a list that is there and cannot be read just now: no descriptor is left, a shared file system stumbles."""
 
 Message = tuple[bytes, bytes, bytes]
 """Identity of the client, request id, payload."""
 
 
 class GuardedRouter:
-    """One encrypted ROUTER with its own gatekeeper, on a port that the system chose or one of ``ports``. Belongs to one
+    """An encrypted ROUTER with its own gatekeeper, on a port that the system chose or one of ``ports``. Belongs to one
     thread.
 
     ``allow_list`` is the folder whose ``*.key`` files name the clients (read at each new connection, so a key acts at
@@ -70,7 +70,7 @@ class GuardedRouter:
         self.rejected = 0
         """Messages that were no requests: wrong number of frames, over-size."""
         self.ready: dict[zmq.Socket[bytes] | int, int] = {}
-        """What the last ``poll`` found, with the events."""
+        """The sockets that the last ``poll`` found, with the events."""
         operating_system.raise_descriptor_limit()
         self._zap: zmq.Socket[bytes] = context.socket(zmq.REP)
         self._zap.linger = 0

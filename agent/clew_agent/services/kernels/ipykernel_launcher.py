@@ -64,8 +64,8 @@ def setup_pipe_out(thread: Any) -> tuple[Any, Any]:
 
 
 def without_debugger(answer: Any) -> Any:
-    """In place of ``answer``, which answers requests to the debugger: it may be asked about, but not started. Its port
-    would run code for every user who connects."""
+    """Returns a replacement for ``answer``, which answers requests to the debugger: it may be asked about, but not
+    started. Its port would run code for every user who connects."""
 
     async def do_debug_request(kernel: Any, message: Any) -> Any:
         if message["command"] == "debugInfo":  # JupyterLab asks this of each kernel
