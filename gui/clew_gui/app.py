@@ -80,12 +80,12 @@ class Program(QObject):
         self._collector = Collector(self)
         self._closed = False
         self._seen = self.state
-        """How the window was a second ago."""
+        """The state of the window a second ago."""
         self.controller.second.connect(self._keep_what_rests)
         window.may_close = self.may_close
 
     def _recall(self) -> None:
-        """As the window before was left."""
+        """Restores the state that the last window left."""
         state, window, board = self.state, self.window, self.controller.scope.board
         board.restore_pins(state.pinned)
         board.recall(state.runs)
@@ -142,7 +142,7 @@ class Program(QObject):
         self.session.close()
 
     def _keep_what_rests(self) -> None:
-        """Once a second: what changed, and rests now, is kept. Nothing is lost when the window is killed."""
+        """Saves, once a second, what changed and has settled. Nothing is lost if the window is killed."""
         if self._closed:
             return
         now, before = self._left(), self._seen
@@ -155,7 +155,7 @@ class Program(QObject):
         self.memory.save_window(state)
 
     def _left(self) -> WindowState:
-        """How the window is now."""
+        """Returns the present state of the window."""
         controls = self.window.run_view.controls
         card = self.controller.scope.card
         place, asked = self.window.next_run.where.left()

@@ -17,7 +17,8 @@ _IMMORTAL_NONE = (3, 12)
 
 
 def find_problem(python: tuple[int, ...], pyside: str | None) -> Problem | None:
-    """What is wrong with this pair of a Python version and a PySide6 version (None: not installed), if anything."""
+    """Says what is wrong with this pair of a Python version and a PySide6 version (None: not installed), if
+    anything."""
     if pyside is None:
         return Problem(
             code="gui.qt_missing",
@@ -44,5 +45,5 @@ def installed_pyside() -> str | None:
 
 
 def check_qt() -> Problem | None:
-    """What stands against importing Qt here, if anything. To be asked before ``clew_gui.app`` is imported."""
+    """Says what prevents importing Qt here, if anything. Call it before ``clew_gui.app`` is imported."""
     return find_problem(sys.version_info[:3], installed_pyside())

@@ -1,4 +1,4 @@
-"""What a site's fields may contain: the forms of names, hosts and paths, each with a sentence that describes it.
+"""Checks what a site's fields contain: the forms of names, hosts and paths, each with a sentence that describes it.
 
 Whatever passes here goes into job scripts and command lines; nothing that passes can end a line or begin a command.
 """
@@ -26,7 +26,7 @@ def is_name(text: str) -> bool:
 
 
 def are_names(text: str) -> bool:
-    """One or several such names with commas between them."""
+    """Whether the text is one or several such names with commas between them."""
     return _NAMES.fullmatch(text) is not None
 
 
@@ -58,7 +58,7 @@ def is_fingerprint(text: str) -> bool:
 
 
 def is_jump(text: str) -> bool:
-    """One hop: ``host``, ``user@host``, ``host:port``, ``user@[IPv6]:port``."""
+    """Whether the text is one hop: ``host``, ``user@host``, ``host:port``, ``user@[IPv6]:port``."""
     return split_jump(text) is not None
 
 

@@ -8,7 +8,7 @@ from clew_shared.spec import RunSpec
 
 STATE_WORDS = {state: state.value.replace("_", " ").capitalize() for state in RunState}
 NONE = "–"
-"""In a table, where there is no value."""
+"""The sign in a table for no value."""
 
 
 def queue_place(place: int) -> str:
@@ -19,8 +19,8 @@ def queue_place(place: int) -> str:
 
 
 def spread_words(spec: RunSpec) -> str:
-    """How a run spreads: "mirrored, 2 devices", "multi-worker, 2 nodes, bfloat16", "parameter-server, bounded 2,
-    4 workers"; empty on one device in 32 bits."""
+    """Says how a run spreads: "mirrored, 2 devices", "multi-worker, 2 nodes, bfloat16", "parameter-server, bounded 2, 4
+    workers"; empty on one device in 32 bits."""
     usual = RunSpec(exercise="")
     parts = [
         spec.strategy if spec.strategy != usual.strategy else "",

@@ -1,4 +1,4 @@
-"""Whose runs these are: a name that goes into the spec of every run that is started here, and so under its journal's
+"""Keeps the student's name, which goes into the spec of every run that is started here, and so under its journal's
 hash. A hand-in with the run of another student is refused."""
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _EARLY_S = 1.5
 _KEEP = 's=$?; [ $s -eq 0 ] || { printf "\\nIt ended with status %s. Press Enter to close this. " $s; read -r _; }'
 """Anyone who is refused wants to read why before the window closes."""
 _KEPT = ("CLEW_HOME", "SSH_AUTH_SOCK")
-"""Not every terminal program hands on what it was started with."""
+"""The variables to pass on, because some terminal programs do not pass on what they were started with."""
 
 Which = Callable[[str], str | None]
 
@@ -42,7 +42,7 @@ def own_command(words: Sequence[str]) -> list[str]:
 def terminal_command(
     command: Sequence[str], environ: Mapping[str, str], system: str, which: Which = shutil.which
 ) -> list[str] | str | None:
-    """What opens a terminal window with ``command`` in it; None where no terminal program is found.
+    """Returns the command that opens a terminal window with ``command`` in it; None if no terminal program is found.
 
     ``system`` is ``sys.platform``. For Windows it is one line, to be started with a console of its own, which is shown
     by the terminal program that the user has chosen there. macOS and Windows by their documentation: only Linux could
@@ -112,7 +112,8 @@ def open_terminal(words: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _apart() -> dict[str, Any]:
-    """With nothing of this program's: on Windows a console of its own, which alone it reads and writes."""
+    """Returns the options that share nothing with this program: on Windows a console of its own, which alone it reads
+    and writes."""
     if sys.platform == "win32":
         return {"creationflags": subprocess.CREATE_NEW_CONSOLE}
     nothing = subprocess.DEVNULL

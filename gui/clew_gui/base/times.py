@@ -6,7 +6,7 @@ import re
 import time
 
 MOST_S = 366 * 86400
-"""No scheduler lets a job run for more than a year."""
+"""The longest time in seconds: no scheduler lets a job run for more than a year."""
 _UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 _WORD = re.compile(r"(?P<number>[0-9]{1,7}) ?(?P<unit>s|min|m|h|d)")
 _CLOCK = re.compile(r"(?:(?P<days>[0-9]{1,4})-)?(?P<parts>[0-9]{1,7}(?::[0-9]{1,2}){0,2})")

@@ -64,19 +64,19 @@ _TAIL_BYTES = 16 * 1024
 
 
 class Agent(Protocol):
-    """What is asked of an agent that does a run, in a ``with`` statement."""
+    """The interface of an agent that does a run, for a ``with`` statement."""
 
     def wait(self, seconds: float) -> int | None:
         """Wait at most so long for the end of the run; its exit status, None while it goes on."""
 
     def ask_to_stop(self) -> None:
-        """As Ctrl+C."""
+        """Asks the agent to stop, as Ctrl+C does."""
 
     def kill(self) -> None:
         """End it at once."""
 
     def output(self) -> str:
-        """What it said last."""
+        """Returns the end of its output."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -119,7 +119,8 @@ class AgentProgram:
         return self._process.poll()
 
     def ask_to_stop(self) -> None:
-        """What Ctrl+C is to a program: the agent stops after its block, the second time at once, the third it kills."""
+        """Sends what Ctrl+C sends: the agent stops after its block, the second time at once; the third time it
+        kills."""
         with suppress(ProcessLookupError, OSError):
             self._process.send_signal(signal.SIGINT if _POSIX else getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
 
@@ -180,7 +181,7 @@ class AgentTurns(AgentProgram):
                 self._process.stdin.flush()
 
     def answer(self, seconds: float) -> RunEnded | None:
-        """How the run ended, None while it goes on."""
+        """Returns how the run ended, None while it goes on."""
         try:
             ended = self._answers.get(timeout=seconds)
         except queue.Empty:
@@ -203,7 +204,7 @@ class AgentTurns(AgentProgram):
 
 
 class Turn:
-    """One run of such an agent, with the ways of an ``AgentProgram`` that does one run."""
+    """Does one run with such an agent; has the methods of an ``AgentProgram`` that does one run."""
 
     def __init__(self, agent: AgentTurns, wanted: RunWanted) -> None:
         self._agent, self._wanted = agent, wanted
@@ -216,7 +217,7 @@ class Turn:
         return self._ended.code if self._ended is not None else None
 
     def ask_to_stop(self) -> None:
-        """As Ctrl+C: it stops the run that goes on, no later one."""
+        """Stops the run that goes on, as Ctrl+C does, and no later one."""
         self._agent.ask_to_stop()
 
     def kill(self) -> None:
@@ -224,7 +225,7 @@ class Turn:
         self._agent.kill()
 
     def output(self) -> str:
-        """Why it was refused or failed."""
+        """Returns why it was refused or failed."""
         return self._ended.problem if self._ended is not None else ""
 
     def __enter__(self) -> Self:

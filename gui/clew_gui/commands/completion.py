@@ -58,7 +58,7 @@ def completion(context: CommandContext, argv: Sequence[str]) -> int:
 
 
 def candidates(context: CommandContext, words: Sequence[str]) -> list[str]:
-    """What may complete the last of ``words`` (which may be empty), after those before it."""
+    """Returns what may complete the last of ``words`` (which may be empty), after those before it."""
     from clew_gui.commands.main import COMMANDS  # it imports this module by name
 
     names = [command.name for command in COMMANDS]
@@ -109,7 +109,7 @@ def _sites(context: CommandContext) -> list[str]:
 
 
 def _quietly(find: Callable[[], list[str]]) -> list[str]:
-    """What cannot be listed is not offered: a message would appear in the middle of the line being typed."""
+    """Offers nothing if the list cannot be made: a message would appear in the middle of the line being typed."""
     try:
         return find()
     except (ProblemError, OSError):

@@ -1,4 +1,4 @@
-"""What every command is handed: where things are kept, where to write, and how problems are reported."""
+"""Gives every command what it needs: where things are kept, where to write, and how problems are reported."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class CommandContext(msgspec.Struct, frozen=True):
         )
 
     def say(self, text: str = "") -> None:
-        """One line on standard output."""
+        """Prints one line on standard output."""
         say(text, self.out)
 
     def note(self, text: str) -> None:
-        """One line on standard error, for what is no result."""
+        """Prints one line on standard error, for what is no result."""
         say(text, self.err)
 
     def report(self, problem: Problem) -> None:
@@ -68,7 +68,7 @@ class CommandContext(msgspec.Struct, frozen=True):
         return f"Please report it, with the end of {path}"
 
     def say_json(self, value: object) -> None:
-        """One line of JSON on standard output; numbers that JSON cannot hold become null."""
+        """Prints one line of JSON on standard output; numbers that JSON cannot hold become null."""
         self.say(ascii_json(msgspec.json.encode(value)))
 
 
@@ -91,7 +91,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def complain(context: CommandContext, command: str, problems: Sequence[Problem], as_json: bool = False) -> None:
-    """All ``problems`` as one message on standard error, and as one JSON line on standard output when asked for."""
+    """Prints all ``problems`` as one message on standard error, and as one JSON line on standard output if asked
+    for."""
     if len(problems) == 1:
         context.note(f"{command}: {problems[0].command_text()}")
     else:

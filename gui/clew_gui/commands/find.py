@@ -1,4 +1,5 @@
-"""Which run or job is meant: by number, id, the beginning of an id, ``last``, a folder, or a scheduler's own id."""
+"""Finds the run or job that is meant: by number, id, the beginning of an id, ``last``, a folder, or a scheduler's own
+id."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from clew_shared.run_settings import RunNote
 RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
 
 _HEAD_BYTES = 64 * 1024
-"""Enough for the first frame of a journal."""
+"""The bytes that contain the first frame of a journal."""
 
 
 class KeptRun(NamedTuple):
@@ -34,8 +35,8 @@ class KeptRun(NamedTuple):
 
 
 def kept_runs(places: Places) -> list[KeptRun]:
-    """All runs on this computer, by number: its own, and the copies of runs on sites. Only the first frame of each is
-    read.
+    """Returns all runs on this computer, by number: its own, and the copies of runs on sites. Only the first frame of
+    each is read.
 
     Window and commands share one record of numbers; runs that are new to it are numbered as they began, for good.
     """
@@ -56,7 +57,8 @@ def is_copy(places: Places, folder: Path) -> bool:
 
 
 class KeptJobs:
-    """What became of kept runs as far as their jobs on sites show it: a node that lost its power writes no end."""
+    """Knows the states of kept runs as far as their jobs on sites show them: a node that lost its power writes no
+    end."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -80,7 +82,7 @@ class KeptJobs:
 
 
 def began(folder: Path) -> float:
-    """When the run's first attempt began, as wall-clock seconds since 1970; 0 when its journal does not say."""
+    """Returns when the run's first attempt began, as wall-clock seconds since 1970; 0 if its journal does not say."""
     with journal_path(folder, attempts(folder)[0]).open("rb") as file:
         found = FrameReader().feed(file.read(_HEAD_BYTES))
     first = found[0] if found else None
@@ -88,7 +90,7 @@ def began(folder: Path) -> float:
 
 
 def _not_begun(places: Places, runs: Sequence[KeptRun]) -> list[Problem]:
-    """Why the run that was sent last has no folder yet, where its job is not over."""
+    """Says why the run that was sent last has no folder yet, if its job is not over."""
     record, book = run_record(places), job_book(places)
     last = max(record.numbers.keys() - record.forgotten, key=lambda run: record.numbers[run], default="")
     job = book.job_of(last) if last not in {run.folder.name for run in runs} else ""

@@ -1,4 +1,4 @@
-"""Is there a display that a window could open on? Qt ends the whole process when there is none, so ask before."""
+"""Finds out whether there is a display that a window could open on. Qt ends the whole process if there is none."""
 
 from __future__ import annotations
 

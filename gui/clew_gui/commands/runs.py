@@ -87,12 +87,12 @@ class SeenRun(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a person called it; empty where nobody did."""
+        """The name that a person gave it; empty if nobody did."""
         return self.kept.note.name or (self.spec.name if self.spec is not None else "")
 
     @property
     def settings(self) -> dict[str, Value]:
-        """What it was set to."""
+        """The run's settings."""
         return settings_of(self.spec, self.card) if self.spec is not None else {}
 
     @property
@@ -103,7 +103,7 @@ class SeenRun(NamedTuple):
 
     @property
     def facts(self) -> Facts:
-        """What the filter sees."""
+        """The facts that the filter sees."""
         history, note, fold = self.history, self.kept.note, self.history.fold if self.history is not None else None
         exercise = fold.exercise if fold is not None else ""
         results = (
@@ -150,11 +150,11 @@ def filtered(kept: Sequence[KeptRun], text: str, known: Catalogue, jobs: KeptJob
 
 
 _WIDE = 110
-"""From this width on there is room for the id, the steps, the time, and the name of what the result is."""
+"""The width from which on there is room for the id, the steps, the time, and the name of what the result is."""
 
 
 def runs_table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Table:
-    """One line for each run. What cannot be cut is the number, the state and the result."""
+    """Makes a table with one line for each run. The number, the state and the result cannot be cut."""
     wide = width >= _WIDE
     table = Table(box=None, pad_edge=False, header_style="bold")
     with_data = wide or len({run.data for run in seen}) > 1
@@ -173,8 +173,8 @@ def runs_table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Tabl
 
 
 def titles_of(seen: Sequence[SeenRun]) -> dict[str, str]:
-    """Each run's name and tags; without a name what distinguishes it from the other runs of its exercise. By folder
-    name."""
+    """Returns each run's name and tags; without a name what distinguishes it from the other runs of its exercise. By
+    folder name."""
     groups: dict[str, dict[str, dict[str, Value]]] = {}
     for run in seen:
         if run.spec is not None:
@@ -255,7 +255,7 @@ def _note(context: CommandContext, folder: Path) -> RunNote:
 
 
 def _note_lines(context: CommandContext, folder: Path) -> list[str]:
-    """What a person wrote about the run."""
+    """Returns what a person wrote about the run."""
     note = _note(context, folder)
     known = {"Name": note.name, "Tags": ", ".join(note.tags), "Note": note.note}
     return [f"{name:<18}{text}" for name, text in known.items() if text]

@@ -44,7 +44,7 @@ def own_files() -> dict[str, bytes]:
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
-    """All files of a folder but what Python made of them."""
+    """Returns all files of a folder except those that Python generated."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
@@ -83,7 +83,7 @@ MAX_EXERCISE_FILES = 500
 
 
 class Upload:
-    """What is to be brought: a file as it is, a folder as a plain tar archive whose bytes depend on its content alone.
+    """A file to upload as it is, or a folder as a plain tar archive whose bytes depend on its content alone.
 
     ``digest`` is the SHA-256 of these bytes, ``files`` that of each file by its path from where it will lie.
     """
@@ -99,7 +99,7 @@ class Upload:
         self._parts = parts
 
     def read(self, offset: int, limit: int) -> bytes:
-        """Up to ``limit`` bytes from ``offset`` on. Raises ``ProblemError`` when a file is no longer as it was."""
+        """Reads up to ``limit`` bytes from ``offset`` on. Raises ``ProblemError`` if a file has changed."""
         found, begin = [], 0
         for part, size in self._parts:
             first, last = max(offset, begin), min(offset + limit, begin + size)
@@ -178,7 +178,7 @@ def _too_much(folder: Path, sizes: dict[Path, int]) -> Iterator[Problem]:
 
 
 def _visible(folder: Path) -> Iterator[Path]:
-    """All plain files below, but hidden ones, what Python made, and environments of Python."""
+    """Yields all plain files below, but no hidden ones, none that Python generated, and no environments of Python."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name == "__pycache__":
             continue

@@ -95,8 +95,8 @@ def _bring_packages(line: SiteConnection, found: Probe, report: Say) -> int:
 
 
 def _gather(line: SiteConnection, found: Probe, report: Say) -> tuple[dict[str, bytes], list[Need]]:
-    """What the site lacks: files out of this computer's own packages, else of wheels, and what is left to the site's
-    pip with its index. Raises ``ProblemError`` where it has no pip."""
+    """Gathers what the site lacks: files out of this computer's own packages, else of wheels, and what is left to the
+    site's pip with its index. Raises ``ProblemError`` if it has no pip."""
     files: dict[str, bytes] = {}
     left: list[Need] = []
     for need in (need for need in SMALL if need.name in found.missing):

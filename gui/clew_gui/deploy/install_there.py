@@ -34,7 +34,7 @@ def digests(folder: Path) -> "dict[str, str]":
 
 
 def unpack(data: bytes, folder: Path) -> None:
-    """Only plain files, only below ``folder``."""
+    """Unpacks plain files only, and only below ``folder``."""
     if not data:
         return
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
@@ -117,7 +117,7 @@ def install(question: "dict[str, Any]", data: bytes) -> "dict[str, Any]":
 
 
 def refusal(error: Exception) -> "dict[str, Any]":
-    """What the system said, and how much room there is."""
+    """Returns what the system said, and how much space there is."""
     answer = {"refused": "error", "why": str(error)}  # type: dict[str, Any]
     if isinstance(error, OSError):
         answer = {"refused": "full" if error.errno in FULL else "error", "why": error.strerror or str(error)}

@@ -21,7 +21,7 @@ from clew_gui.deploy.requirements import Need
 from clew_shared.base.places import find_places
 
 _DOWNLOAD_S = 240.0
-"""Some megabytes over a slow line."""
+"""The seconds for a download of some megabytes over a slow line."""
 _OLDEST_GLIBC = 5
 _NICKNAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 
@@ -32,7 +32,8 @@ def suits(tag: str, found: Probe) -> bool:
 
 
 def _tags(found: Probe) -> set[Tag]:
-    """What the site's Python could install, and what was built on this machine for itself, where it would run there."""
+    """Returns the tags that the site's Python could install, and those of this machine's own builds if they would run
+    there."""
     names, here = platforms(found), platform.libc_ver()
     if here[0] == "glibc" and found.libc and Version(here[1]).release <= found.libc:
         names.append(f"linux_{found.machine}")
@@ -55,7 +56,8 @@ def from_here(need: Need, found: Probe) -> dict[str, bytes]:
 
 
 def _files_of(here: Distribution, module: str) -> Iterator[tuple[str, bytes]]:
-    """Nothing when a file is missing, or the package itself lies elsewhere (an editable installation)."""
+    """Yields the package's files; none if one is missing, or the package itself is elsewhere (an editable
+    installation)."""
     paths = [path for path in here.files or [] if ".." not in path.parts and "__pycache__" not in path.parts]
     paths = [path for path in paths if not path.is_absolute()]
     if not any(path.parts[0].split(".")[0] == module for path in paths):

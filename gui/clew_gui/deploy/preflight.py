@@ -32,7 +32,8 @@ _HINTS = {
         f"name a module or a venv with scikit-learn in the site; or {_OTHER_DATA}."
     ),
 }
-"""What to do about what the site lacks, from this computer. The agent's own hints are for the machine that it is on."""
+"""Hints for fixing, from this computer, what the site lacks. The agent's own hints are for the machine that it is
+on."""
 
 
 def check_time(line: SiteConnection, allocation: AllocationRequest) -> None:

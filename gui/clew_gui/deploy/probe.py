@@ -1,4 +1,4 @@
-"""What a site's Python has, as it will be in a job, and what about it would keep the agent from running."""
+"""Finds out what a site's Python has, as it will be in a job, and what about it would keep the agent from running."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def probe(line: SiteConnection, agent: str = "agent", *, thorough: bool = False)
 
 
 def unfit(line: SiteConnection, found: Probe) -> list[Problem]:
-    """What keeps this Python from training, each as its own sentence; Clew can fix none of it by itself."""
+    """Says what keeps this Python from training, each problem in its own sentence; Clew can fix none of it by
+    itself."""
     if found.minor < PYTHON:
         text = f"{found.executable} on {line.title} is Python {found.python}; the agent needs 3.11 or newer."
         return [

@@ -69,7 +69,7 @@ def state_of(folder: Path) -> str:
 
 
 def program_text(path: Path) -> str:
-    """What a small program says; empty when it is not there or cannot be run."""
+    """Reads a small program's text; empty if it is not there or cannot be run."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.read(65536) if os.access(str(path), os.X_OK) else ""
@@ -120,7 +120,7 @@ def data_sets(question: "dict[str, Any]") -> "dict[str, Any]":
 
 
 def quota() -> str:
-    """What ``quota`` says, if there is such a program and it answers."""
+    """Returns the output of ``quota``, if there is such a program and it answers."""
     try:
         done = subprocess.run(
             ["quota", "-w"],

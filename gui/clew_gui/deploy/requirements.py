@@ -1,4 +1,4 @@
-"""What the agent needs of a site's Python."""
+"""Lists what the agent needs from a site's Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Need(msgspec.Struct, frozen=True):
 
     @property
     def requirement(self) -> str:
-        """For pip: ``msgspec>=0.20``."""
+        """Returns the requirement for pip: ``msgspec>=0.20``."""
         return f"{self.name}>={self.least}"
 
 

@@ -36,7 +36,8 @@ _FREE = 'df -Pk -- "$1" | awk "NR > 1 { print \\$4 }"'
 
 
 class _Found(msgspec.Struct):
-    """What lies there: all under ``path``, or ``part`` bytes of it; ``free`` bytes of room (-1: unknown)."""
+    """The upload's state on the site: all of it under ``path``, or ``part`` bytes of it; ``free`` bytes of space (-1:
+    unknown)."""
 
     path: str = ""
     part: int = 0

@@ -73,7 +73,7 @@ def ask_there(
 
 
 def _shell(site: Site, mark: str, length: int) -> str:
-    """What bash does before Python: the keeper's own way of loading modules, so that a job finds the same."""
+    """Returns what bash does before Python: it loads modules in the keeper's own way, so that a job finds the same."""
     keeper = files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
     refuse = f"""clew_finish() {{ printf '\\n%s{{"refused":"%s","detail":"%s"}}\\n' {mark} "$1" "$3"; exit "$2"; }}"""
     lines = [f"echo {mark}", keeper, refuse, "clew_scratch=$(mktemp -d) && trap 'rm -rf \"$clew_scratch\"' EXIT"]
@@ -101,13 +101,13 @@ def remote_word(path: str) -> str:
 
 
 def _behind_noise(done: Output, mark: str) -> Output:
-    """Without what the login shell's own files print before our shell begins, unless that never begins."""
+    """Removes what the login shell's own files print before our shell begins, unless that never begins."""
     _, begun, rest = done.out.partition(f"{mark}\n")
     return msgspec.structs.replace(done, out=rest) if begun else done
 
 
 def read_answer(out: str, mark: str) -> dict[str, Any] | None:
-    """What comes after the last ``mark`` in what a shell printed; None when it is no JSON object."""
+    """Reads what comes after the last ``mark`` in a shell's output; None if it is no JSON object."""
     _, found, rest = out.rpartition(mark)
     if not found:
         return None

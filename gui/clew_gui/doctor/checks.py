@@ -1,4 +1,4 @@
-"""All checks after the login, in the order in which they run."""
+"""Lists all checks after the login, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def local_findings(places: Places) -> Iterator[Finding]:
-    """This computer needs no way; what trains here is found when the first run starts."""
+    """Checks this computer, which needs no connection; problems with training here show when the first run starts."""
     yield Finding(
         check="way",
         title="Way",

@@ -1,4 +1,5 @@
-"""What the checks share: the site, the connection once there is one, who may be asked, and what is known so far."""
+"""Keeps what the checks share: the site, the connection once there is one, who may be asked, and what is known so
+far."""
 
 from __future__ import annotations
 
@@ -39,10 +40,10 @@ class Questions:
         """Server keys that the person said yes to."""
         self.quiet = False
         self.seconds = 0.0
-        """How long people took to answer."""
+        """The seconds that people took to answer."""
 
     def ask(self, prompt: Prompt) -> str | None:
-        """As ``Prompter.ask``."""
+        """Asks as ``Prompter.ask`` does."""
         self.asked.append(prompt)
         if self.quiet:
             raise no_one_to_ask(prompt)
@@ -56,7 +57,7 @@ class Questions:
         return answer
 
     def refused(self, prompt: Prompt) -> None:
-        """As ``Remembers.refused``."""
+        """Does the same as ``Remembers.refused``."""
         if isinstance(self._prompter, Remembers):
             self._prompter.refused(prompt)
 
@@ -67,7 +68,7 @@ class Questions:
 
 
 class _BoundedLine(SiteConnection):
-    """No command takes longer than the doctor has time."""
+    """Lets no command take longer than the doctor has time."""
 
     def __init__(self, name: str, site: Site, connection: ReconnectingConnection, limit: Callable[[], float]) -> None:
         super().__init__(name, site, connection)
@@ -78,7 +79,7 @@ class _BoundedLine(SiteConnection):
 
 
 class Diagnosis:
-    """One examination. ``stop`` set from any thread ends it after the check under way."""
+    """Examines one site. ``stop`` set from any thread ends it after the check under way."""
 
     def __init__(self, name: str, site: Site, places: Places, prompter: Prompter, stop: threading.Event) -> None:
         self.name = name
@@ -91,7 +92,7 @@ class Diagnosis:
         self.hops: tuple[Hop, ...] = ()
         self.findings: dict[str, Finding] = {}
         self.causes: dict[str, str] = {}
-        """Why a check that is not fine is not: the end of "Not tried, because …"."""
+        """The reasons why checks failed or were not tried: the ends of "Not tried, because …"."""
         self.partitions: tuple[Partition, ...] = ()
         self.refused_modules: tuple[str, ...] = ()
         self.probed: Probe | None = None
@@ -101,7 +102,7 @@ class Diagnosis:
 
     @property
     def left_s(self) -> float:
-        """How much of the time for everything is left."""
+        """Returns how much of the total time is left, in seconds."""
         return TOTAL_S + self.questions.seconds - (time.monotonic() - self._started)
 
     @property
@@ -110,7 +111,7 @@ class Diagnosis:
         return scheduler_of(self.site.scheduler)
 
     def more_time(self, seconds: float) -> None:
-        """What is waited for on purpose does not count."""
+        """Adds time: seconds that are waited on purpose do not count."""
         self._started += seconds
 
     def arrive(self, connection: Connection) -> None:
@@ -151,7 +152,7 @@ class Diagnosis:
 
 
 def last_line(output: Output, limit: int = 300) -> str:
-    """What a command said last, for a sentence; empty when it said nothing."""
+    """Returns the last line of a command's output, for a sentence; empty if there is none."""
     lines = [line.strip() for line in output.said.splitlines() if line.strip()]
     return lines[-1][:limit].rstrip(".") if lines else ""
 

@@ -1,4 +1,4 @@
-"""What the doctor says of one thing. Plain data, for the terminal, the window and programs alike."""
+"""The doctor's result for one check. Plain data, for the terminal, the window and programs alike."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Verdict(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was checked.
+    """The result of one check.
 
     ``check`` is its stable name for programs ("hostkey"), ``where`` the hop, user and host, for those that are looked
     at once for each hop; both together are unique. ``title`` is for people, ``text`` whole sentences, ``hint`` how to
@@ -41,7 +41,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckResult(NamedTuple):
-    """What one check says: the part of a ``Finding`` that it decides."""
+    """The result of one check: the part of a ``Finding`` that the check decides."""
 
     verdict: Verdict
     text: str
@@ -51,7 +51,7 @@ class CheckResult(NamedTuple):
 
 
 def fine(text: str, *remedies: Remedy) -> CheckResult:
-    """Nothing to fix."""
+    """Returns a result with nothing to fix."""
     return CheckResult(Verdict.OK, text, remedies=remedies)
 
 
@@ -66,10 +66,10 @@ def wrong(text: str, hint: str, code: str = "", *remedies: Remedy) -> CheckResul
 
 
 def refused(found: Problem) -> CheckResult:
-    """As the problem says, runs will not work."""
+    """Returns the result for a problem with which runs will not work."""
     return wrong(found.text, found.hint, found.code, *found.remedies)
 
 
 def untried(text: str, *remedies: Remedy) -> CheckResult:
-    """Not checked; ``text`` says why."""
+    """Returns the result of a check that was not tried; ``text`` says why."""
     return CheckResult(Verdict.SKIPPED, text, remedies=remedies)

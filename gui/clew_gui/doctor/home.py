@@ -13,7 +13,7 @@ from clew_shared.base.number_words import in_bytes
 LEAST_BYTES = 300_000_000
 """Room for the agent, its small packages and some runs with checkpoints."""
 NEEDED_BYTES = 20_000_000
-"""With less not even the agent, its small packages and the journal of one run fit."""
+"""The bytes that the agent, its small packages and the journal of one run need at least."""
 SLOW_S = 5.0
 CLOCK_S = 5.0
 _NEARLY = 0.9
@@ -78,7 +78,7 @@ def _room(text: str) -> tuple[int | None, int]:
 
 
 def quota(diagnosis: Diagnosis) -> CheckResult:
-    """What is left of the quota, where the site reports it."""
+    """Checks what is left of the quota, if the site reports it."""
     limits = parse_quota(diagnosis.sh(_QUOTA, diagnosis.line.layout().home).out)
     if not limits:
         return fine("The site reports no quota for you.")
@@ -107,7 +107,7 @@ def parse_quota(text: str) -> list[tuple[str, int, int]]:
 
 
 def clock(diagnosis: Diagnosis) -> CheckResult:
-    """How far the login node's clock is from this computer's; the answer's way takes half of the time."""
+    """Checks how far the login node's clock is from this computer's; the answer is assumed to take half of the time."""
     started = time.time()
     done = diagnosis.sh("date +%s.%N")
     ended = time.time()

@@ -61,7 +61,7 @@ def travel(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def _consent(diagnosis: Diagnosis) -> CheckResult | None:
-    """What lacks consent for the way itself; a prologue is needed later only."""
+    """Checks what lacks consent for the login itself; a prologue is needed later only."""
     words = tuple(one for hop in diagnosis.hops for one in words_of(type(diagnosis.site)(), hop.proxy_command))
     missing = consents(diagnosis.places).missing(words)
     if not missing:
@@ -89,7 +89,8 @@ def check_name(hop: Hop) -> CheckResult:
 
 
 def _addresses_of(hop: Hop) -> list[str] | None:
-    """None when no answer came in time. The thread may then be asleep for long, and the program must end without it."""
+    """Returns the host's addresses; None if no answer came in time. The thread may then be asleep for long, and the
+    program must end without it."""
     found: list[list[str]] = []
 
     def ask() -> None:
@@ -180,7 +181,7 @@ def _well(diagnosis: Diagnosis, number: int, step: str) -> CheckResult:
 
 
 def _failed(diagnosis: Diagnosis, found: Problem, took: float) -> Iterator[Finding]:
-    """What the failure says of each step: before it all went well, after it nothing was tried."""
+    """Yields what the failure means for each step: before it all went well, after it nothing was tried."""
     number, step = _place(diagnosis, found)
     cause = _FAILS[step]
     if number == 0 and step in ("name", "port"):  # both were in order a moment ago
@@ -228,7 +229,7 @@ def _unseen(diagnosis: Diagnosis, hop: Hop, found: Problem) -> CheckResult:
 
 
 def _unreached(diagnosis: Diagnosis, number: int, step: str, words: str = "") -> Iterator[Finding]:
-    """Everything on the way after the step that failed."""
+    """Yields a finding for every step after the one that failed."""
     cause = (words or _FAILS[step]).format(host=diagnosis.hops[number].title)
     diagnosis.causes["login"] = cause
     steps = list(_STEPS)

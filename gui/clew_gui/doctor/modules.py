@@ -35,7 +35,8 @@ printf '%s\\n' "${LMOD_VERSION:-}"
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """What came of loading: the modules that could not be, with what was said; ``no_command``: there are none here."""
+    """The result of loading: the modules that could not be loaded, with the messages; ``no_command``: there is no
+    module command."""
 
     refused: tuple[str, ...] = ()
     said: str = ""
@@ -66,8 +67,8 @@ def load(line: SiteConnection, modules: Sequence[str], timeout: float = AVAIL_S)
 
 
 def available(line: SiteConnection, timeout: float = AVAIL_S) -> Available:
-    """All that ``module avail`` has once the site's own modules are loaded. Raises ``ProblemError`` when there are
-    none, or no answer."""
+    """Returns all that ``module avail`` has once the site's own modules are loaded. Raises ``ProblemError`` if there
+    are none, or no answer."""
     done = line.run(("bash", "-l", "-c", _keeper() + _LIST, "bash", *line.site.modules), timeout=timeout)
     if done.late:
         raise _late(line, timeout)
@@ -79,7 +80,7 @@ def available(line: SiteConnection, timeout: float = AVAIL_S) -> Available:
 
 
 def _without_noise(done: Output) -> Output:
-    """Without what the login shell's own files print before."""
+    """Removes what the login shell's own files print before."""
     return msgspec.structs.replace(done, out=done.out.partition("\nclew-begins\n")[2])
 
 
@@ -105,7 +106,7 @@ def parse_avail(done: Output) -> Available:
 
 
 def matching(found: Available, pattern: str) -> tuple[str, ...]:
-    """Those with ``pattern`` in their name, whatever its case; ``*`` and ``?`` as in file names."""
+    """Returns those with ``pattern`` in their name, whatever its case; ``*`` and ``?`` as in file names."""
     form = "".join(".*" if char == "*" else "." if char == "?" else re.escape(char) for char in pattern)
     return tuple(name for name in found.names if re.search(form, name, re.IGNORECASE))
 

@@ -29,13 +29,13 @@ from clew_shared.journal.history import no_tensorflow
 JOB_S = 300
 """The time that the job asks for."""
 WAIT_S = 180.0
-"""So long the doctor waits for the job to start; a queue that is longer is no illness."""
+"""The seconds that the doctor waits for the job to start; a longer queue is no fault."""
 ANSWER_S = 170.0
 """A started job has answered by then, also where TensorFlow's import takes two minutes."""
 SAID_S = 20.0
 """A started job that has not answered for so long is said to be waited for."""
 LATE_S = 20.0
-"""So late a file that a node has written may be seen on the login node."""
+"""The longest delay, in seconds, until a file that a node has written is visible on the login node."""
 _PROGRAM = """cd -- "$CLEW_JOB_FOLDER" || exit 0
 "$1" node_there.py "$2" "$3" && exit 0
 [ -e answer.json ] && exit 0
@@ -205,7 +205,7 @@ def _silent(diagnosis: Diagnosis, spec: JobSpec) -> str:
 
 
 def read_answer(diagnosis: Diagnosis, spec: JobSpec) -> JobAnswer | None:
-    """What the job has written by now; None when that is nothing, or cannot be read."""
+    """Reads what the job has written by now; None if that is nothing, or cannot be read."""
     done = diagnosis.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
     try:
         found: JobAnswer = from_json(done.out, JobAnswer)

@@ -42,7 +42,7 @@ def write(answer: "dict[str, object]") -> None:
 
 
 def temporary() -> str:
-    """Why the folder for temporary files cannot be used, with its name; empty when it can."""
+    """Says why the folder for temporary files cannot be used, with its name; empty if it can."""
     named = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
     folder = next((name for name in named if os.path.isdir(name)), "/tmp")  # noqa: PTH112, S108
     path = os.path.join(folder, ".clew-doctor-%d" % os.getpid())  # noqa: PTH118, UP031
@@ -58,7 +58,7 @@ def temporary() -> str:
 
 
 def cards() -> "list[str]":
-    """What nvidia-smi lists."""
+    """Returns the GPUs that nvidia-smi lists."""
     try:
         done = subprocess.run(
             ["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20, check=False
@@ -69,7 +69,7 @@ def cards() -> "list[str]":
 
 
 def tensorflow() -> "dict[str, object]":
-    """Its version and how many GPUs it sees, or why it cannot be imported."""
+    """Returns TensorFlow's version and how many GPUs it sees, or why it cannot be imported."""
     try:
         done = subprocess.run([sys.executable, "-c", TRY], capture_output=True, timeout=IMPORT_S, check=False)
     except subprocess.SubprocessError:

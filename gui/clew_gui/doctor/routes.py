@@ -106,8 +106,8 @@ def not_an_answer(node: str, refusal: Problem) -> CheckResult | None:
 
 
 def refused_at(diagnosis: Diagnosis, node: str) -> Problem | None:
-    """Why one cannot log in to ``node`` from the login node's side; None when one can. Nobody is asked for it: where a
-    person would be, the problem's text is that question."""
+    """Says why one cannot log in to ``node`` from the login node; None if one can. Nobody is asked for it: if a person
+    would be, the problem's text is that question."""
     questions = diagnosis.questions
     questions.quiet = True
     asked = len(questions.asked)

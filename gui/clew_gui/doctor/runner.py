@@ -25,7 +25,7 @@ class Check(NamedTuple):
 
 
 def follow(diagnosis: Diagnosis, checks: Sequence[Check], want_job: bool) -> Iterator[Finding]:
-    """One finding for each of ``checks``; a check that a failed one hides says so."""
+    """Runs the checks and yields one finding for each; a check that cannot run because another one failed says so."""
     for check in checks:
         if diagnosis.stop.is_set():
             return
@@ -48,7 +48,7 @@ def follow(diagnosis: Diagnosis, checks: Sequence[Check], want_job: bool) -> Ite
 
 
 def _cause(diagnosis: Diagnosis, check: Check) -> str:
-    """Why it cannot be checked: the first failure that led to this, not the last one."""
+    """Says why a check cannot run: the first failure that led to this, not the last one."""
     return next((diagnosis.causes[need] for need in check.needs if need in diagnosis.causes), "")
 
 

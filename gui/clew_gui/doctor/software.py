@@ -1,4 +1,4 @@
-"""What a job would find on the login node: modules, Python, TensorFlow, the agent's packages, GPUs, data."""
+"""Checks what a job would find on the login node: modules, Python, TensorFlow, the agent's packages, GPUs, data."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def modules(diagnosis: Diagnosis) -> CheckResult:
 
 
 def _others(diagnosis: Diagnosis, name: str) -> str:
-    """What to name instead."""
+    """Suggests what to name instead."""
     see = "Name another of those that the site has."
     try:
         meant = near(name, available(diagnosis.line))

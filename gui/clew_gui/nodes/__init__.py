@@ -1,3 +1,3 @@
-"""What is reached on a compute node: the agent, a shell, Jupyter, TensorBoard."""
+"""Reaches what is on a compute node: the agent, a shell, Jupyter, TensorBoard."""
 
 from __future__ import annotations

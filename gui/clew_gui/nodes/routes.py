@@ -29,11 +29,13 @@ _RELAY_S = 30.0
 SPEAKS_S = 4.0
 """A greeting comes in one round trip; a relay's program has to start before."""
 _GREETING = b"\xff"
-"""Every ZMTP peer begins so at once, without being asked (https://rfc.zeromq.org/spec/23, section "Framing")."""
+"""The byte with which every ZMTP peer begins at once, without being asked (https://rfc.zeromq.org/spec/23, section
+"Framing")."""
 _HOME = "127.0.0.1"
 _ASIDE = 'exec 8>&1 9<&0 1>&2 </dev/null && exec bash -l -c "$1"'
-"""Not for bash itself: over SSH that reads ~/.bashrc even without ``-l``, and it reads what ``BASH_ENV`` names. What a
-login file starts in the background inherits 8 and 9; it ends with the step."""
+"""Puts standard input and output aside, then starts the login shell. Run it with ``sh``, not with bash: over SSH bash
+reads ~/.bashrc even without ``-l``, and it reads what ``BASH_ENV`` names. What a login file starts in the background
+inherits 8 and 9; it ends with the step."""
 _UNREACHED = frozenset({"ssh.connect", "ssh.forwarding", "ssh.name", "ssh.reach", "ssh.busy"})
 """Troubles before a node has said anything: it may answer under another name."""
 
@@ -68,8 +70,8 @@ class Route:
         self._kept: Stream | None = None
 
     def open(self, port: int = 0) -> Stream:
-        """One more stream through it, to the agent or another ``port`` there. Raises ``ProblemError`` when it leads
-        there no more."""
+        """Opens one more stream through it, to the agent or another ``port`` there. Raises ``ProblemError`` if the
+        route does not work any more."""
         port = port or self._port
         if port == self._port:
             with self._lock:
@@ -241,8 +243,9 @@ def node_hop(login: Hop, node: str) -> Hop:
 def relay_command(
     installed: Installed, modules: Sequence[str], prologue: str, address: AgentAddress, agent: bool = False
 ) -> tuple[str, ...]:
-    """What joins its standard input and output to a port of a node, after what the site's jobs load. Where an ``agent``
-    listens, its greeting comes at once and its patience is not tried before something is sent.
+    """Returns the command that joins its standard input and output to a port of a node, after what the site's jobs
+    load. If an ``agent`` listens there, its greeting comes at once and its patience is not tried before something is
+    sent.
 
     Neither their words nor those of the login shell's own files may get between the bytes, and none of them may read
     what is meant for the relay. So both ends are put aside before that shell begins, by one that reads no files of its
@@ -293,13 +296,13 @@ def _greeting(stream: Stream, seconds: float) -> bytes:
 
 
 def _with_words(text: str, stream: Stream) -> str:
-    """With what a step of the scheduler said itself: mostly the true reason."""
+    """Adds what a step of the scheduler said itself: mostly the true reason."""
     words = stream.last_words()
     return f"{text} It said: {words.rstrip('.')}." if words else text
 
 
 def first_bytes(stream: Stream, seconds: float) -> bytes | None:
-    """What comes first through ``stream``; empty when it ends, None when nothing comes in time."""
+    """Reads what comes first through ``stream``; empty if it ends, None if nothing comes in time."""
     found: list[bytes] = []
     come = threading.Event()
 

@@ -27,7 +27,8 @@ _AGAIN_S = 2.0
 """A server that does not know the key is not asked again sooner; nor is there a new connection sooner where none could
 be made, since too many files are open."""
 _REST_S = 0.5
-"""So long nobody new is let in after the system had no descriptor for one: who knocks waits, the others are served."""
+"""The seconds in which nobody new is let in after the system had no descriptor left: new connections wait, the others
+are served."""
 
 
 class ServiceEnd:
@@ -120,8 +121,8 @@ class ServiceEnd:
             _log.warning("A page of a service waits, port %d: %s. It is tried again.", self.port, error.strerror)
 
     def _check(self) -> None:
-        """What was under way when the connection broke will never go on, and what of it was not sent yet never is: a
-        browser that sees a failure asks again by itself, and nothing may be done twice."""
+        """Drops all streams after the connection broke: what was under way will not go on, and what was not sent yet
+        never will be. A browser that sees a failure asks again by itself, and nothing may be done twice."""
         greeting, connections = self._wire.greeting, self._wire.connections
         refused = greeting is Greeting.REFUSED
         broken = connections > 1 or (connections == 1 and greeting is not Greeting.ACCEPTED)

@@ -33,9 +33,9 @@ KINDS = ("jupyter", "tensorboard")
 ANSWER_S = 150.0
 """The agent gives the program two minutes to start."""
 _AGAIN_S = 10.0
-"""So often the agent is asked again: an idle one stays, and a program that ended restarts."""
+"""The seconds until the agent is asked again: an idle one stays, and a program that ended restarts."""
 _LATER_S = 15.0
-"""So long an answer may take of an agent that has the program already."""
+"""The seconds that an answer may take of an agent that has the program already."""
 _LOOK_S = 0.2
 _PAUSE_S = 1.0
 _JOIN_S = 5.0
@@ -43,7 +43,7 @@ _SHUT = (Greeting.REFUSED, Greeting.WRONG, Greeting.GONE)
 
 
 class Node(Protocol):
-    """What is needed of a ``JobTarget``."""
+    """The interface that is needed from a ``JobTarget``."""
 
     def find(self) -> AgentAddress | None:
         """The agent, behind a tunnel."""
@@ -52,7 +52,7 @@ class Node(Protocol):
         """Admit a further key; waits."""
 
     def absent(self) -> str:
-        """Why there is no agent."""
+        """Says why there is no agent."""
 
     def tunnel(self, port: int) -> Tunnel:
         """A way to another port."""

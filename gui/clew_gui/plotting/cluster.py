@@ -33,7 +33,7 @@ _FOLLOWED = 20_000
 _IN_SIGHT = 24
 """A timeline that follows a run shows about so many updates of each worker."""
 _SINGLE = 160
-"""More bars than this in a row are drawn as stretches without a pause."""
+"""The number of bars in a row from which on they are drawn as stretches without a pause."""
 _FINE = 1 / 1500
 """Part of the timeline below which a pause is not drawn then."""
 _PAUSE = 0.12
@@ -41,13 +41,13 @@ _PAUSE = 0.12
 _BINS = 80
 """Stretches of time in which images/s are measured."""
 _RATED = 100_000
-"""So many of the latest gradients, at most."""
+"""The largest number of latest gradients that count."""
 _BARS = 26
 """Bars of the histogram, at most."""
 
 
 class ClusterSetup(NamedTuple):
-    """How a run with parameter servers is set up: the settings of its strategy."""
+    """The settings of a run's strategy with parameter servers."""
 
     mode: str
     staleness: int
@@ -118,7 +118,7 @@ class WorkerLane(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """What the workers did, in seconds of the training clock. ``whole`` is all of the training time."""
+    """The work of the workers, in seconds of the training clock. ``whole`` is all of the training time."""
 
     x: Span
     whole: Span
@@ -138,7 +138,7 @@ class StalenessBar(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What the bar says."""
+        """Describes the bar."""
         name = f"{self.low}" if self.low == self.high else f"{self.low} to {self.high}"
         dropped = f", {100 * self.dropped:.1f} % dropped" if self.dropped else ""
         return f"Staleness {name}: {100 * self.applied:.1f} % applied{dropped}, lately {100 * self.lately:.1f} %"
@@ -158,7 +158,7 @@ class Staleness(NamedTuple):
     ticks: tuple[Tick, ...]
 
     def place(self, staleness: float) -> float:
-        """Where a staleness is on an axis on which each bar is 1 wide, the first from 0 to 1."""
+        """Returns where a staleness is on an axis on which each bar is 1 wide, the first from 0 to 1."""
         return min((staleness + 0.5) / self.width, float(len(self.bars)))
 
 
@@ -220,7 +220,7 @@ def cluster_scene(
 
 
 def _workers(history: History, setup: ClusterSetup) -> list[int]:
-    """All workers that are known: those that joined, those that sent something, those that were asked for."""
+    """Returns all known workers: those that joined, those that sent something, those that were asked for."""
     joined = {index for role, index in history.peers if role == "worker"}
     asked = range(setup.workers) if not joined or setup.mode == THREADS else ()
     return sorted(joined | set(history.updates.counts.shares()) | set(asked))
@@ -276,7 +276,7 @@ def _roles(
 
 
 def _factors(history: History) -> dict[int, float]:
-    """How many times as long each update of a worker takes, where somebody slowed it."""
+    """Returns how many times as long each update of a worker takes, if somebody slowed it."""
     found: dict[int, float] = {}
     for peer in history.peer_news:
         if peer.role == "worker":
@@ -305,7 +305,7 @@ def _role(
 
 
 def _events(history: History) -> Iterable[ClusterEvent]:
-    """What happened to processes; that they ended with their run is left out."""
+    """Yields what happened to processes, without those that ended with their run."""
     for peer in history.peer_news:
         text, tone = _event_words(peer)
         if text:
@@ -334,7 +334,7 @@ def _event_words(peer: Peer) -> tuple[str, Tone]:
 def timeline_of(
     columns: UpdateColumns, workers: Sequence[int], events: Sequence[ClusterEvent], seen: Span | None
 ) -> Timeline:
-    """What the workers did in the part ``seen`` (None: in the latest part, wide enough to tell updates apart)."""
+    """Returns the workers' work in the part ``seen`` (None: in the latest part, wide enough to tell updates apart)."""
     end = float(columns.ended[-_LATEST:].max()) if len(columns.ended) else 0.0
     whole = Span(0.0, max(end, 1e-3) * 1.02)
     x = seen if seen is not None else latest(columns, end)
@@ -414,7 +414,7 @@ def _quantile(counts: NDArray[np.int64]) -> float:
 
 
 def sentence_of(counts: UpdateCounts, setup: ClusterSetup) -> str:
-    """What the numbers say, in one or two sentences."""
+    """Explains the numbers in one or two sentences."""
     if not counts.workers.any():
         return "No update has arrived yet."
     shares = counts.shares()
@@ -474,7 +474,7 @@ def rates_of(columns: UpdateColumns, workers: Sequence[int], images: float) -> R
 
 
 def _done(found: UpdateColumns, edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How many gradients were computed until each of these times; one under way counts in proportion."""
+    """Returns how many gradients were computed until each of these times; one under way counts in proportion."""
     if not len(found.ended):
         return np.zeros(len(edges))
     ends = np.maximum.accumulate(found.ended)

@@ -1,4 +1,5 @@
-"""What the Compare tab draws, as plain data: curves with bands, points, parallel coordinates, and the table of groups.
+"""Prepares what the Compare tab draws, as plain data: curves with bands, points, parallel coordinates, and the table of
+groups.
 
 A group is the runs that differ in nothing but the seed, or a single run. No Qt, so that a picture can be tested.
 """
@@ -28,7 +29,8 @@ from clew_shared.study.comparison import Band, Outcome, band_of, best_value, cur
 POINTS = 240
 """Points of a curve; hardly any plot could show more."""
 RESULT, STEPS_TO, SECONDS_TO = "best", "steps_to_target", "seconds_to_target"
-"""What a scatter can show beside settings: the metric's best value, and steps and seconds to the target."""
+"""The values that a scatter plot can show beside settings: the metric's best value, and steps and seconds to the
+target."""
 
 
 class ComparedRun(NamedTuple):
@@ -45,8 +47,8 @@ class ComparedRun(NamedTuple):
 
 
 class CompareOptions(NamedTuple):
-    """What the comparison shows: the metric, the setting that colours (empty: each group its own), whether repeats are
-    one group, the target of the time to it, the scatter's x, logarithmic values."""
+    """The options of the comparison: the metric, the setting that colours (empty: each group its own), whether repeats
+    are one group, the target of the time to it, the scatter's x, logarithmic values."""
 
     metric: str
     colour: str = ""
@@ -87,7 +89,7 @@ class ScatterPoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CompareAxis:
-    """What an axis shows, in its own coordinates (log10 where ``log``), and its ticks; ``kinds`` are 0, 1, 2, …"""
+    """The range of an axis, in its own coordinates (log10 with ``log``), and its ticks; ``kinds`` are 0, 1, 2, …"""
 
     name: str
     title: str
@@ -99,7 +101,8 @@ class CompareAxis:
 
 @dataclass(frozen=True, eq=False)
 class CompareScene:
-    """All of the tab. ``paths`` has for each group its coordinate on each of ``parallel`` (NaN: it has none)."""
+    """Everything that the tab shows. ``paths`` has for each group its coordinate on each of ``parallel`` (NaN: it has
+    none)."""
 
     metric: MetricSpec
     groups: tuple[CompareGroup, ...]
@@ -228,7 +231,7 @@ def _inks(values: Sequence[Value], name: str, card: ExerciseCard) -> tuple[list[
 
 
 def _own_inks(styles: Sequence[int]) -> list[Ink]:
-    """Each group's colour is that of its first run in the other plots; the others get free ones."""
+    """Gives each group the colour of its first run in the other plots; the others get free ones."""
     free = (place for place in itertools.count() if place not in styles)
     return [Ink(None, style if style >= 0 else next(free)) for style in styles]
 
@@ -277,8 +280,9 @@ def _heights(one: CompareGroup) -> FloatArray:
 
 
 def _without_outliers(heights: FloatArray, log: bool) -> FloatArray:
-    """Without heights far above what most curves show: one run that diverges must not flatten all others. As in
-    ``ticks.settled_span``, twenty times the median on a linear axis; four decades above it on a logarithmic one."""
+    """Removes heights far above what most curves show: one run that diverges must not flatten all others. As in
+    ``ticks.settled_span``, the limit is twenty times the median on a linear axis, four decades above it on a
+    logarithmic one."""
     if not heights.size:
         return heights
     middle = float(np.median(heights if log else np.abs(heights)))
@@ -320,7 +324,7 @@ def categories(name: str, values: Sequence[Value], card: ExerciseCard) -> list[s
 
 
 def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
-    """Where a value is on an axis; NaN where it is not."""
+    """Returns where a value is on an axis; NaN if it has no place there."""
     if axis.kinds:
         text = value_words(axis.name, value, card)
         return float(axis.kinds.index(text)) if text in axis.kinds else math.nan
@@ -333,7 +337,7 @@ def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
 
 
 def scatter_names(names: Sequence[str], target: float | None) -> list[str]:
-    """What a scatter can have as x: the settings that differ, and steps and seconds to the target."""
+    """Returns what a scatter plot can have as x: the settings that differ, and steps and seconds to the target."""
     return [*names, *((STEPS_TO, SECONDS_TO) if target is not None else ())]
 
 
@@ -425,7 +429,7 @@ def _row(
 
 
 def difference_words(value: float | None, base: float | None, metric: MetricSpec) -> str:
-    """How far a value is from the baseline's, with its sign; a dash where one is missing."""
+    """Says how far a value is from the baseline's, with its sign; a dash if one is missing."""
     if value is None or base is None:
         return NONE
     return "0" if value == base else f"{'+' if value > base else '-'}{quantity(abs(value - base), metric.format)}"

@@ -16,12 +16,12 @@ from clew_shared.surface import heights_of
 
 Colour = tuple[int, int, int]
 LEVELS: Final = 14
-"""At most about so many contours."""
+"""The approximate largest number of contours."""
 _DECADES: Final = 5.0
 """A logarithmic scale reaches so far below the highest place; what lies deeper has the lowest colour."""
 _FLAT: Final = 1e-6
 _SHADES: Final = 16
-"""So many steps between ground and contour make an edge smooth."""
+"""The number of shades between ground and contour that makes an edge smooth."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Heights:
         )
 
     def _scale(self, low: float, top: float) -> Span:
-        """What the colours span, in log10 of the loss where ``log``."""
+        """Returns the range of the colours, in log10 of the loss with ``log``."""
         if self.log:
             high = math.log10(top)
             return Span(min(max(math.log10(low), high - _DECADES), high - 0.1), high)
@@ -90,7 +90,8 @@ class Heights:
 
 
 def _line(place: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """How much of a contour covers each pixel: its distance from the nearest whole number, by the slope there."""
+    """Returns how much of a contour covers each pixel: its distance from the nearest whole number, by the slope
+    there."""
     if min(place.shape) < 2:
         return np.zeros_like(place)
     down, right = np.gradient(place)
@@ -112,7 +113,7 @@ def _table(inks: Inks, grounds: int) -> npt.NDArray[np.uint32]:
 
 
 def _padded(grid: FloatArray) -> FloatArray:
-    """One more row at both ends, on the parabola through the last three."""
+    """Adds one row at both ends, on the parabola through the last three."""
     if grid.shape[0] < 3:
         return np.concatenate([grid[:1], grid, grid[-1:]])
     before, behind = 3 * grid[0] - 3 * grid[1] + grid[2], 3 * grid[-1] - 3 * grid[-2] + grid[-3]

@@ -22,7 +22,7 @@ _LEAST: Final = {"s": -9, "B": 0}
 
 @dataclass(frozen=True)
 class AxisName:
-    """What an axis shows: its label and unit."""
+    """The name of an axis: its label and unit."""
 
     label: str
     unit: str
@@ -66,7 +66,8 @@ class MeasuredPlot:
 
 
 def measured_plots(specs: Sequence[SeriesPlot], series: Mapping[str, Measured]) -> tuple[MeasuredPlot, ...]:
-    """What was measured so far as the card's plots; for a card without any, a plot for each quantity on the y axis."""
+    """Returns what was measured so far as the card's plots; for a card without any, a plot for each quantity on the y
+    axis."""
     return tuple(_plot(spec, series) for spec in specs or _guessed(series))
 
 
@@ -113,7 +114,7 @@ def _wide(values: Sequence[FloatArray]) -> bool:
 
 
 def span_of(values: Sequence[FloatArray], log: bool) -> Span:
-    """What an axis shows: all ``values`` with some air; log10 of them where ``log``."""
+    """Returns the range of an axis: all ``values`` with some margin; log10 of them with ``log``."""
     found = np.concatenate([*values, np.empty(0)])
     found = np.log10(found) if log else found
     if not found.size:

@@ -39,8 +39,8 @@ class TakenPicture:
 def taken_at(
     specs: Sequence[PictureSpec], figures: Mapping[str, Sequence[Figure]], step: int | None
 ) -> tuple[TakenPicture, ...]:
-    """Each picture as it was last taken up to ``step`` (None: the last one). One of another form than the card's counts
-    as not taken."""
+    """Returns each picture as it was last taken up to ``step`` (None: the last one). One of another form than the
+    card's counts as not taken."""
     found = []
     for spec in specs:
         known = figures.get(spec.id, ())
@@ -51,7 +51,7 @@ def taken_at(
 
 
 def steps_of(specs: Sequence[PictureSpec], figures: Mapping[str, Sequence[Figure]]) -> list[int]:
-    """All steps at which one of the pictures was taken."""
+    """Returns all steps at which one of the pictures was taken."""
     return sorted({figure.step for spec in specs for figure in figures.get(spec.id, ())})
 
 
@@ -93,7 +93,7 @@ class Distribution:
 
 
 def distribution(histogram: Histogram) -> Distribution:
-    """How often values occur in each bin, class by class."""
+    """Returns how often values occur in each bin, class by class."""
     edges = np.frombuffer(histogram.edges, "<f8").astype(np.float64)
     if not histogram.classes:
         counts = np.frombuffer(histogram.counts, "<i8").astype(np.float64)
@@ -126,12 +126,12 @@ class Judgement:
 
     @property
     def precision(self) -> float | None:
-        """How many of those that are judged to be of class 1 are: TP / (TP + FP). None where there are none."""
+        """Returns the part of those judged to be of class 1 that are: TP / (TP + FP). None if there are none."""
         return _ratio(self.true_positives, self.true_positives + self.false_positives)
 
     @property
     def recall(self) -> float | None:
-        """How many of class 1 are found: TP / (TP + FN). None where there are none."""
+        """Returns the part of class 1 that is found: TP / (TP + FN). None if there are none."""
         return _ratio(self.true_positives, self.true_positives + self.false_negatives)
 
     @property
@@ -142,14 +142,14 @@ class Judgement:
 
 
 def deviations_at(threshold: float, own: float, mean: float, deviations: float) -> float | None:
-    """How many standard deviations above ``mean`` a threshold is, where ``own`` is so many ``deviations`` above it.
-    None where that says nothing of their size."""
+    """Returns how many standard deviations above ``mean`` a threshold is, if ``own`` is so many ``deviations`` above
+    it. None if that says nothing of their size."""
     size = (own - mean) / deviations if deviations else 0.0
     return (threshold - mean) / size if size > 0 and math.isfinite(size) else None
 
 
 def confusion_at(values: FloatArray, classes: Labels, threshold: float) -> Judgement:
-    """What a threshold makes of ``values`` [n], whose true ``classes`` [n] are 0, or 1 and above."""
+    """Judges ``values`` [n], whose true ``classes`` [n] are 0, or 1 and above, by a threshold."""
     above, true = values > threshold, classes > 0
     return Judgement(
         true_positives=int(np.count_nonzero(above & true)),
@@ -167,7 +167,7 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def tile_columns(count: int, width: float, height: float, aspect: float = 1.35) -> int:
-    """In how many columns ``count`` tiles come nearest to ``aspect`` (width by height)."""
+    """Returns the number of columns in which ``count`` tiles come nearest to ``aspect`` (width by height)."""
 
     def distance(columns: int) -> float:
         rows = -(-count // columns)
@@ -177,8 +177,8 @@ def tile_columns(count: int, width: float, height: float, aspect: float = 1.35) 
 
 
 def grid_columns(count: int, size: tuple[float, float], room: tuple[float, float], below: float = 0.0) -> int:
-    """In how many columns ``count`` images of ``size`` (width, height), each with ``below`` pixels for words under it,
-    are largest in ``room``."""
+    """Returns the number of columns in which ``count`` images of ``size`` (width, height), each with ``below`` pixels
+    for words under it, are largest in ``room``."""
 
     def scale(columns: int) -> float:
         rows = -(-count // columns)
@@ -195,7 +195,7 @@ _COLOURS: Final = {1: ("grey",), 3: ("red", "green", "blue")}
 
 
 def picture_rows(run: str, taken: TakenPicture) -> Iterator[list[tuple[str, ...]]]:
-    """What a picture shows as rows of ``HEADER``, in blocks.
+    """Yields the contents of a picture as rows of ``HEADER``, in blocks.
 
     Images have a row for each pixel and colour (x to the right, y down, from 0 to 255), histograms one for each value,
     or for each bin (from x to y) where only these are known.

@@ -67,11 +67,11 @@ class PlotLine(NamedTuple):
     path: tuple[tuple[float, float], ...]
     marks: tuple[Mark, ...] = ()
     words: tuple[str, ...] = ()
-    """What each mark says."""
+    """The description of each mark."""
 
 
 class ScalingPlot(NamedTuple):
-    """What one of the two plots shows. x is log2 of the number of devices."""
+    """The contents of one of the two plots. x is log2 of the number of devices."""
 
     title: str
     caption: str
@@ -149,7 +149,7 @@ def _batch(scaling: Scaling) -> str:
 
 
 def _how_measured(scaling: Scaling) -> str:
-    """How the intervals came about."""
+    """Says how the intervals were computed."""
     counts = sorted({row.repeats for row in scaling.rows})
     parts = []
     if counts and counts[-1] > 1:
@@ -276,7 +276,7 @@ def _mark(row: ScalingRow, efficiency: bool) -> Mark:
 
 
 def _reference_line(reference: Reference | None, base: int, most: int, efficiency: bool) -> list[PlotLine]:
-    """Only against one device, with which the reference was measured as well."""
+    """Returns the reference's line; only against one device, with which the reference was measured as well."""
     if reference is None or base != 1:
         return []
     known = [(count, reference.speedup(count) or 1.0) for count in sorted(reference.rates) if count <= most]

@@ -23,7 +23,7 @@ _AWAY: Final = 1e12  # the cell of all such points
 
 @dataclass(frozen=True)
 class Chart:
-    """Where two ranges of values lie in a picture. Rows count downwards, y upwards."""
+    """The place of two ranges of values in a picture. Rows count downwards, y upwards."""
 
     box: Box
     x: Span
@@ -118,7 +118,7 @@ class Trail:
 
     @property
     def points(self) -> FloatArray:
-        """All that was kept [n, 2], in pixels; NaN for what is far away."""
+        """Returns all that was kept [n, 2], in pixels; NaN for what is far away."""
         return np.column_stack((self._columns.view, self._rows.view))
 
     def nearest(self, column: float, row: float) -> tuple[float, int] | None:

@@ -25,7 +25,7 @@ class Bar:
 
     @property
     def text(self) -> str:
-        """What is done."""
+        """Says what is done."""
         return f"{'backward' if self.backward else 'forward'} {self.piece}"
 
 
@@ -36,12 +36,12 @@ def bars(line: MeasuredLine) -> list[Bar]:
 
 
 def bar_at(line: MeasuredLine, x: float) -> Bar | None:
-    """What the row does from ``x`` on; None when it waits."""
+    """Returns what the row does from ``x`` on; None if it waits."""
     return next((bar for bar in bars(line) if bar.start <= x < bar.end), None)
 
 
 def last_end(lines: Sequence[MeasuredLine]) -> float:
-    """When the last row ends."""
+    """Returns when the last row ends."""
     return max((float(line.x[-1]) for line in lines if line.x.size), default=0.0)
 
 

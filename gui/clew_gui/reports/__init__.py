@@ -1,1 +1,2 @@
-"""What a student hands in: a report from the journals, a bundle that a teacher can check, and the table of a class."""
+"""Makes what a student hands in: a report from the journals, a bundle that a teacher can check, and the table of a
+class."""

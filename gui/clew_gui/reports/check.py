@@ -33,11 +33,11 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.revisions import trains_alike
 
 _MAX_NAMED = 12
-"""So many differences between a report and its journals are named."""
+"""The largest number of differences between a report and its journals that are named."""
 
 
 class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check found. ``problems`` name what was altered; ``notes`` what could not be checked, and why.
+    """The result of a check. ``problems`` name what was altered; ``notes`` what could not be checked, and why.
 
     ``facts`` are those that the journals give, or where these cannot be read, those that were handed in. ``report`` is
     the report made again from the journals, ``timings`` the seconds of each block of steps by run, which ``copied``
@@ -241,13 +241,13 @@ def _shown(line: str, other: str) -> str:
 # --- Copies -----------------------------------------------------------------------------------------------------------
 
 _FEWEST_TIMES = 4
-"""With fewer blocks two honest runs could agree by chance."""
+"""The fewest blocks that are compared: with fewer two honest runs could agree by chance."""
 _SAME_TIMES = 1e-4
 """Times of two runs that agree so well, as shares of their sum, were measured only once."""
 
 
 def timings_of(history: History) -> tuple[float, ...]:
-    """What each block of steps took, in seconds; of a measurement, the values that it measured."""
+    """Returns what each block of steps took, in seconds; of a measurement, the values that it measured."""
     found = [block.seconds for block in history.blocks()]
     measured = [value for one in history.series.values() for value in one.y.tolist()]
     return tuple(value for value in found or measured if math.isfinite(value) and value > 0)
@@ -265,11 +265,11 @@ def copied(one: Sequence[float], other: Sequence[float]) -> bool:
 # --- Repeated runs ----------------------------------------------------------------------------------------------------
 
 TOLERANCE = 1e-3
-"""Of the largest value of a curve: by so much it may differ on other hardware or software (``TOLERANCE_WORDS``)."""
+"""The part of a curve's largest value by which it may differ on other hardware or software (``TOLERANCE_WORDS``)."""
 SAMPLES = 2
-"""By so many samples of a batch a share may differ there."""
+"""The number of samples of a batch by which a share may differ there."""
 HELD_OUT = 0.005
-"""By so much a share of the held-out samples may differ there."""
+"""The amount by which a share of the held-out samples may differ there."""
 
 
 def same_machine(handed_in: Path, again: Path) -> bool:
@@ -287,8 +287,8 @@ def _same_computer(one: Attempt, other: Attempt) -> bool:
 
 
 class RepeatComparison(NamedTuple):
-    """How much of a repeated run was compared, and in sentences what differs: the evaluations (one for each step that
-    was evaluated), and all values, those of evaluations included."""
+    """The result of comparing a repeated run: how many evaluations (one for each step that was evaluated) and values
+    (those of evaluations included) were compared, and in sentences what differs."""
 
     evaluations: int
     values: int
@@ -321,14 +321,14 @@ def compare_repeat(handed_in: History, again: History, steps: int, exact: bool) 
 
 
 def _until(history: History, metric: str, step: int) -> Column:
-    """What a run recorded of ``metric`` before ``step``."""
+    """Returns what a run recorded of ``metric`` before ``step``."""
     whole = history.column(metric)
     count = int(np.searchsorted(whole.steps, step))
     return Column(whole.steps[:count], whole.values[:count], whole.clock[:count])
 
 
 def _difference(history: History, metric: MetricSpec, ours: Column, theirs: Column, exact: bool) -> str:
-    """Where one curve differs from the one that was handed in, as a sentence; empty where it does not."""
+    """Says where one curve differs from the one that was handed in; empty if it does not."""
     one, other = ours.values, theirs.values
     if exact and one.dtype == other.dtype:
         wrong = _bits(one) != _bits(other)
@@ -360,7 +360,7 @@ def _slack(history: History, values: Floats, metric: MetricSpec) -> float:
 
 
 def _apart(one: Floats, other: Floats, slack: float) -> npt.NDArray[np.bool_]:
-    """Where two curves are more than ``slack`` apart, or only one is a finite number."""
+    """Returns where two curves are more than ``slack`` apart, or only one is a finite number."""
     both = np.isfinite(one) & np.isfinite(other)
     far: npt.NDArray[np.bool_] = np.abs(np.where(both, one, 0.0) - np.where(both, other, 0.0)) > slack
     far |= np.isfinite(one) != np.isfinite(other)

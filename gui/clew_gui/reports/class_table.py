@@ -58,7 +58,7 @@ class _Copy(NamedTuple):
     students: tuple[str, str]
 
     def words(self, file: str) -> str:
-        """What is said in the row of one of the two files."""
+        """Returns the sentence in the row of one of the two files."""
         mine, other = (0, 1) if file == self.files[0] else (1, 0)
         whose = self.students[other] or "nobody"
         return (

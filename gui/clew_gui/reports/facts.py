@@ -1,4 +1,4 @@
-"""What a report states: goals, settings, values, environment and evidence, all computed from the journals.
+"""Computes what a report states from the journals: goals, settings, values, environment and evidence.
 
 A hand-in carries these facts, and anyone who checks it computes them again from the journals in it. So nothing here may
 depend on the machine, the time or the language: two computers make the same facts from the same journals.
@@ -35,7 +35,7 @@ from clew_shared.study.advice import advise
 
 FACTS_FORMAT = 1
 _YEAR_9999 = 253_370_764_800.0
-"""In seconds since 1970: later times have no date."""
+"""The year 9999 in seconds since 1970: later times have no date."""
 _DATA = re.compile(r"Data set (?P<name>\S+) from .*\(SHA-256 (?P<sha256>[0-9a-f]{64})\).*", re.DOTALL)
 """The trainer's sentence about its data."""
 
@@ -109,10 +109,10 @@ class RunFact(msgspec.Struct, frozen=True, kw_only=True):
     metrics: tuple[MetricFact, ...]
     attempts: tuple[AttemptFact, ...]
     changes: tuple[str, ...]
-    """What was changed or went wrong while it trained, in sentences."""
+    """The changes and troubles while it trained, in sentences."""
     prediction: PredictionFact | None = None
     advice: tuple[str, ...] = ()
-    """What the journal suggests to try, in sentences."""
+    """The advice from the journal, in sentences."""
 
 
 class ExerciseFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,13 +272,13 @@ class DataUsed(NamedTuple):
 
 
 def data_of(history: History) -> DataUsed:
-    """What the run trained on; empty where it needed none."""
+    """Returns the data that the run trained on; empty if it needed none."""
     found = (_DATA.fullmatch(log.text) for log in history.logs)
     return next((DataUsed(one[0], one["name"], one["sha256"]) for one in found if one is not None), DataUsed())
 
 
 def _nearness(goal: Goal, value: float | None) -> float:
-    """How near a value comes to a goal; the larger, the nearer."""
+    """Returns how near a value comes to a goal; the larger, the nearer."""
     if value is None or not math.isfinite(value):
         return -math.inf
     return value if goal.op == ">=" else -value if goal.op == "<=" else -abs(value - goal.value)
@@ -394,7 +394,7 @@ _FREE = ("format", "version", "created", "student", "jobs")
 
 
 def differences(claimed: ReportFacts, found: ReportFacts) -> list[FactDifference]:
-    """Where ``claimed`` differs from ``found``, which was computed from the journals."""
+    """Returns where ``claimed`` differs from ``found``, which was computed from the journals."""
     ours, theirs = msgspec.to_builtins(found), msgspec.to_builtins(claimed)
     return [
         one

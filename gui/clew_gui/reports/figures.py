@@ -60,8 +60,8 @@ class LabelledRun(NamedTuple):
 
 
 def figures_of(card: ExerciseCard, runs: Sequence[LabelledRun]) -> list[ReportFigure]:
-    """All figures of an exercise: curves with all runs in one plot, the speed-up of studies, and of each run what was
-    measured, the staleness of its updates and its last pictures. A plot without a point is left out."""
+    """Returns all figures of an exercise: curves with all runs in one plot, the speed-up of studies, and of each run
+    what was measured, the staleness of its updates and its last pictures. A plot without a point is left out."""
     found = [_curves(plot, card, runs) for plot in card.plots]
     found += speedup_figures(card, [(run.spec, run.history) for run in runs])
     for run in runs:
@@ -225,7 +225,7 @@ def _pictures(specs: Sequence[PictureSpec], run: LabelledRun, alone: str) -> Ite
 
 
 def _in_columns(tiles: Sequence[_Tile], alone: str) -> ReportFigure:
-    """Two columns; each picture is put into the one that is shorter so far."""
+    """Puts the pictures into two columns, each into the one that is shorter so far."""
     parts, filled = [], [0, 0]
     for tile in tiles:
         column = int(filled[1] < filled[0])
@@ -260,7 +260,7 @@ def _image(image: Image, spec: PictureSpec) -> tuple[str, int]:
 
 
 def _gallery(image: Image, texts: Sequence[str]) -> tuple[str, int]:
-    """Each image above its class and the model's answer."""
+    """Draws each image above its class and the model's answer."""
     across = max(1, int((_TILE - 20) // max(44.0, LETTER * max(map(len, texts), default=1))))
     wide, scale = (_TILE - 20) / across, 38 / max(image.width, image.height)
     parts = []

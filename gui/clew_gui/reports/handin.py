@@ -47,7 +47,7 @@ class HandinFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the bundle claims: the report's facts, and every other file in it by path."""
+    """The bundle's claims: the report's facts, and every other file in it by path."""
 
     format: int
     facts: ReportFacts
@@ -225,7 +225,7 @@ def _manifest(folder: Path, faults: list[Problem]) -> Manifest:
 
 
 def _compare(manifest: Manifest, folder: Path, known: set[str]) -> list[Problem]:
-    """What is missing, added or changed, except for what is ``known`` already."""
+    """Returns what is missing, added or changed, except for what is ``known`` already."""
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {MANIFEST}
     faults = [
         Problem("handin.file", f"{name} is missing from the bundle.", where=name)

@@ -41,7 +41,7 @@ class LabReport(NamedTuple):
 
     @property
     def all_figures(self) -> list[ReportFigure]:
-        """Every figure, in the order of the page."""
+        """Returns every figure, in the order of the page."""
         return [figure for one in self.facts.exercises for figure in self.figures[one.id]]
 
 
@@ -127,7 +127,7 @@ def goal_mark(goal: GoalFact) -> str:
 
 
 def _harmless(value: object) -> object:
-    """What a template writes; Jinja escapes the markup in it."""
+    """Makes a value harmless before a template writes it; Jinja escapes the markup in it."""
     return for_terminal(value) if type(value) is str else value
 
 

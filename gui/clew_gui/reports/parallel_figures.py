@@ -43,7 +43,8 @@ _LINES: Final = {"ideal": (FAINT, "4 4"), "reference": (COLOURS[4], "2 3"), "for
 
 
 def staleness_figure(card: ExerciseCard, history: History, spec: RunSpec, alone: str) -> ReportFigure | None:
-    """How old the gradients of a run were, with a table of its workers; None for a run without parameter servers."""
+    """Shows how old the gradients of a run were, with a table of its workers; None for a run without parameter
+    servers."""
     if spec.strategy != STRATEGY:
         return None
     scene = cluster_scene(history, spec, card, RunState.FINISHED)
@@ -67,7 +68,8 @@ def staleness_figure(card: ExerciseCard, history: History, spec: RunSpec, alone:
 
 
 def _bar_ticks(found: Staleness) -> list[Tick]:
-    """Where a bar stands for several, the first and the last of them; the last bar holds all that is staler."""
+    """Returns the ticks below the bars; for a bar of several values the first and the last. The last bar has all higher
+    values."""
     every = -(-len(found.bars) // 14)
     shown = [(place, bar) for place, bar in enumerate(found.bars) if place % every == 0]
     return [Tick(place + 0.5, f"{bar.low}" if bar.low == bar.high else f"{bar.low}–{bar.high}") for place, bar in shown]
@@ -94,7 +96,7 @@ def _workers(history: History, scene: ClusterScene) -> Iterator[tuple[str, ...]]
 
 
 def timeline_figure(plot: MeasuredPlot, alone: str) -> ReportFigure | None:
-    """What each device of a pipeline does in one step; None where nothing was measured."""
+    """Shows what each device of a pipeline does in one step; None if nothing was measured."""
     lines = [line for line in plot.lines if line.x.size]
     end = last_end(lines)
     if not end:

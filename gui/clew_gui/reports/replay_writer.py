@@ -98,7 +98,7 @@ class Replay:
 
     @property
     def seconds(self) -> float:
-        """How long it lasts at its own pace."""
+        """Returns how long it lasts at its own pace."""
         return self._due[-1].seconds if self._due else 0.0
 
     def advance(self, seconds: float, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Where a report's figures are drawn: a plot's frame, ticks, curves and legend as SVG, without Qt.
+"""Draws a report's figures: a plot's frame, ticks, curves and legend as SVG, without Qt.
 
 Only attributes are used, no style sheets and no scripts: a browser and Qt's SVG renderer draw the same picture.
 """
@@ -199,7 +199,7 @@ def curve_style(number: int) -> tuple[str, str]:
 
 
 def _legend(names: Sequence[tuple[str, str, str]], top: int) -> Iterator[tuple[int, str]]:
-    """Each name with its line, as many in a row as fit; with the number of rows so far."""
+    """Yields each name with its line, as many in a row as fit, and the number of rows so far."""
     x, row = float(LEFT), 0
     for name, colour, dash in names:
         width = 44 + LETTER * len(name)

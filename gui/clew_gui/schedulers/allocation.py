@@ -1,4 +1,4 @@
-"""What a job asks the scheduler for: a site sets the usual values, and each run may change them."""
+"""The request to the scheduler for a job: a site sets the usual values, and each run may change them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AllocationRequest(Params, frozen=True):
 FIELDS: tuple[ParamSpec, ...] = describe(AllocationRequest)
 """The fields as data: a form draws them like hyperparameters, commands make flags of them."""
 LABELS = {field.name: field.label for field in FIELDS}
-"""What people call each field."""
+"""The names of the fields for people."""
 
 _FORMS = {"partition": "names", "account": "name", "reservation": "names", "qos": "name", "features": "features"}
 
@@ -85,7 +85,7 @@ def refit(allocation: AllocationRequest, spec: RunSpec) -> AllocationRequest:
 
 
 def check_allocation(allocation: AllocationRequest, where: str = "") -> list[Problem]:
-    """Everything that is wrong with it, whatever the scheduler. ``where`` is put before the fields' names."""
+    """Returns everything that is wrong with it, whatever the scheduler. ``where`` is put before the fields' names."""
     _, found = check(FIELDS, msgspec.structs.asdict(allocation))
     problems = [msgspec.structs.replace(one, where=where + one.where) for one in found]
     for name, form in _FORMS.items():
@@ -107,7 +107,7 @@ def seconds_asked(allocation: AllocationRequest) -> int:
 
 
 def node_hours(nodes: int, seconds: float) -> str:
-    """What most sites count, in words: ``1.5 node-hours``."""
+    """Returns the node-hours, which most sites count, in words: ``1.5 node-hours``."""
     hours = nodes * seconds / 3600
     number = f"{hours:.0f}" if hours >= 10 else f"{hours:.1f}" if hours >= 0.95 else f"{hours:.2f}"
     return f"{number.removesuffix('.0')} node-hour{'' if number in ('1', '1.0') else 's'}"
@@ -120,13 +120,13 @@ def clock_asked(allocation: AllocationRequest) -> str:
 
 
 def changed(base: AllocationRequest, other: AllocationRequest) -> dict[str, Value]:
-    """What ``other`` says otherwise than ``base``, by field."""
+    """Returns the fields of ``other`` that differ from ``base``."""
     mine, theirs = msgspec.structs.asdict(base), msgspec.structs.asdict(other)
     return {name: theirs[name] for name in theirs if theirs[name] != mine[name]}
 
 
 def summary(allocation: AllocationRequest) -> str:
-    """On one line, for people: ``2 nodes with 4 GPUs each, 2 hours, partition gpu``."""
+    """Describes the request on one line: ``2 nodes with 4 GPUs each, 2 hours, partition gpu``."""
     gpus = allocation.gpus
     parts = [f"{allocation.nodes} nodes" if allocation.nodes > 1 else "1 node"]
     if gpus:

@@ -54,7 +54,8 @@ def check_directive(line: str, directives: Directives | None) -> list[Problem]:
 
 
 GRACE_S = 20
-"""So long the agent's processes may take to end by themselves: less than Slurm's usual 30 s between TERM and KILL."""
+"""The seconds that the agent's processes may take to end by themselves: less than Slurm's usual 30 s between TERM and
+KILL."""
 HEALTHY_S = 60
 """An agent that lived so long has not crashed at its start."""
 
@@ -114,9 +115,9 @@ def _body(job: JobSpec) -> str:
 SCRIPT = "job.sh"
 """The script's name in the job's folder on the site."""
 LOG = "job.log"
-"""What the keeper and the agent print."""
+"""The file with the output of the keeper and the agent."""
 SCHEDULER_LOG = "scheduler.log"
-"""What the scheduler itself prints about the job."""
+"""The file with the scheduler's own output about the job."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _GRES = re.compile(r"[A-Za-z0-9_]{1,40}(:[A-Za-z0-9_.-]{1,40})?")
@@ -220,7 +221,7 @@ def _is_folder(text: str) -> bool:
 
 
 def _is_argument(text: str) -> bool:
-    """What a command line can hold: no NUL, and nothing that UTF-8 cannot write."""
+    """Whether a command line can hold the text: no NUL, and nothing that UTF-8 cannot write."""
     return "\0" not in text and text.isascii() | _encodes(text)
 
 

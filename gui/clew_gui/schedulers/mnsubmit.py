@@ -74,7 +74,7 @@ class MnSubmit(Scheduler):
         return in_folder(job.folder, "mnsubmit")
 
     def submitted(self, output: Output) -> Submitted:
-        """It is sbatch that answers."""
+        """Reads the answer, which comes from sbatch."""
         return submission(output, r"(?:Submitted batch job )?([0-9]{1,12})(?: on cluster \S+)?", slurm.REFUSALS)
 
     def find(self, job: JobSpec) -> Command:
@@ -105,7 +105,7 @@ class MnSubmit(Scheduler):
         return None
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """Nothing: see ``history``."""
+        """Returns nothing: see ``history``."""
         return {}
 
     def cancel(self, job: JobRef) -> Command:
@@ -135,7 +135,7 @@ class MnSubmit(Scheduler):
         return None
 
     def limits(self, output: Output) -> PartitionLimits:
-        """Nothing: see ``ask_limits``."""
+        """Returns nothing: see ``ask_limits``."""
         return PartitionLimits()
 
     def ask_partitions(self) -> Command | None:
@@ -143,7 +143,7 @@ class MnSubmit(Scheduler):
         return slurm.SINFO
 
     def partitions(self, output: Output) -> tuple[Partition, ...]:
-        """With GPUs and features."""
+        """Reads the partitions, with GPUs and features."""
         return slurm.read_sinfo(output)
 
     def ask_nodes(self) -> Command | None:
@@ -159,11 +159,11 @@ class MnSubmit(Scheduler):
         return slurm.SACCTMGR
 
     def accounts(self, output: Output) -> tuple[str, ...]:
-        """Each once."""
+        """Reads the accounts, each once."""
         return slurm.read_accounts(output)
 
     def ran_out_of_memory(self, printed: str) -> bool:
-        """What slurmstepd says."""
+        """Whether slurmstepd says so."""
         return slurm.memory_ran_out(printed)
 
 
@@ -185,7 +185,7 @@ def _lines(job: JobSpec) -> list[str]:
 
 
 def _slurm_options(job: JobSpec) -> list[str]:
-    """What the dialect has no word for; the course writes its reservation like this as well."""
+    """Returns the options for which the dialect has no word; the course writes its reservation like this as well."""
     asked = job.allocation
     named = {"reservation": asked.reservation, "account": asked.account, "qos": asked.qos}
     options = [f"--{name}={value}" for name, value in named.items() if value]

@@ -1,4 +1,5 @@
-"""No scheduler: the job is a process on the SSH host itself, in a session of its own, with the same keeper."""
+"""Runs jobs without a scheduler: the job is a process on the SSH host itself, in a session of its own, with the same
+keeper."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class NoScheduler(Scheduler):
         return submission(output, r"([0-9]{1,10})", ())
 
     def find(self, job: JobSpec) -> Command:
-        """One's own processes."""
+        """Looks among the user's own processes."""
         return _LIST
 
     def found(self, job: JobSpec, output: Output) -> str:
@@ -64,7 +65,7 @@ class NoScheduler(Scheduler):
         return next((str(pid) for pid, name in _keepers(output.out) if name == job.job), "")
 
     def status(self, jobs: Sequence[JobRef]) -> Command:
-        """One's own processes; one call for all jobs."""
+        """Looks among the user's own processes; one call for all jobs."""
         return ("sh", "-c", _LOOK, "sh", *(job.job for job in jobs))
 
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
@@ -87,7 +88,7 @@ class NoScheduler(Scheduler):
         return None
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """Nothing: see ``history``."""
+        """Returns nothing: see ``history``."""
         return {}
 
     def cancel(self, job: JobRef) -> Command:
@@ -107,15 +108,15 @@ class NoScheduler(Scheduler):
         return None
 
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
-        """It does not wait."""
+        """Says that the job does not wait."""
         return Reason("It starts at once.")
 
     def ask_limits(self, partition: str) -> Command | None:
-        """There are none."""
+        """Returns None, because there are no limits."""
         return None
 
     def limits(self, output: Output) -> PartitionLimits:
-        """There are none."""
+        """Returns no limits."""
         return PartitionLimits()
 
 

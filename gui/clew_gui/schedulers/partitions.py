@@ -1,4 +1,5 @@
-"""What a scheduler says of its partitions or queues, in one form, and whether a job may ask for so much time there.
+"""Describes the partitions or queues of any scheduler in one form, and says whether a job may ask for so much time
+there.
 
 Each scheduler's own file reads what its commands print into this form.
 """
@@ -51,7 +52,7 @@ def longest_time(partitions: Sequence[Partition], allocation: AllocationRequest)
 
 
 def time_problem(partitions: Sequence[Partition], allocation: AllocationRequest) -> Problem | None:
-    """Why no partition would ever start the job: it asks for more time than any of them allows.
+    """Says why no partition would ever start the job: it asks for more time than any of them allows.
 
     Many schedulers take such a job all the same, and let it wait for good. A QOS may allow more than its partition.
     """

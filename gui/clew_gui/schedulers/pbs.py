@@ -98,7 +98,7 @@ class Pbs(Scheduler):
         return submission(output, _ID, REFUSALS)
 
     def find(self, job: JobSpec) -> Command:
-        """By the name; without ``qselect`` among all jobs."""
+        """Looks for the job by its name; without ``qselect`` among all jobs."""
         line = 'if command -v qselect >/dev/null; then exec qselect -N "$1"; fi; exec qstat -f'
         return ("sh", "-c", line, "sh", short_name(job.job))
 
@@ -116,7 +116,7 @@ class Pbs(Scheduler):
         return max([*listed, *named], key=_number, default="")
 
     def status(self, jobs: Sequence[JobRef]) -> Command:
-        """One ``qstat -f`` for all."""
+        """Asks with one ``qstat -f`` for all jobs."""
         return ("qstat", "-f", *(job.id for job in jobs))
 
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
@@ -136,7 +136,7 @@ class Pbs(Scheduler):
         return ("qstat", "-x", "-f", *(job.id for job in jobs))
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """What the server remembers of jobs that have ended."""
+        """Returns what the server remembers of jobs that have ended."""
         found = {_number(one): fields for one, fields in parse_qstat(output.out)} if not output.late else {}
         states = {job.id: _state(job.id, found[_number(job.id)]) for job in jobs if _number(job.id) in found}
         return {one: state for one, state in states.items() if state.phase in ENDED}
@@ -152,7 +152,7 @@ class Pbs(Scheduler):
         return ("qsub", "-I", *words)
 
     def relay(self, job: JobRef, command: Command) -> Command | None:
-        """Nothing of PBS passes standard input on to a node."""
+        """Returns None: no command of PBS passes standard input on to a node."""
         return None
 
     def attach(self, job: JobRef, command: Command) -> Command | None:
@@ -176,19 +176,19 @@ class Pbs(Scheduler):
         )
 
     def ask_partitions(self) -> Command | None:
-        """One line for each queue."""
+        """Asks for one line for each queue."""
         return ("qstat", "-q")
 
     def partitions(self, output: Output) -> tuple[Partition, ...]:
-        """Without GPUs; some end with a status that means nothing."""
+        """Reads the queues, without GPUs; some commands end with a status that means nothing."""
         return parse_queues(output.out)
 
     def ask_gpus(self) -> Command | None:
-        """What each node has."""
+        """Asks what each node has."""
         return ("pbsnodes", "-a")
 
     def most_gpus(self, output: Output) -> int | None:
-        """Of all nodes: queues do not name theirs."""
+        """Returns the most GPUs of all nodes: queues do not name theirs."""
         return most_gpus(output.out) if output.code == 0 and not output.late else None
 
     def ask_nodes(self) -> Command | None:
@@ -200,12 +200,12 @@ class Pbs(Scheduler):
         return first_node(output.out)
 
     def ran_out_of_memory(self, printed: str) -> bool:
-        """What the node's daemon says, or Slurm through its PBS front end."""
+        """Whether the node's daemon says so, or Slurm through its PBS front end."""
         return _MEMORY.search(printed) is not None or slurm.memory_ran_out(printed)
 
 
 def _options(job: JobSpec) -> list[str]:
-    """What is asked for, as qsub's options."""
+    """Returns the request as qsub's options."""
     asked = job.allocation
     options = [f"-N {short_name(job.job)}", f"-l {_select(job) if job.select else _nodes(job)}"]
     clock = clock_asked(asked)
@@ -302,7 +302,8 @@ def _exit_status(fields: Mapping[str, str]) -> int | None:
 
 
 def _end(code: int | None, used: int | None, asked: int | None, began: bool) -> tuple[Phase, int | None]:
-    """How it ended, and the signal. A job that was ended at its limit had used it up; TERM before that is a qdel.
+    """Returns how the job ended, and the signal. A job that was ended at its limit had used it up; TERM before that is
+    a qdel.
 
     GONE for a job that has begun and whose end is not reported: others must say how it ended.
     """

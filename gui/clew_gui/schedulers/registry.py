@@ -20,7 +20,7 @@ from clew_gui.schedulers.slurm import Slurm
 
 SchedulerName = Literal["slurm", "pbs", "mnsubmit", "none"]
 NAMES: tuple[SchedulerName, ...] = get_args(SchedulerName)
-"""In the order in which people see them."""
+"""The schedulers' names, in the order in which people see them."""
 NO_SCHEDULER: SchedulerName = "none"
 """The name where jobs are processes on the host itself."""
 SCHEDULERS: Mapping[SchedulerName, Scheduler] = {

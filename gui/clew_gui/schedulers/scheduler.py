@@ -1,4 +1,4 @@
-"""What every scheduler can be asked. Commands are argument lists for the login node; nothing is run here.
+"""The interface of every scheduler. Commands are argument lists for the login node; nothing is run here.
 
 Times that an answer names are read as UTC: commands are to be run with ``environment()``.
 """
@@ -28,9 +28,9 @@ class Refusal(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """How a scheduler is recognised on a host: by the ``command`` that submits its jobs, unless one of ``others`` is
-    there too, which shows that the command is another scheduler's. What ``version`` prints has ``select`` in it where
-    jobs must be asked for with ``select=``."""
+    """The signs by which a scheduler is recognised on a host: the ``command`` that submits its jobs, unless one of
+    ``others`` is there too, which shows that the command is another scheduler's. What ``version`` prints has ``select``
+    in it if jobs must be asked for with ``select=``."""
 
     command: str
     others: tuple[str, ...] = ()
@@ -49,15 +49,15 @@ class Scheduler(Protocol):
     """One scheduler's dialect. All methods are pure; those with a body are for schedulers that cannot be asked that."""
 
     name: str
-    """As site files write it."""
+    """The name in site files."""
     label: str
-    """As people call it."""
+    """The name for people."""
     has_queue: bool
     """Whether it keeps a queue, and may start a job again; if not, a job is no more than its processes on the host."""
     directives: Directives | None
     """The further lines that a site may give it; None where it reads none."""
     signature: Signature | None
-    """How it is recognised on a host; None where a person has to choose it."""
+    """The signs by which it is recognised on a host; None if a person has to choose it."""
     preset: SitePreset | None
     """The site to begin with; None where no machine is left that one could have."""
     usual_time: str
@@ -88,7 +88,7 @@ class Scheduler(Protocol):
         """Ask for jobs that the scheduler's queue has forgotten; None where nobody keeps such accounts."""
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """What the accounts say, by id; jobs that they do not know are left out."""
+        """Returns what the accounts say, by id; jobs that they do not know are left out."""
 
     def cancel(self, job: JobRef) -> Command:
         """End the job, or take it out of the queue."""
@@ -104,20 +104,20 @@ class Scheduler(Protocol):
         """Run ``command`` on the job's first node before this end's terminal; None where that is not to be had."""
 
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
-        """Why the job waits, as a sentence; with the partition's ``limits`` it has numbers."""
+        """Says why the job waits; with the partition's ``limits`` the sentence has numbers."""
 
     def ask_limits(self, partition: str) -> Command | None:
         """Ask what the partition allows; None where the scheduler has no short answer to that."""
 
     def limits(self, output: Output) -> PartitionLimits:
-        """What the partition allows."""
+        """Returns the limits of the partition."""
 
     def ask_partitions(self) -> Command | None:
         """Ask for all partitions; None where the scheduler does not list them."""
         return None
 
     def partitions(self, output: Output) -> tuple[Partition, ...]:
-        """What was answered; nothing where it is not known."""
+        """Reads the partitions from the answer; none if they are not known."""
         return ()
 
     def ask_gpus(self) -> Command | None:
@@ -141,7 +141,7 @@ class Scheduler(Protocol):
         return None
 
     def accounts(self, output: Output) -> tuple[str, ...]:
-        """One's own accounts; nothing where the site keeps none."""
+        """Reads the user's own accounts; none if the site keeps none."""
         return ()
 
     def ask_acceptance(self) -> Command | None:
@@ -155,7 +155,7 @@ class Scheduler(Protocol):
 
 
 def environment() -> Mapping[str, str]:
-    """What the commands need in their environment: one clock, one language, one form of dates, no colours."""
+    """Returns the environment that the commands need: one clock, one language, one form of dates, no colours."""
     return {"TZ": "UTC0", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
 
 

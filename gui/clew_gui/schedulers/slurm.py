@@ -107,7 +107,8 @@ _GRES = re.compile(
 )
 """A kind of GPU in a node's generic resources, as ``gpu:2080Ti:8(S:0-1)``: its type, if it has one, and how many."""
 _MEMORY = re.compile(r"exceeded (job )?memory limit|\boom[-_]kill", re.IGNORECASE)
-"""Where no control groups keep the limit, Slurm ends the job, calls it FAILED, and says why in its output alone."""
+"""Matches Slurm's message for too much memory: if no control groups keep the limit, it ends the job, calls it FAILED,
+and says why in its output alone."""
 
 
 class Slurm(Scheduler):
@@ -144,7 +145,7 @@ class Slurm(Scheduler):
         return submission(output, r"(?:Submitted batch job )?([0-9]{1,12})(?:;\S+| on cluster \S+)?", REFUSALS)
 
     def find(self, job: JobSpec) -> Command:
-        """By the whole name, also among jobs that have just ended."""
+        """Looks for the job by its whole name, also among jobs that have just ended."""
         return ("squeue", "--noheader", "--states=all", f"--name={long_name(job.job)}", f"--format={_FORMAT}")
 
     def found(self, job: JobSpec, output: Output) -> str:
@@ -158,7 +159,7 @@ class Slurm(Scheduler):
         return max(ids, key=by_number, default="")
 
     def status(self, jobs: Sequence[JobRef]) -> Command:
-        """One ``squeue`` for all; jobs that have ended are shown for some minutes (MinJobAge)."""
+        """Asks with one ``squeue`` for all jobs; those that have ended are shown for some minutes (MinJobAge)."""
         ids = ",".join(job.id for job in jobs)
         return ("squeue", "--noheader", "--states=all", f"--jobs={ids}", f"--format={_FORMAT}")
 
@@ -178,7 +179,7 @@ class Slurm(Scheduler):
         return ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={ids}", f"--format={fields}")
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """What the accounts say; nothing where there are none."""
+        """Returns what the accounts say; nothing if there are none."""
         if output.late or output.code != 0:
             return {}
         wanted = {job.id for job in jobs}
@@ -211,7 +212,7 @@ class Slurm(Scheduler):
         return slurm_reason(state.reason, limits, state.limit)
 
     def ask_limits(self, partition: str) -> Command | None:
-        """One line for each partition."""
+        """Asks for one line for each partition."""
         only = (f"--partition={partition}",) if partition else ()
         return ("sinfo", "--noheader", *only, "--format=%l|%s|%D|%P")
 
@@ -226,15 +227,15 @@ class Slurm(Scheduler):
         return PartitionLimits(time=read_time(row[0]), nodes=min(numbers, default=None))
 
     def ask_partitions(self) -> Command | None:
-        """One line for each partition, or several where its nodes differ."""
+        """Asks for one line for each partition, or several if its nodes differ."""
         return SINFO
 
     def partitions(self, output: Output) -> tuple[Partition, ...]:
-        """With GPUs and features."""
+        """Reads the partitions, with GPUs and features."""
         return read_sinfo(output)
 
     def ask_nodes(self) -> Command | None:
-        """One line for each node and partition."""
+        """Asks for one line for each node and partition."""
         return SINFO_NODES
 
     def node_up(self, output: Output) -> str:
@@ -246,7 +247,7 @@ class Slurm(Scheduler):
         return SACCTMGR
 
     def accounts(self, output: Output) -> tuple[str, ...]:
-        """Each once."""
+        """Reads the accounts, each once."""
         return read_accounts(output)
 
     def ask_acceptance(self) -> Command | None:
@@ -254,12 +255,12 @@ class Slurm(Scheduler):
         return ("sbatch", "--test-only")
 
     def ran_out_of_memory(self, printed: str) -> bool:
-        """What slurmstepd says."""
+        """Whether slurmstepd says so."""
         return memory_ran_out(printed)
 
 
 def _options(job: JobSpec) -> list[str]:
-    """What is asked for, for sbatch and salloc alike."""
+    """Returns the request as options, for sbatch and salloc alike."""
     asked = job.allocation
     options = [f"--job-name={long_name(job.job)}", f"--nodes={asked.nodes}", "--ntasks-per-node=1"]
     options += [f"--cpus-per-task={asked.cpus}"] if asked.cpus else []
@@ -276,12 +277,12 @@ def _options(job: JobSpec) -> list[str]:
 
 
 def requeue_option(job: JobSpec) -> str:
-    """Said in any case: what holds for a job that says nothing is the site's setting."""
+    """Returns the option in any case: without it, the site's setting would decide."""
     return "--requeue" if job.requeue else "--no-requeue"
 
 
 def parse_squeue_line(line: str) -> JobState | None:
-    """One line of ``squeue``; None when it is something else, such as a site's greeting."""
+    """Parses one line of ``squeue``; None if it is something else, such as a site's greeting."""
     parts = line.strip().split("|", 8)
     if len(parts) != 9 or not re.fullmatch(r"[0-9]{1,12}(_\S{1,40}|\+[0-9]{1,6})?", parts[0]):
         return None
@@ -304,7 +305,7 @@ def parse_squeue_line(line: str) -> JobState | None:
 
 
 def parse_sacct_line(line: str) -> JobState | None:
-    """One line of ``sacct``; None when it is something else."""
+    """Parses one line of ``sacct``; None if it is something else."""
     parts = line.strip().split("|", 7)
     if len(parts) != 8 or not re.fullmatch(r"[0-9]{1,12}(_\S{1,40}|\+[0-9]{1,6})?", parts[0]):
         return None
@@ -405,7 +406,7 @@ def first_node(sinfo: str) -> str:
 
 
 def read_accounts(output: Output) -> tuple[str, ...]:
-    """One's own accounts, where ``sacctmgr`` answered."""
+    """Returns the user's own accounts, if ``sacctmgr`` answered."""
     names = (line.strip() for line in output.out.splitlines() if line.strip())
     return () if output.code or output.late else tuple(dict.fromkeys(names))
 

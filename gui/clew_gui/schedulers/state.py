@@ -1,4 +1,4 @@
-"""What a scheduler says of a job, in one form for all of them."""
+"""Describes a job's state at any scheduler in one form."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from clew_shared.base.problem import Problem
 
 
 class Phase(StrEnum):
-    """Where a job is, or how it ended. GONE and SILENT are what remains when nobody says more."""
+    """The phase of a job, or how it ended. GONE and SILENT are what remains if nobody says more."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
     SUSPENDED = "SUSPENDED"
     COMPLETING = "COMPLETING"
     REQUEUED = "REQUEUED"
-    """It ran, and waits again: it will begin from the start."""
+    """The job ran, and waits again: it will begin from the start."""
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
@@ -39,7 +39,7 @@ ENDED = frozenset(
 
 
 class JobState(msgspec.Struct, frozen=True, kw_only=True):
-    """One job as one answer of the scheduler describes it.
+    """The state of one job in one answer of the scheduler.
 
     ``reason`` is the scheduler's own word. ``start`` is when it began, or is expected to begin while it waits; ``end``
     when its time is up, or when it ended; both in seconds since 1970, None when unknown. ``nodes`` is how the
@@ -70,7 +70,7 @@ class Output(msgspec.Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """All that it printed."""
+        """Returns all that it printed."""
         return f"{self.out}\n{self.err}"
 
 
@@ -82,14 +82,14 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class PartitionLimits(msgspec.Struct, frozen=True):
-    """What a partition allows a job; None: not reported, or no limit."""
+    """The limits of a partition for a job; None: not reported, or no limit."""
 
     time: int | None = None
     nodes: int | None = None
 
 
 class Submitted(msgspec.Struct, frozen=True):
-    """What became of a submission: the job's id, or why not."""
+    """The result of a submission: the job's id, or why it was refused."""
 
     id: str = ""
     problem: Problem | None = None

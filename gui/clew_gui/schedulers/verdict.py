@@ -1,6 +1,5 @@
-"""What became of a job, from all that is known: the queue, the accounts, and the exit record that the job's keeper
-leaves.
-"""
+"""Concludes how a job ended, from all that is known: the queue, the accounts, and the exit record that the job's keeper
+leaves."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ _PHASES = {
 
 
 def state_of_record(record: ExitRecord, job_id: str) -> JobState | None:
-    """What the record says of the job's end; None while it has not ended, as far as the record shows.
+    """Returns what the record says of the job's end; None while it has not ended, as far as the record shows.
 
     The scheduler ends a job in the same way when its time is up and when it was cancelled: the clock tells them apart.
     """
@@ -102,7 +101,7 @@ NO_TRACE = "no trace"
 NEVER_BEGAN = "never began"
 """Reason of a job that is gone and has no record: as far as anybody knows it never ran."""
 _CERTAIN = frozenset({Phase.OUT_OF_MEMORY, Phase.NODE_FAILED, Phase.TIMED_OUT})
-"""What the scheduler knows better than the keeper, which was only asked to end, or not even that."""
+"""The ends that the scheduler knows better than the keeper, which was only asked to end, or not even that."""
 
 
 def follow(before: JobState | None, now: JobState) -> JobState:
@@ -126,7 +125,7 @@ def conclude(
     out_of_memory: bool = False,
     done: bool = False,
 ) -> JobState:
-    """How the job ended; a state that is not over is returned as it is.
+    """Returns how the job ended; a state that is not over is returned as it is.
 
     ``looked`` says that the record was looked for and that ``record`` is what there was. Without that a job of which
     the scheduler knows nothing is SILENT, not GONE: one source alone does not end a job. ``out_of_memory`` says that

@@ -1,4 +1,4 @@
-"""When to ask the scheduler: seldom, once for all jobs, and not at all while the agents themselves answer.
+"""Decides when to ask the scheduler: seldom, once for all jobs, and not at all while the agents themselves answer.
 
 Pure policy: the clock's time comes in with every call, and the scheduler is asked elsewhere.
 """
@@ -33,7 +33,7 @@ class _Watched:
 
 
 class Watcher:
-    """All jobs of one site. ``dice`` gives numbers from 0 to 1."""
+    """Watches all jobs of one site. ``dice`` gives numbers from 0 to 1."""
 
     def __init__(self, dice: Callable[[], float] = random.random) -> None:
         self._dice = dice
@@ -61,7 +61,7 @@ class Watcher:
             watched.heard, watched.next, watched.pause = float("-inf"), now, FIRST_S
 
     def state(self, job: str) -> JobState | None:
-        """What was last known of it; a scheduler's silence changes nothing."""
+        """Returns what was last known of the job; a scheduler's silence changes nothing."""
         watched = self._jobs.get(job)
         return watched.state if watched is not None else None
 

@@ -12,19 +12,19 @@ _AT_START = {"absent": NOT_ON_NODES, "module": "Name a module in the site that n
 
 
 def asked(scheduler: Scheduler) -> str:
-    """Who is asked about jobs, in a sentence: the scheduler, or the host where there is none."""
+    """Returns the word for who is asked about jobs: the scheduler, or the host if there is none."""
     return "scheduler" if scheduler.has_queue else "host"
 
 
 def start_hint(state: JobState) -> str:
-    """What to do where the job's keeper could not start the agent, in the doctor's words, who can look at a node; else
-    empty."""
+    """Says what to do if the job's keeper could not start the agent, in the words of the doctor, who can look at a
+    node; else empty."""
     word = state.reason.removeprefix("keeper: ").partition(" ")[0] if state.reason.startswith("keeper: ") else ""
     return _AT_START.get(word, "")
 
 
 def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | None = None) -> Reason:
-    """What is the matter with the job. ``blocked`` is set where somebody has to do something first."""
+    """Describes the state of the job. ``blocked`` is set if somebody has to do something first."""
     match state.phase:
         case Phase.PENDING:
             return scheduler.explain(state, limits)

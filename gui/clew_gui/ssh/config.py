@@ -40,7 +40,7 @@ _BEYOND = {
     "addressfamily": ("", "any"),
     "canonicalizehostname": ("", "no", "false", "none"),
 }
-"""What Clew's own login does not do, with the values that ask for nothing."""
+"""Settings that Clew's own login does not support, with the values that ask for nothing."""
 _LIMIT_S = 10.0
 """The time limit for ``ssh -G``: a `Match exec` of the user's own may look something up in a network."""
 

@@ -1,3 +1,3 @@
-"""Where runs go: the interface, and the agent of this computer."""
+"""Defines where runs go: the interface, and the agent of this computer."""
 
 from __future__ import annotations

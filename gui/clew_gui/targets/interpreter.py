@@ -23,7 +23,7 @@ def question(python: str) -> list[str]:
 
 
 def interpreter_problem(python: str, exit_code: int, output: str) -> Problem | None:
-    """What is wrong with it, in words; None when the agent can run there."""
+    """Says what is wrong with the interpreter; None if the agent can run there."""
     try:
         version, lacking = json.loads(output.strip().splitlines()[-1])
         found = (int(version[0]), int(version[1]))
@@ -40,19 +40,19 @@ def interpreter_problem(python: str, exit_code: int, output: str) -> Problem | N
 
 
 def not_there(python: str) -> Problem | None:
-    """What can be seen without running it."""
+    """Returns the problem that can be seen without running it."""
     if Path(python).expanduser().is_file():
         return None
     return _problem(python, f"There is no file {python}.")
 
 
 def silent(python: str) -> Problem:
-    """It did not answer in time."""
+    """Returns the problem that it did not answer in time."""
     return _problem(python, f"{python} did not answer within {ANSWER_WITHIN_S:.0f} s.")
 
 
 def no_folder(folder: str) -> Problem | None:
-    """What is wrong with a folder of own exercises; None when it is there or none is named."""
+    """Says what is wrong with a folder of own exercises; None if it is there or none is named."""
     if not folder or Path(folder).expanduser().is_dir():
         return None
     hint = "Choose the folder that holds your exercise files, or leave the field empty."

@@ -1,4 +1,4 @@
-"""This computer's agent: which Python runs it, how it is started as a program of its own, how it is found."""
+"""Runs this computer's agent: chooses its Python, starts it as a program of its own, finds it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def data_command(places: Places, path: Path) -> list[str]:
 
 
 def data_problem(output: bytes) -> Problem | None:
-    """What is wrong with the file, by what ``data_command`` printed; None also where it could not find out."""
+    """Returns what is wrong with the file, from the output of ``data_command``; None also if it could not find out."""
     try:
         answer: _DataAnswer = from_json(output.strip().rpartition(b"\n")[2], _DataAnswer)
         return answer.problem
@@ -80,7 +80,7 @@ def check_command(places: Places) -> list[str]:
 
 
 def log_path(places: Places) -> Path:
-    """Where this computer's agent writes what it does."""
+    """Returns the file in which this computer's agent writes what it does."""
     return places.agents / "agent.log"
 
 

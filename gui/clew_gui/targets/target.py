@@ -1,4 +1,5 @@
-"""Where runs go. A target finds, starts and admits to an agent: this computer's here, a job's in ``jobs.target``."""
+"""The interface of places for runs. A target finds, starts and admits to an agent: this computer's here, a job's in
+``jobs.target``."""
 
 from __future__ import annotations
 
@@ -29,17 +30,17 @@ class JournalFiles(Protocol):
 
 
 class Target(Protocol):
-    """All calls return soon; they are made from the link's thread."""
+    """A place for runs. All calls return soon; they are made from the link's thread."""
 
     @property
     def name(self) -> str:
-        """In words, such as "This computer"."""
+        """The target's name for people, such as "This computer"."""
 
     def introduce(self, name: str, public_key: str) -> None:
         """The viewer's key, given once and early: where bringing it to the agent takes its time, that can begin."""
 
     def find(self) -> AgentAddress | None:
-        """Where its agent listens; None when none serves."""
+        """Returns where its agent listens; None if none serves."""
 
     def start(self) -> None:
         """Begin to start an agent; ``find`` will find it later. Raises ``ProblemError`` when that is in vain."""
@@ -58,7 +59,7 @@ class Target(Protocol):
         """The spec of a run that someone else started there."""
 
     def absent(self) -> str:
-        """Why nobody serves and starting one would be in vain, as a sentence ("Waits in the queue: …"); empty when
+        """Says why nobody serves and starting one would be useless, as a sentence ("Waits in the queue: …"); empty if
         ``start`` is to be called. Asked after ``find`` found none."""
 
     def files(self, over: bool) -> JournalFiles | None:
@@ -82,7 +83,7 @@ class LocalTarget:
         """The process that was started here came up; what ends it later is no failed start, and another one follows."""
 
     def introduce(self, name: str, public_key: str) -> None:
-        """Nothing: ``admit`` takes no time here."""
+        """Does nothing: ``admit`` takes no time here."""
 
     def find(self) -> AgentAddress | None:
         """The agent of this home on this computer."""
@@ -116,7 +117,7 @@ class LocalTarget:
         allow(Path(address.allow_list), name, public_key)
 
     def read_spec(self, run: str) -> RunSpec | None:
-        """From the run's own folder."""
+        """Reads the spec from the run's own folder."""
         try:
             return read_spec(RunFolder(self._places.runs / run).latest_spec)
         except ProblemError:
@@ -127,7 +128,7 @@ class LocalTarget:
         return ""
 
     def files(self, over: bool) -> JournalFiles | None:
-        """None: the agent that is started finds all runs."""
+        """Returns None: the agent that is started finds all runs."""
         return None
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ _LINE_EVERY_S = 60.0
 
 
 class HeldNode:
-    """One job with an allocation, followed. ``own``: this command asked for it, and lets it go at its end."""
+    """Follows one job with an allocation. ``own``: this command asked for it, and gives it back at its end."""
 
     def __init__(
         self, managers: JobManagers, job: str, stops: Callable[[], int], order: JobOrder | None = None
@@ -48,12 +48,12 @@ class HeldNode:
 
     @property
     def hint(self) -> str:
-        """What becomes of the allocation afterwards."""
+        """Says what happens to the allocation afterwards."""
         return "The allocation is given back then." if self.own else "The allocation stays."
 
     @property
     def nodes(self) -> int:
-        """How many nodes were asked for."""
+        """Returns how many nodes were asked for."""
         return self._managers.book.order(self.job).allocation.nodes
 
     def target(self) -> JobTarget:

@@ -48,7 +48,7 @@ class JobRow(NamedTuple):
 
 
 def job_lines(places: Places, book: JobBook) -> list[JobRow]:
-    """All jobs, the oldest first; runs by their numbers."""
+    """Returns all jobs, the oldest first; runs by their numbers."""
     numbers = run_record(places).numbers
     return [
         JobRow(
@@ -100,7 +100,7 @@ def ask_schedulers(context: CommandContext, managers: JobManagers) -> JobBook:
 
 
 def list_jobs(context: CommandContext, book: JobBook, everything: bool, as_json: bool) -> int:
-    """One line for each job; returns the exit status."""
+    """Prints one line for each job; returns the exit status."""
     lines = job_lines(context.places, book)
     shown = lines if everything else lines[-_SHOWN:]
     if as_json:
@@ -218,7 +218,7 @@ def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
 
 
 def _report_kept(context: CommandContext, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
-    """How a run ended of which everything is here already."""
+    """Reports the end of a run whose journal is complete here; returns the exit status."""
     say = context.note if as_json else context.say
     if attempts(folder):
         history = read_run(folder)

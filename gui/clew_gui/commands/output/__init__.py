@@ -1,3 +1,3 @@
-"""How a command shows a run in a terminal."""
+"""Shows runs in a terminal."""
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 
 
 _DENSE = 8
-"""With more values in a column its mean is drawn, and its least and greatest as single dots: a filled noisy curve would
-be a solid block."""
+"""The number of values in a column above which its mean is drawn, and its least and greatest as single dots: a filled
+noisy curve would be a solid block."""
 
 
 class BraillePlot(NamedTuple):

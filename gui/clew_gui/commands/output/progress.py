@@ -1,4 +1,4 @@
-"""How a running exercise looks in a terminal: a live picture, or plain lines where the output is no terminal."""
+"""Shows a running exercise in a terminal: a live picture, or plain lines if the output is no terminal."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class LiveDisplay:
 
 
 class PlainDisplay:
-    """One line for each evaluation and sentence of the run, one every five seconds, and one when it stops moving or
-    moves again.
+    """Prints one line for each evaluation and sentence of the run, one every five seconds, and one when it stops moving
+    or moves again.
 
     While ``ready`` says no, because nobody reads, nothing is printed and nothing waits: the run's copying goes on.
     """
@@ -130,7 +130,7 @@ class PlainDisplay:
             self._next = time.monotonic() + _PLAIN_EVERY_S
 
     def _report_pause(self, history: History) -> None:
-        """That the run waits, for a person or for room on the disk, and that it goes on."""
+        """Says that the run waits, for a person or for space on the disk, and that it goes on."""
         paused = history.fold.state is RunState.PAUSED
         if paused != self._paused:
             reason = f": {history.fold.reason}" if history.fold.reason else "."
@@ -145,7 +145,7 @@ class PlainDisplay:
             self._say(f"  It moves again after {words.duration(time.time() - before.since)}.")
 
     def close(self, discard: bool = False) -> None:
-        """Nothing is left open, and lines stay."""
+        """Ends the display; the printed lines stay."""
 
 
 def choose_display(console: Console, card: ExerciseCard | None, title: str, after_attempt: int = 0) -> Display:
@@ -169,7 +169,7 @@ def takes_more(file: IO[str]) -> bool:
 
 
 def last_evaluation(history: History) -> int:
-    """After how many updates the latest evaluation was; -1 before the first."""
+    """Returns after how many updates the latest evaluation was; -1 before the first."""
     evaluated = (history.column(name).steps for name, metric in history.metrics.items() if not metric.per_step)
     return max((int(steps[-1]) for steps in evaluated if len(steps)), default=-1)
 
@@ -190,7 +190,7 @@ def progress_line(history: History, moves: bool = True) -> str:
 
 
 def seconds_left(history: History) -> float | None:
-    """How long the remaining steps take at the rate that is shown; None when unknown or nothing remains."""
+    """Returns how long the remaining steps take at the rate that is shown; None if unknown or nothing remains."""
     fold = history.fold
     speed = history.steps_per_second()
     if not speed or fold.state in (*TERMINAL, RunState.PAUSED) or fold.step >= fold.steps:
@@ -216,7 +216,7 @@ def picture(
     note: str = "",
     still: Standstill | None = None,
 ) -> RenderableType:
-    """Everything worth seeing of a run, ``width`` columns wide."""
+    """Draws everything worth seeing of a run, ``width`` columns wide."""
     fold = history.fold
     state = words.state_word(fold.state if fold.attempt else None)
     style = "yellow" if still is not None else _STYLES.get(fold.state, "blue")
@@ -259,7 +259,7 @@ def _plots(history: History, card: ExerciseCard | None) -> Sequence[PlotSpec]:
 
 
 def curve(history: History, spec: PlotSpec, width: int) -> Text:
-    """One plot with its title, the values at its edges, and the step axis."""
+    """Draws one plot with its title, the values at its edges, and the step axis."""
     column = history.column(spec.metrics[0])
     finite = column.values[column.values > 0]
     log = spec.log or (spec.format == "number" and len(finite) > 0 and float(finite.max()) > 100 * float(finite.min()))

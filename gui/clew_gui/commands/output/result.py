@@ -1,4 +1,4 @@
-"""What is said of a run when it is over."""
+"""Describes a run that is over."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def advice_lines(history: History, places: Places) -> Iterator[str]:
 
 
 def kept_spec(folder: Path) -> RunSpec | None:
-    """How the run in ``folder`` was set; None where that cannot be read."""
+    """Returns the spec of the run in ``folder``; None if it cannot be read."""
     try:
         return read_spec(RunFolder(folder).latest_spec)
     except ProblemError:
@@ -82,7 +82,7 @@ def kept_spec(folder: Path) -> RunSpec | None:
 
 
 def asked_lines(history: History, folder: Path) -> Iterator[str]:
-    """What a range test shows, and how near a prediction came."""
+    """Yields what a range test shows, and how near a prediction came."""
     try:
         spec = read_spec(RunFolder(folder).spec)
     except ProblemError:
@@ -109,8 +109,8 @@ def predicted_at(drawn: Predicted, step: int) -> float:
 
 
 def goal_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
-    """One line for each goal of the exercise, with the settings that it asks for; those of another data set than the
-    run's are not judged."""
+    """Yields one line for each goal of the exercise, with the settings that it asks for; those of another data set than
+    the run's are not judged."""
     spec = kept_spec(folder)
     for goal in card.goals if card else ():
         result = check_goal(goal, history, card, spec)
@@ -118,7 +118,7 @@ def goal_lines(history: History, card: ExerciseCard | None, folder: Path) -> Ite
 
 
 def measured_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
-    """What the run measured, as tables with an empty line around each."""
+    """Yields what the run measured, as tables with an empty line around each."""
     plots = measured_plots(card.measured if card else (), history.series)
     for lines in (text_tables(plots), *(timeline_text(plot) for plot in plots if plot.spec.form == "timeline")):
         yield from ("", *lines) if lines else ()
@@ -126,7 +126,8 @@ def measured_lines(history: History, card: ExerciseCard | None) -> Iterator[str]
 
 
 def update_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
-    """What parameter servers took: how many gradients, how stale, from which workers; nothing for other runs."""
+    """Yields what parameter servers received: how many gradients, how stale, from which workers; nothing for other
+    runs."""
     counts = history.updates.counts
     if not counts.workers.any():
         return
@@ -143,7 +144,7 @@ def update_lines(history: History, card: ExerciseCard | None, folder: Path) -> I
 
 
 def kept_setup(card: ExerciseCard | None, folder: Path) -> ClusterSetup | None:
-    """What the run in ``folder`` was asked to be; None where its spec cannot be read."""
+    """Returns the requested setup of the run in ``folder``; None if its spec cannot be read."""
     spec = kept_spec(folder)
     return setup_of(spec, card) if spec is not None else None
 
@@ -167,7 +168,7 @@ def staleness_bars(counts: NDArray[np.int64]) -> Iterator[str]:
 def result_lines(
     history: History, card: ExerciseCard | None, folder: Path, places: Places, word: str = "", reason: str = ""
 ) -> Iterator[str]:
-    """All that is said at the end of ``clew run``. ``word`` names the run for other commands; ``reason`` as in
+    """Yields all that is said at the end of ``clew run``. ``word`` names the run for other commands; ``reason`` as in
     ``why``."""
     yield ending(history)
     yield from why(history, reason)

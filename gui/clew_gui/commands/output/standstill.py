@@ -1,4 +1,4 @@
-"""Why nothing of a run on a site moves, in one sentence for anyone who follows it in a terminal."""
+"""Says in one sentence why a run on a site does not move, for anyone who follows it in a terminal."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.wire.messages import RunStatus
 
 QUIET_S = 20.0
-"""So long a training run may be without a new step before that is said. A silent agent is noticed earlier: it is the
-cause then, and the only thing to say."""
+"""The seconds that a training run may be without a new step before that is said. A silent agent is noticed earlier: it
+is the cause then, and the only thing to say."""
 
 
 class Standstill(NamedTuple):
@@ -27,7 +27,7 @@ class Standstill(NamedTuple):
 
 
 class StillRun(Protocol):
-    """What is needed of a ``RunModel``."""
+    """The interface that is needed from a ``RunModel``."""
 
     history: History
     status: RunStatus | None
@@ -43,7 +43,7 @@ class StillRun(Protocol):
 
 
 class StillJob(Protocol):
-    """What is needed of a ``JobModel``."""
+    """The interface that is needed from a ``JobModel``."""
 
     title: str
     news: JobNews
@@ -62,7 +62,7 @@ class Watched:
         self._shown: Standstill | None = None
 
     def look(self, run: StillRun, job: StillJob, now: float) -> Standstill | None:
-        """Why nothing moves; None when something does, or the run is over."""
+        """Says why nothing moves; None if something does, or the run is over."""
         fold = run.history.fold
         place = (fold.attempt, fold.step, fold.state)
         live = job.link.state is LinkState.LIVE
@@ -126,20 +126,20 @@ def _ended(job: StillJob) -> str:
 
 
 def _with_cause(text: str, job: StillJob) -> str:
-    """With why nobody is logged in, or why the site cannot be asked."""
+    """Adds why nobody is logged in, or why the site cannot be asked."""
     cause = job.locked or job.news.problem
     return f"{text} {cause.text}" if cause is not None else text
 
 
 def why_unasked(job: StillJob) -> Problem | None:
-    """Why neither the agent nor the site can be asked about a job that is not over; None when one of them can."""
+    """Says why neither the agent nor the site can be asked about a job that is not over; None if one of them can."""
     if job.link.state is LinkState.LIVE or job.news.over:
         return None
     return job.locked or job.news.problem
 
 
 def no_agent(job: StillJob) -> str:
-    """Why the agent of a job that runs does not answer, where nothing of its run is shown yet; empty while it is being
+    """Says why the agent of a running job does not answer, if nothing of its run is shown yet; empty while it is being
     connected to, which needs no words."""
     link = job.link
     if link.state is LinkState.LIVE or link.text == "connecting":

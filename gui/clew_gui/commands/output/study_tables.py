@@ -1,4 +1,4 @@
-"""What came out of a study, for people and for programs: who did best, or how fast more devices are."""
+"""Shows the results of a study, for people and for programs: who did best, or how much faster more devices are."""
 
 from __future__ import annotations
 
@@ -110,20 +110,20 @@ def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str
 
 
 def scaling_of(study: StudySpec, results: Sequence[StudyResult]) -> Scaling:
-    """What the runs of a study over devices or nodes measured that finished in one attempt."""
+    """Returns what the runs of a study over devices or nodes measured that finished in one attempt."""
     measured = [one for one in results if one.history.fold.state is RunState.FINISHED and one.history.fold.attempt <= 1]
     timings = (time_run(one.history, one.spec.devices * one.spec.nodes, study.warm_up) for one in measured)
     return measure(timings, weak=study.weak, warm_up=study.warm_up)
 
 
 def conclusion(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling, card: ExerciseCard) -> Conclusion:
-    """What a study that was done on this computer shows."""
+    """Returns the conclusion of a study that was done on this computer."""
     histories = [one.history for one in results]
     return conclude(scaling, gpus=on_gpus(histories), cores=_cores(study, histories), unit=unit_of(card))
 
 
 def predicted(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling) -> tuple[Forecast, ...]:
-    """What more devices should give; nothing where they share the cores of one processor."""
+    """Predicts what more devices should give; nothing if they share the cores of one processor."""
     return () if _cores(study, [one.history for one in results]) else forecast_of(scaling)
 
 

@@ -18,7 +18,7 @@ class TerminalLock:
         self._stage = threading.Lock()
 
     def ask(self, prompt: Prompt) -> str | None:
-        """As ``Prompter.ask``; waits until what is being drawn is there."""
+        """Asks as ``Prompter.ask`` does; waits until what is being drawn is there."""
         with self._stage:
             self.asked += 1
             return self._prompter.ask(prompt)

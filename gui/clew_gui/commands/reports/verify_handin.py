@@ -203,7 +203,7 @@ def _repeat(
 
 
 def _same_words(short: str, found: RepeatComparison, count: int, steps: int, exact: bool) -> str:
-    """What came out the same, and what was not compared."""
+    """Says what came out the same, and what was not compared."""
     how = "bit by bit" if exact else "within the tolerance, on another processor or other versions"
     compared = f"{counted(found.values, 'value')}, {counted(found.evaluations, 'evaluation')}"
     text = f"Run {short}: the first {counted(count, 'step')} came out the same, {how} ({compared} compared)."

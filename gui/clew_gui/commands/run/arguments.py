@@ -1,4 +1,5 @@
-"""What ``clew run`` was asked for: flags made from the exercise's own hyperparameters, and every mistake at once."""
+"""Reads the arguments of ``clew run``: flags made from the exercise's own hyperparameters; reports every mistake at
+once."""
 
 from __future__ import annotations
 
@@ -103,7 +104,7 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
 
 
 def _add_devices(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
-    """How a run spreads, with a flag for every strategy's own settings."""
+    """Adds the flags for how a run spreads, with one for every strategy's own settings."""
     group = parser.add_argument_group("devices")
     names = ", ".join(dict.fromkeys(one.id for card in cards for one in card.strategies))
     group.add_argument("--strategy", metavar="NAME", help=f"how a run uses several devices: {names}")
@@ -142,12 +143,12 @@ def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
 
 
 def about(spec: ParamSpec) -> str:
-    """What a hyperparameter is, which values it takes, and its default; for the help and the catalogue."""
+    """Says what a hyperparameter is, which values it takes, and its default; for the help and the catalogue."""
     return f"{meaning(spec)} (default {format_value(spec.default) or 'none'})"
 
 
 def meaning(spec: ParamSpec) -> str:
-    """What a hyperparameter is and which values it takes."""
+    """Says what a hyperparameter is and which values it takes."""
     limits = [
         f"{sign} {limit:,.12g}"
         for sign, limit in ((">", spec.gt), ("≥", spec.ge), ("<", spec.lt), ("≤", spec.le))
@@ -205,7 +206,8 @@ class RunArguments(argparse.Namespace):
 
 
 def exercises_folder(argv: Sequence[str]) -> str | None:
-    """What ``--exercises`` names; needed before the rest can be read, because the exercises bring their own flags."""
+    """Returns the folder that ``--exercises`` names; needed before the rest can be read, because the exercises bring
+    their own flags."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--exercises", nargs="?")
     folder: str | None = parser.parse_known_args(list(argv))[0].exercises
@@ -255,7 +257,8 @@ def _no_exercise(name: str | None, catalogue: Catalogue) -> Problem:
 
 
 def _stray(extras: Iterable[str], flags: Sequence[str], exercise: str) -> list[Problem]:
-    """One problem for each word that argparse had no use for; the value after an unknown option goes with it."""
+    """Returns one problem for each word that argparse had no use for; the value after an unknown option goes with
+    it."""
     problems = []
     after_option = False
     for word in extras:
@@ -370,7 +373,7 @@ def count(name: str, text: str | None) -> tuple[int, list[Problem]]:
 
 
 def parse_run(argv: Sequence[str], catalogue: Catalogue, run: str) -> tuple[RunArguments, ExerciseCard, RunSpec]:
-    """From the words after ``clew run`` to a checked spec. Raises one ``ProblemError`` with all problems."""
+    """Turns the words after ``clew run`` into a checked spec. Raises one ``ProblemError`` with all problems."""
     request, card, problems = read_request(argv, catalogue)
     if card is None:  # nothing says which values would be right, but other mistakes can be found
         problems += _seed(request.seed, _NO_PRESET)[1] + _out(request.out)

@@ -1,4 +1,4 @@
-"""Which runs of a study are finished, so that they are not done again."""
+"""Finds the runs of a study that are finished, so that they are not done again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[
 
 
 def made(folder: Path) -> float:
-    """When, to sort by."""
+    """Returns when the folder was made, to sort by."""
     return folder.stat().st_mtime
 
 

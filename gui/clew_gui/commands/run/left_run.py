@@ -57,7 +57,7 @@ def _runs(begun: Attempt, folder: Path) -> bool:
 
 
 class LeftAgent:
-    """What is asked of the agent of a left run (``agent_program.Agent``): another program's child, found by its id."""
+    """The agent of a left run, as an ``agent_program.Agent``: another program's child, found by its id."""
 
     def __init__(self, left: LeftRun) -> None:
         self._left = left
@@ -75,7 +75,7 @@ class LeftAgent:
         return OK if time.monotonic() - self._ended > _SEAL_S else None
 
     def ask_to_stop(self) -> None:
-        """As Ctrl+C."""
+        """Asks the agent to stop, as Ctrl+C does."""
         self._signal(signal.SIGINT)
 
     def kill(self) -> None:
@@ -88,11 +88,11 @@ class LeftAgent:
                 os.kill(self._left.begun.pid, number)
 
     def output(self) -> str:
-        """Nothing: it goes to the run's log."""
+        """Returns nothing: the output goes to the run's log."""
         return ""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """It is not this program's to end."""
+        """Does nothing: this program may not end the agent."""

@@ -157,7 +157,7 @@ def _cancel(context: CommandContext, word: str, as_json: bool) -> int:
 
 
 def _report(context: CommandContext, before: QueueRow, agent: AgentLine, as_json: bool) -> int:
-    """What became of the run."""
+    """Reports the run's state after the command."""
     status = agent.status(before.status.run) or before.status
     if as_json:
         context.say_json(_as_json(QueueRow(before.number, status)))

@@ -70,7 +70,7 @@ class _Queued:
         self._asked = 0
 
     def wait(self, follower: Follower) -> RunStatus | None:
-        """Until it writes its journal, which gives None; or the status of one that ended before it began.
+        """Waits until it writes its journal, which gives None; or returns the status of one that ended before it began.
 
         There is no bound: it depends on the runs before it.
         """
@@ -90,7 +90,7 @@ class _Queued:
         return None
 
     def watch(self, follower: Follower, display: Display) -> None:
-        """Until its journal is complete."""
+        """Shows the run until its journal is complete."""
         try:
             while not follower.history.fold.sealed:
                 self._pass_on()

@@ -79,7 +79,7 @@ def _no_race(file: str) -> Problem:
 
 
 def _steps(request: RunArguments, card: ExerciseCard, spec: RunSpec, chosen: RaceSpec) -> int:
-    """What was asked for, by itself or with a preset; else the race's own budget."""
+    """Returns the steps that were asked for, directly or with a preset; else the race's own budget."""
     preset = next((one for one in card.presets if one.name == request.preset), None)
     asked = any(name == STEPS for name, _ in request.assignments) or (preset is not None and STEPS in preset.values)
     steps = spec.params.get(STEPS)

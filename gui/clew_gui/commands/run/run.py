@@ -49,7 +49,7 @@ _KILL_AFTER = 4
 
 
 class RunOutcome(NamedTuple):
-    """What became of the agent program: the history of its run, its exit status and the end of its output."""
+    """The result of the agent program: the history of its run, its exit status and the end of its output."""
 
     history: History
     exit_code: int
@@ -228,7 +228,7 @@ def conclude(
 
 
 def refusal(output: str) -> str:
-    """What the agent printed, without its own name in front."""
+    """Returns what the agent printed, without its own name in front."""
     first, _, rest = output.partition(": ")
     words = rest if first.startswith("clew-agent") else output
     return words or "The agent refused the run and gave no reason."

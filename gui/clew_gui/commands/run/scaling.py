@@ -69,7 +69,7 @@ def scaling(context: CommandContext, argv: Sequence[str]) -> int:
 
 
 def _axis(devices: str | None, nodes: str | None) -> tuple[str, list[int], int]:
-    """Which of the two numbers changes from run to run, its values, and the number of the other one."""
+    """Returns which of the two numbers changes from run to run, its values, and the number of the other one."""
     of_devices = _counts("devices", devices or ("1" if nodes else _DEVICES))
     of_nodes = _counts("nodes", nodes or "1")
     if len(of_devices) > 1 and len(of_nodes) > 1:

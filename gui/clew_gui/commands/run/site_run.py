@@ -53,7 +53,7 @@ _LOOK_S = 0.05
 _KNOWN_S = 20.0
 """A job that waited at the last news may be over by now: its scheduler is asked within this time."""
 _END_S = 15.0
-"""So long the end of a job whose run has ended is waited for; its agent is asked to let go of the node."""
+"""The seconds to wait for the end of a job whose run has ended; its agent is asked to give back the node."""
 _END_SAID_S = 3.0
 """A wait for it that takes longer than this is said."""
 _STOP_NOTES = (
@@ -64,7 +64,7 @@ _STOP_NOTES = (
 
 
 class SiteTerminal(NamedTuple):
-    """What a command on a site's jobs works with."""
+    """The objects that a command on a site's jobs works with."""
 
     context: CommandContext
     managers: JobManagers
@@ -217,8 +217,8 @@ def _fetch_from_elsewhere(terminal: SiteTerminal, folder: Path) -> None:
 
 
 def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue) -> dict[str, str | int]:
-    """How the run in the mirror ``folder`` is to spread otherwise, as far as given. Nodes of an exercise that trains on
-    one are those of the allocation alone. Raises ``ProblemError`` for numbers that are none."""
+    """Returns how the run in the mirror ``folder`` is to spread otherwise, as far as given. Nodes of an exercise that
+    trains on one are those of the allocation alone. Raises ``ProblemError`` for numbers that are none."""
     devices, wrong = count("devices", options.devices)
     nodes, more = count("nodes", options.allocation_nodes)
     raise_all([*wrong, *more])
@@ -232,7 +232,7 @@ def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue)
 
 
 def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Namespace) -> list[Problem]:
-    """Why the run in the mirror ``folder`` cannot go on, as far as this computer knows."""
+    """Says why the run in the mirror ``folder`` cannot go on, as far as this computer knows."""
     places, run = terminal.context.places, folder.name
     record, book = run_record(places), terminal.managers.book
     name = f"Run {record.numbers[run]}" if run in record.numbers else f"The run {run[:8]}"
@@ -303,8 +303,8 @@ class FollowedSiteRun:
     # --- Waiting ------------------------------------------------------------------------------------------------------
 
     def until_known(self) -> bool:
-        """Until it is known whether the run's job is over, by its scheduler or its agent; False after Ctrl+C. What the
-        book says may be old. A job that still waits has no news after a while."""
+        """Waits until it is known whether the run's job is over, by its scheduler or its agent; False after Ctrl+C.
+        What the book says may be old. A job that still waits has no news after a while."""
         until = time.monotonic() + _KNOWN_S
         while not (self.job.news.over or self.model.status is not None):
             if self._stops():
@@ -316,21 +316,21 @@ class FollowedSiteRun:
         return True
 
     def until_settled(self) -> bool:
-        """Until everything is here that its job, which is over, has left of it; False after Ctrl+C."""
+        """Waits until everything is here that its job, which is over, has left of it; False after Ctrl+C."""
         while not self.model.settled and not self._stops():
             self._turn()
             self._say_wait()
         return self.model.settled
 
     def until_sent(self) -> None:
-        """Until the scheduler has the job, or it is over."""
+        """Waits until the scheduler has the job, or it is over."""
         while not (self.job.news.over or self.job.news.stage in (JobStage.QUEUED, JobStage.RUNNING)):
             self._turn()
             self._report_versions()
             self._say_wait()
 
     def to_the_end(self, card: ExerciseCard | None, heading: str) -> None:
-        """Until the run has ended and all of its journal is here."""
+        """Follows the run until it has ended and all of its journal is here."""
         display: Display | None = None
         kept = max(attempts(self.model.folder), default=0)
         # Of the attempts that are here the latest is shown, and only its end counts: an earlier one may be read first.
@@ -421,7 +421,7 @@ class FollowedSiteRun:
         return _STOP_NOTES[min(self._asked, 2)]
 
     def _say_wait(self) -> None:
-        """What the job waits for; while it runs and nobody serves there yet, what the link says."""
+        """Says what the job waits for; while it runs and nobody serves there yet, what the link says."""
         job = self.job
         text = job.news.text
         if job.news.stage is JobStage.RUNNING and (missing := no_agent(job)):
@@ -436,7 +436,7 @@ class FollowedSiteRun:
                 self._say(text)
 
     def _report_versions(self) -> None:
-        """That the agent is of another version, at once: it explains what comes."""
+        """Reports at once that the agent is of another version: it explains what comes."""
         if self._versions:
             with self._terminal.lock.drawing() as free:
                 if free:
@@ -445,14 +445,14 @@ class FollowedSiteRun:
                     self._versions.clear()
 
     def refused(self) -> list[Problem] | None:
-        """Why the job was never sent; None when it was."""
+        """Returns why the job was never sent; None if it was."""
         news = self.job.news
         if news.over and not news.id and news.problem is not None:
             return [news.problem]
         return None
 
     def report_detached(self) -> int:
-        """How to come back."""
+        """Says how to come back; returns the exit status."""
         context, model, job = self._terminal.context, self.model, self.job
         if self._as_json:
             context.say_json(about_run(model, job))
@@ -467,7 +467,7 @@ class FollowedSiteRun:
         return status
 
     def show_result(self, card: ExerciseCard | None) -> int:
-        """How it ended; returns the exit status."""
+        """Shows how it ended; returns the exit status."""
         model, context = self.model, self._terminal.context
         self._report_versions()
         for found in dict.fromkeys(self._problems):

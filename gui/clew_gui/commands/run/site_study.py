@@ -90,7 +90,8 @@ class SiteStudy:
         return book.news(job).over and book.went_with(run) and self._record.settled.get(run) != job
 
     def _plan(self, sent: Sequence[str]) -> list[PlannedRun]:
-        """For each run of the study one that was sent, rather a finished one; one that ended otherwise is none."""
+        """Matches each run of the study with one that was sent, preferably a finished one; one that ended otherwise
+        does not count."""
         left = [PlannedRun(run, there, finished) for there in sent for run, finished in self._use_of(there)]
         left.sort(key=lambda one: not one.finished)
         plan = []
@@ -159,7 +160,7 @@ class SiteStudy:
         return FollowedSiteRun(self._terminal, session, run, self._as_json, stops, others=others)
 
     def _follow(self, session: Session, plan: Sequence[PlannedRun], stops: Callable[[], int]) -> list[FinishedRun]:
-        """Each run to its end. Those that a person stopped before they began leave nothing."""
+        """Follows each run to its end. Those that a person stopped before they began leave nothing."""
         finished: list[FinishedRun] = []
         following: FollowedSiteRun | None = None
         for number, one in enumerate(plan, start=1):

@@ -155,7 +155,8 @@ def run_study(
 
 @contextmanager
 def _alone(places: Places, study: StudySpec) -> Iterator[None]:
-    """No other program does this study's runs meanwhile: two would each do what the other has not finished yet."""
+    """Makes sure that no other program does this study's runs meanwhile: two would each do what the other has not
+    finished yet."""
     lock = study_lock(places, study.study)
     if not lock.acquire():
         time.sleep(_LOOK_S)
@@ -169,7 +170,7 @@ def _alone(places: Places, study: StudySpec) -> Iterator[None]:
 
 
 def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: int) -> list[str]:
-    """What is left of a sweep, and how long it will take, judged by the run of the exercise that was made last."""
+    """Says what is left of a sweep, and how long it will take, judged by the latest run of the exercise."""
     if study.sweep is None:
         return []
     total = number_of_runs(study)
@@ -233,8 +234,8 @@ def run_all(
 
 @contextmanager
 def _turns(context: CommandContext, study: StudySpec, exercises: str | None) -> Iterator[AgentTurns | None]:
-    """One agent for all runs, which imports TensorFlow once; none where runs are timed, because each is to begin alike,
-    or on several nodes."""
+    """Yields one agent for all runs, which imports TensorFlow once; None if runs are timed, because each must begin
+    alike, or on several nodes."""
     if study.timed or number_of_runs(study) < 2 or largest(study).nodes > 1:
         yield None
         return
@@ -316,7 +317,7 @@ def _join(
 
 
 def _ended(context: CommandContext, new: StudyResult, outcome: RunOutcome, as_json: bool) -> FinishedRun:
-    """What became of a run of the study, said and returned. Raises ``ProblemError`` when the agent refused it."""
+    """Reports and returns the result of a run of the study. Raises ``ProblemError`` if the agent refused it."""
     if outcome.exit_code == BAD_INPUT:
         raise problem("cli.refused", refusal(outcome.output))
     history = outcome.history

@@ -35,7 +35,7 @@ Runs that are finished are not done again: after Ctrl+C the same study goes on w
 The exit status is 0 when every run finished, 1 when one failed, 2 when something asked for is wrong (then nothing was
 started) and 130 when it was stopped."""
 _TWO_WHOLE = re.compile(r"[-+]?[0-9]+,[0-9]+")
-"""Two whole numbers, or one number with a decimal comma."""
+"""Matches two whole numbers, or one number with a decimal comma."""
 _NOT_HERE = ("out", "name", "queue")
 
 

@@ -1,5 +1,5 @@
-"""What logs in to a site and looks at it: its scheduler (``clew site add``), what of it works and what does not
-(``clew site doctor``), and what it has to offer (``clew site modules``)."""
+"""Logs in to a site and examines it: its scheduler (``clew site add``), what of it works and what does not (``clew site
+doctor``), and what it has to offer (``clew site modules``)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Shown:
         self._untried: list[Finding] = []
 
     def add(self, finding: Finding) -> None:
-        """One more."""
+        """Adds one finding."""
         if self._untried and finding.text != self._untried[0].text:
             self.end()
         if finding.verdict is Verdict.SKIPPED:
@@ -153,7 +153,7 @@ def _named(module: str, found: Site) -> bool:
 
 
 def _how(name: str, found: Site, names: Sequence[str], asked: bool) -> str:
-    """Which line the site needs for it: for the first one that was asked for, else for what it loads now."""
+    """Says which line the site needs for it: for the first module that was asked for, else for what it loads now."""
     new = [one for one in names if not _named(one, found)][:1] if asked else []
     line = ",".join(dict.fromkeys([*found.modules, *new])) or "NAME"
     return f"\nJobs load the site's modules, in this order. To change them:\n    clew site set {name} modules={line}"

@@ -27,11 +27,11 @@ from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 _EDITORS = ("sensible-editor", "nano", "vim", "vi", "notepad")
 """Tried in this order where the environment names none."""
 _OURS = "#:"
-"""What the lines begin with that are there for the editor only."""
+"""The beginning of lines that are there for the editor only."""
 
 
 def about_fields() -> str:
-    """Every field of a site with what it is for."""
+    """Lists every field of a site with what it is for."""
     own = [f"  {field.name:<13} {field.help}" for field in SITE_FIELDS if not field.name.startswith(ASKED)]
     asked = [
         f"  {field.name.removeprefix(ASKED):<13} {field.help}" for field in SITE_FIELDS if field.name.startswith(ASKED)
@@ -54,7 +54,7 @@ def _path_of(store: SiteStore, name: str) -> Path:
 
 
 def _kept_words(store: SiteStore, name: str, before: Path) -> str:
-    """Where the changed site is now."""
+    """Says where the changed site is now."""
     path = store.path(name)
     if path == before:
         return f"The site {name} is kept in {path}."
@@ -193,13 +193,13 @@ def _write_copy(copy: Path, text: str) -> None:
 
 
 def _without_ours(text: str) -> str:
-    """What the person wrote."""
+    """Returns what the person wrote."""
     kept = [line for line in text.splitlines() if not line.startswith(_OURS)]
     return "\n".join(kept).strip() + "\n"
 
 
 def _numbered(found: Problem, text: str) -> Problem:
-    """With the line that it is about, where that is known."""
+    """Adds the line that the problem is about, if it is known."""
     line = line_of(text, found.where)
     return msgspec.structs.replace(found, text=f"Line {line}: {found.text}") if line else found
 

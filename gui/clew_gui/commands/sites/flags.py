@@ -27,7 +27,7 @@ def add_allocation_flags(parser: Parser, about: str) -> None:
 
 
 def given_allocation(options: argparse.Namespace) -> dict[str, object]:
-    """What was given, by field; an empty text takes the site's own value away."""
+    """Returns what was given, by field; an empty text removes the site's own value."""
     values = {field.name: getattr(options, f"allocation_{field.name}") for field in FIELDS}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -67,7 +67,7 @@ def only_for_sites(options: argparse.Namespace, hint: str = "Leave it out.") -> 
 
 
 def data_there(text: str, there: bool) -> list[Problem]:
-    """What is wrong with ``site:/path``."""
+    """Returns what is wrong with ``site:/path``."""
     path = text.removeprefix(SITE_PATH)
     if not there:
         return [Problem("cli.data", f"{text} is a path on a site.", "Say which site with --site NAME.", "data")]
@@ -77,7 +77,7 @@ def data_there(text: str, there: bool) -> list[Problem]:
 
 
 def read_place(places: Places, options: argparse.Namespace, spec: RunSpec) -> Place | None:
-    """Where the run goes; None for this computer. An allocation that is held and has what is asked for is used.
+    """Returns where the run goes; None for this computer. An allocation that is held and has what is asked for is used.
 
     Raises ``ProblemError`` for an unknown site and wrong values.
     """

@@ -46,7 +46,8 @@ def show(context: CommandContext, store: SiteStore, options: argparse.Namespace)
 
 
 def all_words(found: Site) -> tuple[OwnWords, ...]:
-    """What needs consent before the site is used: its prologue, and commands that the SSH configuration has for it."""
+    """Returns what needs consent before the site is used: its prologue, and commands that the SSH configuration has for
+    it."""
     if is_local(found):
         return ()
     hops = way_to(found, resolve)
@@ -83,7 +84,7 @@ def _script(context: CommandContext, found: Site, options: argparse.Namespace) -
 
 
 def agree(context: CommandContext, found: Site, consent: bool) -> Sequence[OwnWords]:
-    """What the site runs in its own words and nobody has approved; with ``consent`` the person has read it now."""
+    """Returns the site's own shell commands that nobody has approved; with ``consent`` the person has read them now."""
     words = words_of(found)
     if consent:
         consents(context.places).give(words)
@@ -94,7 +95,7 @@ def agree(context: CommandContext, found: Site, consent: bool) -> Sequence[OwnWo
 
 
 def where(found: Site) -> str:
-    """One line: the host, the way there, the scheduler, what a job asks for."""
+    """Describes the site in one line: the host, the route, the scheduler, what a job asks for."""
     way = f" through {', '.join(found.jump)}" if found.jump else ""
     if not scheduler_of(found.scheduler).has_queue:
         return f"{address(found)}{way}, no scheduler"
@@ -112,7 +113,7 @@ def report_kept(context: CommandContext, said: str, found: Site, missing: Sequen
 
 
 def show_words(context: CommandContext, words: OwnWords, agreed: bool = False) -> None:
-    """What is run in the site's own words, whole."""
+    """Shows the site's own shell commands, whole."""
     when = "runs on this computer to reach it" if words.kind == "proxy command" else "runs in each job"
     context.say(f"\nIts {words.kind} {when}, exactly as written here:\n")
     for line in words.text.strip("\n").splitlines():

@@ -74,7 +74,7 @@ def _parser() -> Parser:
 
 
 def _changing_parsers(actions: argparse._SubParsersAction[Parser]) -> None:
-    """What changes a site that there is."""
+    """Adds the commands that change an existing site."""
     about = """Open a site's file in your editor ($VISUAL or $EDITOR). It is checked when you close the editor."""
     change = actions.add_parser("edit", help="change a site's file in your editor", description=about)
     about = """Set fields of a site: modules=python,cuda/11.8 time=02:00:00. A field without a value, as in user=, is
@@ -90,7 +90,7 @@ cleared. A list has commas; where an entry can have commas itself, give the fiel
 
 
 def _examining_parsers(actions: argparse._SubParsersAction[Parser]) -> None:
-    """What logs in to the site and looks at it."""
+    """Adds the commands that log in to the site and examine it."""
     about = """Log in, check every hop and everything that runs need there, and say how to fix what is wrong.
 The exit status is 1 when something keeps runs from working."""
     doctor = actions.add_parser(
@@ -168,7 +168,7 @@ def _add(context: CommandContext, store: SiteStore, options: argparse.Namespace)
 
 
 def _base(options: argparse.Namespace, known: Mapping[str, Site | None]) -> Site:
-    """What the site begins with. Raises ``ProblemError`` for an unknown preset or a file that is wrong."""
+    """Returns the site to begin with. Raises ``ProblemError`` for an unknown preset or a file that is wrong."""
     if options.preset and options.file:
         raise problem("cli.usage", "A site begins with a preset or with a file, not with both.", where="preset")
     if options.file:

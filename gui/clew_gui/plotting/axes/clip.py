@@ -12,7 +12,7 @@ _GONE = 20.0
 
 
 def drawable(x: FloatArray, y: FloatArray, x_span: Span, y_span: Span, reach: float) -> tuple[FloatArray, FloatArray]:
-    """What can be drawn of a line where an axis shows ``x_span`` and ``y_span``, NaN between its pieces.
+    """Returns the part of a line that can be drawn if an axis shows ``x_span`` and ``y_span``, NaN between its pieces.
 
     Nothing goes farther than ``reach`` times the spans beyond them. A line that left for good and far (a run that
     diverged) ends where it left, so that it hides no other.

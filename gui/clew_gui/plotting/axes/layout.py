@@ -1,4 +1,4 @@
-"""Where labels and boxes go so that they cover neither each other nor the curves. Pixels, y downwards."""
+"""Places labels and boxes so that they cover neither each other nor the curves. In pixels, y downwards."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Box:
         return across and self.y < other.bottom and other.y < self.bottom
 
     def covers(self, points: FloatArray) -> int:
-        """How many of ``points`` (n rows of x, y) it covers."""
+        """Returns how many of ``points`` (n rows of x, y) the box covers."""
         if not points.size:
             return 0
         x, y = points[:, 0], points[:, 1]
@@ -74,7 +74,8 @@ def spread(wanted: Sequence[float], gap: float, top: float, bottom: float) -> li
 
 
 def emptiest(candidates: Sequence[Box], points: FloatArray, room: Box, previous: int = -1) -> int:
-    """Which of ``candidates`` covers the fewest ``points``; earlier ones win ties, ones not inside ``room`` lose.
+    """Returns which of ``candidates`` covers the fewest ``points``; earlier ones win ties, ones not inside ``room``
+    lose.
 
     The ``previous`` choice stays unless another is clearly better, so that a read-out does not flicker. -1 when no
     candidate fits into ``room``.

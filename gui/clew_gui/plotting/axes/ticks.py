@@ -15,7 +15,7 @@ from clew_gui.plotting.axes.numbers import Format, images_tick_text, log_tick_te
 
 
 class XUnit(StrEnum):
-    """What the x axis counts. SECONDS is the training clock, which stands still while compiling and evaluating."""
+    """The unit of the x axis. SECONDS is the training clock, which is stopped while compiling and evaluating."""
 
     STEP = "step"
     EPOCH = "epoch"
@@ -54,7 +54,7 @@ def within(span: Span, full: Span) -> Span | None:
 
 @dataclass(frozen=True)
 class Span:
-    """What an axis shows, in its own coordinates: values, or log10 of them."""
+    """The range that an axis shows, in its own coordinates: values, or log10 of them."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""What to draw, as plain data: the runs with their styles, the events, the view, and the plots of the stack."""
+"""The data to draw: the runs with their styles, the events, the view, and the plots of the stack."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Ghost:
 
 @dataclass(frozen=True)
 class View:
-    """How the curves are shown. ``zoom`` is the visible part of x in axis coordinates, None for all of it; ``y_zoom``
-    the visible part of the values by plot, where a person chose one; ``whole`` shows all values of the others instead
-    of the part worth seeing."""
+    """The settings of the view. ``zoom`` is the visible part of x in axis coordinates, None for all of it; ``y_zoom``
+    the visible part of the values by plot, if a person chose one; ``whole`` shows all values of the others instead of
+    the part worth seeing."""
 
     unit: XUnit = XUnit.STEP
     log_x: bool = False

@@ -1,4 +1,4 @@
-"""From recorded values to lines, decimated to pixel columns: unit of x, logarithms, smoothing. NumPy only."""
+"""Turns recorded values into lines, decimated to pixel columns: unit of x, logarithms, smoothing. NumPy only."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Curve:
     skipped: bool
     """Values of 0 or less could not be drawn on the logarithmic axis."""
     bad_x: float | None
-    """Where the values first stopped being finite."""
+    """The first x at which the values were not finite."""
     bad_word: str
-    """What they became: NaN or infinite."""
+    """The word for these values: NaN or infinite."""
     last: float | None
     """The last recorded value itself, not in axis coordinates; the same at every zoom and smoothing."""
     best: tuple[float, float] | None
@@ -99,7 +99,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class CurveRequest:
-    """How a curve is to be drawn."""
+    """Says how a curve is to be drawn."""
 
     run: str
     metric: str

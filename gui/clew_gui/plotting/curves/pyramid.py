@@ -54,7 +54,7 @@ class Steps:
             self.extend(first + np.arange(count, dtype=np.float64))
 
     def search(self, x: FloatArray) -> IntArray:
-        """For each of ``x`` the index of the first sample at or after it."""
+        """Returns for each of ``x`` the index of the first sample at or after it."""
         if self._explicit is not None:
             return np.searchsorted(self._explicit.view, x).astype(np.int64)
         return np.clip(np.ceil(x - self._first), 0, self._size).astype(np.int64)
@@ -76,7 +76,7 @@ class Steps:
         return self._first + np.arange(start, stop, dtype=np.float64)
 
     def gaps(self) -> FloatArray:
-        """Where more than a step lies between neighbours, [n, 2]: the position before and the one after it."""
+        """Returns where neighbours are more than a step apart, [n, 2]: the position before and the one after it."""
         if self._explicit is None:
             return np.empty((0, 2))
         x = self._explicit.view
@@ -97,7 +97,7 @@ class Steps:
 
 
 class Columns(NamedTuple):
-    """What a pixel column shows: its position, least, greatest and mean value, and how many finite samples it has."""
+    """The content of pixel columns: position, least, greatest and mean value, and the number of finite samples."""
 
     x: FloatArray
     low: FloatArray

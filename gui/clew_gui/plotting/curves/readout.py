@@ -1,4 +1,4 @@
-"""What the crosshair shows: the values of every run at one x."""
+"""Reads out what the crosshair shows: the values of every run at one x."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read(scene: Scene, x: float) -> Readout:
 
 
 def prominent(runs: Sequence[RunStyle], at_most: int) -> tuple[RunStyle, ...]:
-    """At most so many of the runs, in their order; selected, pinned and live ones are kept first."""
+    """Returns at most so many of the runs, in their order; selected, pinned and live ones are kept first."""
     if len(runs) <= at_most:
         return tuple(runs)
     ranked = sorted(range(len(runs)), key=lambda i: (not runs[i].selected, not runs[i].pinned, not runs[i].live, i))

@@ -1,4 +1,4 @@
-"""Everything that one frame shows, worked out before a pixel is drawn: ranges, ticks and curves of all plots."""
+"""Computes everything that one frame shows before a pixel is drawn: ranges, ticks and curves of all plots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.plotting.curves.smoothing import window_for
 
 MANY: Final = 8
-"""With more runs than this, lines are thin and raw curves are drawn only for the runs that stand out."""
+"""The number of runs above which lines are thin and raw curves are drawn only for the runs that stand out."""
 _SAMPLED: Final = 128
 _EMPTY_SPAN: Final = {False: Span(0.0, 1.06), True: Span(-2.0, 0.5)}
 
@@ -96,7 +96,7 @@ class Scene:
 
     @property
     def legend(self) -> str:
-        """What lines, faint lines and the numbers at the right are, where noisy values are drawn; else empty."""
+        """Explains lines, faint lines and the numbers at the right, if noisy values are drawn; else empty."""
         noisy = [d.curve for plot in self.plots for d in plot.curves if d.curve.noisy and d.curve.raw_x.size]
         if not noisy:
             return ""
@@ -274,7 +274,7 @@ class SceneBuilder:
 
 
 def _whole_span(heights: FloatArray, setup: PlotSetup, log: bool) -> Span:
-    """All values and the goals, with some air."""
+    """Returns the span of all values and the goals, with some margin."""
     finite = heights[np.isfinite(heights)]
     if not finite.size:
         return _EMPTY_SPAN[log]
@@ -319,8 +319,8 @@ def _heights(drawn: Sequence[Drawn], grid: Grid | None) -> FloatArray:
 
 
 def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
-    """More, for most of the raw curves where their main lines are in sight: else the faint range of loud values would
-    fill the plot from border to border. Far spikes get marks instead."""
+    """Widens the span for most of the raw curves while their main lines are in sight: otherwise the faint range of
+    noisy values would fill the plot from border to border. Far spikes get marks instead."""
     for item in drawn:
         curve = item.curve
         if not curve.raw_x.size or not item.headline:

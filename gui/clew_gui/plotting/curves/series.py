@@ -30,7 +30,8 @@ class CachedView:
         self._generation = 0
 
     def get(self, edges: FloatArray) -> Columns:
-        """As ``Pyramid.view(edges)``, but for which of two neighbouring columns a block on their border counts."""
+        """Returns the same as ``Pyramid.view(edges)``, except for which of two neighbouring columns a block on their
+        border counts."""
         pyramid = self._pyramid
         columns = self._columns
         if columns is None or self._edges is not edges or self._generation != pyramid.generation or not self._size:
@@ -63,7 +64,7 @@ class Sample:
 
 
 class RunClock:
-    """How long a run has trained at each step, from the journal's stretches; also the wall clock."""
+    """Knows how long a run has trained at each step, from the journal's stretches; also the wall clock."""
 
     def __init__(self) -> None:
         self._step = Buffer(np.float64)
@@ -127,7 +128,7 @@ class PlottedSeries:
         self.first_bad: float | None = None
         """Step of the first value that is not finite."""
         self.bad_word = "NaN"
-        """What that value is: NaN or infinite."""
+        """The word for that value: NaN or infinite."""
         self.lowest: Sample | None = None
         self.highest: Sample | None = None
         self.last: Sample | None = None
@@ -254,7 +255,7 @@ class RunScale:
 
 
 class SeriesStore:
-    """All curves by run and metric. Steps are the x of the record; other units are computed from them per run."""
+    """Keeps all curves by run and metric. Steps are the x of the record; other units are computed from them per run."""
 
     def __init__(self) -> None:
         self._series: dict[str, dict[str, PlottedSeries]] = {}

@@ -10,7 +10,7 @@ _STRONGEST = 0.9  # at 1 the window is total ** 0.9 samples
 
 
 def window_for(amount: float, total: float) -> float:
-    """How many samples the slider's ``amount`` (0 to 1) averages over in a curve of ``total`` samples.
+    """Returns how many samples the slider's ``amount`` (0 to 1) averages over in a curve of ``total`` samples.
 
     It grows as a power, so that the same place of the slider suits a run of 500 steps (29 at 0.6) and one of 25,000
     (237). ``total`` is rounded up to a power of two, so that the smoothing does not creep while a run grows. 1 is none.
