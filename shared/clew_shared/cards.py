@@ -313,7 +313,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     strategies: tuple[StrategyCard, ...] = ()
     datasets: tuple[str, ...] = ()
     order: int = 100
-    """Among exercises of one's own: chapters and exercises with a smaller number come first, then by name."""
+    """The place among exercises of one's own: chapters and exercises with a smaller number come first, then by name."""
     source: str = ""
     source_hash: str = ""
     revision: int = 0

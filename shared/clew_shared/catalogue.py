@@ -88,7 +88,7 @@ def decode(data: bytes) -> Catalogue:
 
 
 def catalogue_hash(catalogue: Catalogue) -> str:
-    """SHA-256 of its JSON: shows a viewer whether the agent offers what it shows."""
+    """The SHA-256 of the catalogue's JSON: shows a viewer whether the agent offers what it shows."""
     return hashlib.sha256(encode(catalogue)).hexdigest()
 
 

@@ -21,7 +21,7 @@ MAX_NAME = 60
 RATES = 100
 """Number of learning rates that a range test tries."""
 MAX_STEP = 2**53
-"""Steps are counted as whole numbers that every reader of a journal can hold."""
+"""The largest number of steps: they are counted as whole numbers that every reader of a journal can hold."""
 MAX_PREDICTED = 1000
 """Points of a prediction, which a hand draws."""
 MAX_BYTES = 1 << 20
@@ -54,7 +54,7 @@ class RateRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def words(self) -> str:
-        """``0.00001 to 10``."""
+        """Returns the range in words: ``0.00001 to 10``."""
         return f"{format_value(self.low)} to {format_value(self.high)}"
 
     def rate(self, step: int, steps: int) -> float:
@@ -199,7 +199,8 @@ def read_text(path: Path, code: str = "spec.read") -> str:
 
 
 def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
-    """Everything that is wrong with the spec by itself; its hyperparameters are checked against the exercise's."""
+    """Returns everything that is wrong with the spec by itself; its hyperparameters are checked against the
+    exercise's."""
     found = []
     if spec.format != SPEC_FORMAT:
         text = f"{origin} has format {spec.format}; this version reads format {SPEC_FORMAT}."
@@ -249,7 +250,7 @@ def _check_prediction(spec: RunSpec) -> list[Problem]:
 
 
 def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
-    """Everything that does not fit the exercise in where ``spec`` spreads it: strategy, devices, nodes, options."""
+    """Returns everything that does not fit the exercise in how ``spec`` spreads: strategy, devices, nodes, options."""
     known = {one.id: one for one in card.strategies} or {SINGLE.id: SINGLE}
     chosen = known.get(spec.strategy)
     if chosen is None:
@@ -283,7 +284,7 @@ def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
 
 
 def check_extras(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
-    """Everything that does not fit the exercise in what is asked of the run besides: pruning, rates, prediction."""
+    """Returns everything else asked of the run that does not fit the exercise: pruning, rates, prediction."""
     found, metrics = [], [metric.name for metric in card.metrics]
     for request in (spec.pruning, spec.prediction):
         if request is not None and request.metric not in metrics:

@@ -32,7 +32,8 @@ def for_terminal(text: str, kept: str = _LINES) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The same without ends of lines: what is said of a name must not look like the next sentence."""
+    """Does the same as ``for_terminal``, without ends of lines: what is said of a name must not look like the next
+    sentence."""
     return for_terminal(text, kept="")
 
 

@@ -9,7 +9,7 @@ _SIZES = ("kB", "MB", "GB", "TB")
 
 
 def ordinal(number: int) -> str:
-    """``1st``, ``2nd``, ``3rd``, ``4th``, ``11th``, ``21st``."""
+    """Returns an ordinal number: ``1st``, ``2nd``, ``3rd``, ``4th``, ``11th``, ``21st``."""
     ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
@@ -24,12 +24,12 @@ def in_bytes(size: int) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """``1 worker``, ``1,200 workers``."""
+    """Returns a number with its noun: ``1 worker``, ``1,200 workers``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def either(words: Sequence[str]) -> str:
-    """``a``, ``a or b``, ``a, b or c``; empty for none."""
+    """Joins choices with "or": ``a``, ``a or b``, ``a, b or c``; empty for none."""
     return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
@@ -54,7 +54,7 @@ def quantity(value: float, form: str = "number") -> str:
 
 
 def number_ranges(numbers: Iterable[int]) -> str:
-    """Whole numbers, those that follow each other as ranges: ``3, 14–213 (200)``."""
+    """Lists whole numbers, those that follow each other as ranges: ``3, 14–213 (200)``."""
     known = sorted(set(numbers))
     ranges: list[list[int]] = []
     for number in known:

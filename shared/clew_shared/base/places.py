@@ -20,12 +20,12 @@ class Places(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> Path:
-        """Run folders, one per run, named by the run's UUID."""
+        """The run folders, one per run, named by the run's UUID."""
         return self.home / "runs"
 
     @property
     def agents(self) -> Path:
-        """``<uuid>.json`` of every agent: what a viewer needs to find it (``AgentAddress``)."""
+        """The folder with ``<uuid>.json`` of every agent: what a viewer needs to find it (``AgentAddress``)."""
         return self.home / "agents"
 
     @property
@@ -35,7 +35,7 @@ class Places(msgspec.Struct, frozen=True):
 
     @property
     def studies(self) -> Path:
-        """``<name>.toml`` of every sweep: which runs it has, so that it can be continued."""
+        """The folder with ``<name>.toml`` of every sweep: which runs it has, so that it can be continued."""
         return self.home / "studies"
 
     @property

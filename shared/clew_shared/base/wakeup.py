@@ -7,7 +7,7 @@ from contextlib import suppress
 
 
 class WakeupPipe:
-    """``socket`` can be read from once ``wake`` was called, until ``clear``."""
+    """A pipe whose ``socket`` can be read from once ``wake`` was called, until ``clear``."""
 
     def __init__(self) -> None:
         self.socket, self._end = socket.socketpair()

@@ -93,7 +93,7 @@ def export_updates_csv(source: History | Path, out: Path) -> Path | None:
 
 
 def write_updates_csv(history: History, file: TextIO) -> None:
-    """The same into a file that is open."""
+    """Writes the same into a file that is open."""
     run = csv_cell(history.fold.run)
     file.write(f"{UPDATES_HEADER}\n")
     for row in updates_of(history):

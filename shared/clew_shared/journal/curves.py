@@ -234,7 +234,7 @@ def stretches(whole: Column, blocks: Sequence[CurveBlock], attempt: int) -> list
 
 
 def join(columns: Iterable[Column]) -> Column:
-    """Several curves as one, ascending in steps; the one of a single curve is itself."""
+    """Joins several curves into one, ascending in steps; a single curve is returned as it is."""
     parts = [column for column in columns if len(column.steps)]
     if len(parts) == 1:
         return parts[0]

@@ -364,8 +364,8 @@ class History:
         return Changed()
 
     def _said(self, attempt: int, event: Log | Peer | Predicted, offset: int) -> None:
-        """A sentence, what a person expected, and what becomes of the run's other processes: that one is lost is a
-        sentence as well."""
+        """Folds in a sentence, what a person expected, or what happens to the run's other processes: the loss of one is
+        a sentence as well."""
         if isinstance(event, Log):
             self._sayings.add(attempt, offset, event)
             return
@@ -419,7 +419,8 @@ class History:
         self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="warning", step=event.step), about)
 
     def _change(self, event: Live) -> None:
-        """A resumed attempt repeats the changes that act on steps which it does again; each is shown once."""
+        """Folds in a change. A resumed attempt repeats the changes that act on steps which it does again; each is shown
+        once."""
         latest = next((change for change in reversed(self.live) if change.name == event.name), None)
         if latest is None or (latest.step, latest.value) != (event.step, event.value):
             self.live.append(event)
@@ -486,7 +487,7 @@ class History:
         return self._add(attempt, layout.key, layout.dtypes, piece)
 
     def _updated(self, attempt: int, event: Updates, offset: int) -> None:
-        """Gradients, unless a later attempt makes their steps again."""
+        """Folds in gradients, unless a later attempt makes their steps again."""
         found = read_updates(event)
         if found is None:
             self._damaged(attempt, "the values of some updates do not fit together", offset)

@@ -90,7 +90,7 @@ class RunFold:
         return before != (self.attempt, self.state, self.reason)
 
     def _begin(self, attempt: int) -> None:
-        """A later attempt: whatever ended the earlier one no longer counts."""
+        """Begins a later attempt: whatever ended the earlier one no longer counts."""
         first = self.attempt == 0
         self.attempt = attempt
         if not first:
@@ -122,8 +122,8 @@ class RunFold:
         self.first_started = self.first_started or event.time
 
     def _leave_queue(self) -> None:
-        """Job records hold nothing but states: whatever else there is, the process that trains wrote it. The first
-        frame, which says so as well, may be damaged."""
+        """Moves the run from the queue to STARTING. Job records hold nothing but states: whatever else there is, the
+        process that trains wrote it. The first frame, which says so as well, may be damaged."""
         if may_follow(self.state, RunState.STARTING):
             self.state, self.reason = RunState.STARTING, ""
 

@@ -42,7 +42,7 @@ class UpdateColumns(NamedTuple):
     accepted: NDArray[np.bool_]
 
     def take(self, where: slice | NDArray[np.bool_]) -> UpdateColumns:
-        """Some of them."""
+        """Returns some of the gradients."""
         columns: list[NDArray[Any]] = [column[where] for column in self]
         return UpdateColumns(*columns)
 
@@ -76,7 +76,7 @@ class UpdateCounts(NamedTuple):
         return int(found[-1]) if len(found) else 0
 
     def median_staleness(self) -> int:
-        """Half of those that were applied had this or less."""
+        """Returns the median staleness: half of the applied gradients had this or less."""
         return int(np.searchsorted(np.cumsum(self.staleness[1]), self.applied / 2))
 
     def shares(self) -> dict[int, float]:

@@ -151,7 +151,7 @@ class _Journal:
         self._good = offset
 
     def verdict(self, last: bool) -> list[Fault]:
-        """Everything that is wrong with this file."""
+        """Returns everything that is wrong with this file."""
         # What a later attempt has cut, or left aside, counts no more: its process may have written on, or never ended.
         vouched = (self.cut is not None or self.left_aside) and not last
         for damage in self._damages:
@@ -244,7 +244,7 @@ def _block_sums(record: FileRecord) -> tuple[tuple[int, ...], int]:
 
 
 def _check_spec(folder: Path, journals: dict[int, _Journal], reported: set[str]) -> list[Fault]:
-    """The spec's hash is in every attempt's first frame as well, so it is covered before a run has ended."""
+    """Checks the spec's hash. It is in every attempt's first frame as well, so it is covered before a run has ended."""
     name = "spec.toml"
     expected = {journal.start.spec_sha256 for journal in journals.values() if journal.start is not None} - {""}
     if name in reported or not expected:

@@ -21,7 +21,7 @@ from clew_shared.study.rate_range import is_rate_test
 
 LOSS = "loss"
 _LEAST_STEPS = 40
-"""Four quarters of ten steps: below that a mean says little about the noise."""
+"""Number of steps below which a mean says little about the noise: four quarters of ten steps."""
 _SURE = 4.0
 """A difference of means counts from so many standard errors on: with the neighbouring steps of a run, which are not
 independent, fewer happen by chance."""
@@ -109,7 +109,8 @@ def _quarters(history: History) -> _Quarters | None:
 
 
 def _rate(history: History) -> Iterator[Advice]:
-    """Too large where the loss ends far above its lowest or its first value; too small where it creeps."""
+    """Judges the rate: too large where the loss ends far above its lowest or its first value; too small where it
+    creeps."""
     found = _quarters(history)
     if found is None or found.first <= 0:
         return
@@ -146,7 +147,7 @@ def _plateau(history: History) -> Iterator[Advice]:
 
 
 def _chance(history: History) -> Iterator[Advice]:
-    """Loss and accuracy are those of a network that guesses, whatever the loss began with."""
+    """Checks whether loss and accuracy are those of a network that guesses, whatever the loss began with."""
     found, accuracy = _quarters(history), history.column("accuracy").values
     if found is None or len(accuracy) < _LEAST_STEPS:
         return
@@ -163,7 +164,8 @@ def _chance(history: History) -> Iterator[Advice]:
 
 
 def _noise(history: History) -> Iterator[Advice]:
-    """The mean stays and the batches differ wildly: the steps are too long for the gradients of such batches."""
+    """Checks whether the mean stays and the batches differ wildly: the steps are then too long for the gradients of
+    such batches."""
     found = _quarters(history)
     if found is None or found.first <= 0:
         return
@@ -205,7 +207,7 @@ def _accuracies(history: History) -> _Pair | None:
 
 
 def _overfitting(history: History) -> Iterator[Advice]:
-    """The error on a held-out set has grown well beyond its lowest, or is far from that in training."""
+    """Checks whether the error on a held-out set has grown well beyond its lowest, or is far from that in training."""
     for spec in history.metrics.values():
         if not spec.per_step and spec.name in (f"{name}_{LOSS}" for name in _SETS):
             worse = _lost_quality(history, spec)
@@ -269,7 +271,7 @@ def _batch_share(history: History) -> float:
 
 
 def _dead(history: History) -> Iterator[Advice]:
-    """A recorded gradient that is exactly 0 to the end: no batch moves these weights any more."""
+    """Checks for a recorded gradient that is exactly 0 to the end: no batch moves these weights any more."""
     for spec in history.metrics.values():
         values = history.column(spec.name).values if spec.per_step and spec.name.endswith("_gradient") else np.empty(0)
         if len(values) < _LEAST_STEPS or np.any(values[-len(values) // 4 :]):

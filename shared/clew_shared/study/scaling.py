@@ -269,7 +269,7 @@ def ratio_interval(above: Estimate, below: Estimate) -> Interval | None:
 
 
 def fit_amdahl(points: Sequence[tuple[float, float]]) -> Fit | None:
-    """Amdahl's law, time = s + (1 - s) / n, by least squares over (n, speed-up) with n above 1; None without any.
+    """Fits Amdahl's law, time = s + (1 - s) / n, by least squares over (n, speed-up) with n above 1; None without any.
 
     Amdahl, Validity of the single processor approach, AFIPS 1967.
     """
@@ -277,7 +277,7 @@ def fit_amdahl(points: Sequence[tuple[float, float]]) -> Fit | None:
 
 
 def fit_gustafson(points: Sequence[tuple[float, float]]) -> Fit | None:
-    """Gustafson's law for work that grows with the devices, speed-up = n - s (n - 1), by least squares.
+    """Fits Gustafson's law for work that grows with the devices, speed-up = n - s (n - 1), by least squares.
 
     Gustafson, Reevaluating Amdahl's law, CACM 31 (5), 1988.
     """
@@ -413,7 +413,7 @@ class Reference(NamedTuple):
     rates: Mapping[int, float]
 
     def speedup(self, replicas: int) -> float | None:
-        """Against its own single device; None where it was not measured."""
+        """Returns the speed-up against its own single device; None where it was not measured."""
         return self.rates[replicas] / self.rates[1] if replicas in self.rates else None
 
 
@@ -509,7 +509,7 @@ def _amount(count: int, gpus: bool) -> str:
 
 
 def _amount_inside(count: int, gpus: bool) -> str:
-    """The same inside a sentence: ``two devices``, ``2 GPUs``."""
+    """Returns the same words inside a sentence: ``two devices``, ``2 GPUs``."""
     return _amount(count, gpus) if gpus else _amount(count, gpus).lower()
 
 

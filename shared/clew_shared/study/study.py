@@ -316,7 +316,8 @@ def _key(name: str) -> str:
 
 
 def check_study(study: StudySpec, card: ExerciseCard | None = None) -> list[Problem]:
-    """Everything that is wrong with a study; with its exercise's ``card`` every run's values are checked as well."""
+    """Returns everything that is wrong with a study; with its exercise's ``card`` every run's values are checked as
+    well."""
     known = (STUDY_FORMAT, AXIS_FORMAT, SWEEP_FORMAT)
     found = [] if study.format in known else [_wrong(f"It has format {study.format}, not 1, 2 or 3.")]
     found += check_spec(study.base, "the base of the study")

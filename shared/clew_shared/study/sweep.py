@@ -147,7 +147,7 @@ def point_title(point: Mapping[str, Value], seed: int | None = None) -> str:
 
 
 def check_sweep(sweep: Sweep, card: ExerciseCard | None = None) -> Iterator[Problem]:
-    """Everything that is wrong with a sweep; the values of its runs are checked as those of any run."""
+    """Returns everything that is wrong with a sweep; the values of its runs are checked as those of any run."""
     if sweep.method == "list":
         yield from _check_list(sweep)
     else:
@@ -202,7 +202,7 @@ def _check_values(name: str, values: Sequence[Value]) -> Iterator[Problem]:
 
 
 def _check_counts(sweep: Sweep) -> Iterator[Problem]:
-    """Numbers of devices and nodes must be such before anything is counted with them."""
+    """Checks that numbers of devices and nodes are such before anything is counted with them."""
     for name in PLACES:
         over = sweep.over.get(name, ())
         values = (over.low, over.high) if isinstance(over, Range) else over
