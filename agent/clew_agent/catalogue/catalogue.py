@@ -175,7 +175,7 @@ class _Import:
         return found, Problem("exercise.broken", text, "Fix the file.", where)
 
     def close(self) -> None:
-        """Give up."""
+        """Gives up the import."""
         self._end()
         self._close_files()
 
@@ -224,7 +224,7 @@ Stamp = tuple[int, int, int]
 
 
 class CatalogueSource:
-    """The present catalogue, which follows the files in ``exercises``. Nothing here waits.
+    """The source of the present catalogue, which follows the files in ``exercises``. Nothing here waits.
 
     ``turn`` looks for changes. What can be said without importing a file is said at once: that it is gone, that it is
     being read, that it is not valid Python. ``generation`` grows with every change of ``get``.

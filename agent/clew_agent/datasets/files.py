@@ -18,7 +18,8 @@ MB."""
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
 _PIECE = 1 << 16
-"""Given to zlib at once. It copies what it does not use, which would be the whole rest of the file each time."""
+"""Number of bytes that are given to zlib at once. It copies what it does not use, which would be the whole rest of the
+file each time."""
 _MOST_MEMBERS = 20_000
 """A gzip file may be several in a row: bgzip writes one for each 64 KiB, 16,400 for ``MAX_BYTES``."""
 

@@ -168,7 +168,7 @@ def _decode(file: Path, form: _Form) -> tuple[npt.NDArray[np.uint8], str]:
 
 
 def _in_8_bits(image: Image.Image) -> Image.Image:
-    """Pillow itself would cut off all values above 255."""
+    """Scales grey images to 8 bits: Pillow itself would cut off all values above 255."""
     if image.mode not in _DEEP:
         return image
     values = np.nan_to_num(np.asarray(image, np.float64))

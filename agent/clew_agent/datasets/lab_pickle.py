@@ -114,7 +114,7 @@ def _instructions(data: bytes) -> Iterator[tuple[str, object, int]]:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Python's, with stand-ins for the names that a pickle may use."""
+    """Python's own unpickler, with stand-ins for the names that a pickle may use."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data), encoding="bytes")  # Python 2's texts as they are

@@ -74,7 +74,8 @@ class Allocation(msgspec.Struct, frozen=True):
 
     @property
     def incarnation(self) -> str:
-        """Another text each time the scheduler starts the job, the same for all agents that the keeper starts then."""
+        """Returns another text each time the scheduler starts the job, the same for all agents that the keeper starts
+        then."""
         return f"{self.restart}:{self.record().get('began', '')}:{self.until:.0f}"
 
 

@@ -26,7 +26,7 @@ _ORDER = "CUDA_DEVICE_ORDER"
 _BY_BUS = "PCI_BUS_ID"
 _NVIDIA = Path("/proc/driver/nvidia")
 _WINDOWS_HOST = Path("/dev/dxg")
-"""Linux inside Windows reaches the GPUs through this, and has no files of the driver."""
+"""The path through which Linux inside Windows reaches the GPUs; it has no files of the driver."""
 _VALID = re.compile(r"\d+|GPU-[0-9A-Fa-f-]+|MIG-[\w/-]+")
 
 

@@ -67,7 +67,7 @@ class ChiefLink:
         return self._in.get()
 
     def send(self, message: Message) -> None:
-        """Say something to the chief; never waits."""
+        """Sends a message to the chief; never waits."""
         self._out.put(message)
         self._wakeup.wake()
 

@@ -183,17 +183,17 @@ class Silence:
         self._last_message: dict[int, float] = {}
 
     def look(self, now: float) -> None:
-        """Call often. A pause between two calls was a pause of this process."""
+        """Checks the clock; to be called often. A pause between two calls was a pause of this process."""
         if now - self._looked > GAP_S:
             self._slept += now - self._looked
         self._looked = now
 
     def received(self, index: int) -> None:
-        """A message of this one has arrived."""
+        """Notes that a message of this one has arrived."""
         self._last_message[index] = self._looked - self._slept
 
     def forget(self, index: int) -> None:
-        """Another process has this number from now on."""
+        """Forgets what is known: another process has this number from now on."""
         self._last_message.pop(index, None)
 
     def seconds(self, index: int) -> float:

@@ -81,7 +81,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _prepare_process() -> None:
-    """Requests to stop are the chief's to answer: the scheduler sends them to all processes of a job."""
+    """Ignores requests to stop: they are the chief's to answer, and the scheduler sends them to all processes of a
+    job."""
     faulthandler.enable()
     operating_system.end_before_others()
     log_to(None, logging.WARNING, "%(asctime)s %(levelname)s %(name)s: %(message)s")

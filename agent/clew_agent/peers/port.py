@@ -22,5 +22,5 @@ class PortKeeper:
         self.port: int = self._socket.getsockname()[1]
 
     def release(self) -> None:
-        """TensorFlow has it."""
+        """Gives up the port, which TensorFlow has now."""
         self._socket.close()

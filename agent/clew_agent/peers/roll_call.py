@@ -385,7 +385,7 @@ class Peers:
                 raise ProblemError(self._shared.lost)
 
     def release_port(self) -> None:
-        """TensorFlow's server of this process runs."""
+        """Gives up the port that was kept for TensorFlow: its server of this process runs."""
         if self._keeper is not None:
             self._keeper.release()
 
@@ -598,7 +598,8 @@ class Peers:
             self._shared.all_built = all(one.built for one in self._peers)
 
     def _replaceable(self, peer: _Peer) -> bool:
-        """Under parameter servers another process can do a peer's work, as soon as all have been at work once."""
+        """Whether another process can do a peer's work: under parameter servers, as soon as all have been at work
+        once."""
         return self._cast and peer.port > 0 and self._command is not None and peer.replaced < _MOST_REPLACEMENTS
 
     def _replace(self, peer: _Peer, why: Problem) -> None:
@@ -632,7 +633,7 @@ class Peers:
             self._shared.changed.notify_all()
 
     def _wait_for_leaving(self) -> None:
-        """A peer ends when asked to, unless it is in a step that never ends."""
+        """Waits for peers to leave. A peer ends when asked to, unless it is in a step that never ends."""
         started = [peer.process for peer in self._peers if peer.process is not None]
         healthy = self._shared.lost is None
         deadline = time.monotonic() + (_LEAVE_S if healthy else 1.0)

@@ -40,7 +40,8 @@ from clew_shared.spec import RunSpec, read_spec
 
 _POLL_S = 0.05
 _KILL_AFTER = 3
-"""The third request to stop kills: the first stops after the block, the second at once, and both may go unheard."""
+"""Number of the request to stop that kills: the first stops after the block, the second at once, and both may go
+unheard."""
 TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 """A trainer's environment where the user's says nothing else: TensorFlow prints only warnings."""
 

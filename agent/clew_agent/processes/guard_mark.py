@@ -18,7 +18,7 @@ from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError
 
 _PATIENCE_S = 1.0
-"""Someone who looks holds the lock for a moment; so long a guard tries to get it."""
+"""Seconds for which a guard tries to get the lock: someone who looks holds it for a moment."""
 _RETRY_S = 0.01
 
 
@@ -66,7 +66,7 @@ class GuardMark:
         return self._handle >= 0
 
     def release(self) -> None:
-        """The run has its seal, or never began."""
+        """Releases the lock: the run has its seal, or never began."""
         if self._handle >= 0:
             self._path.unlink(missing_ok=True)
             os.close(self._handle)

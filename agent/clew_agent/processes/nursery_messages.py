@@ -70,7 +70,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 def send(channel: socket.socket, message: StartGuard | NurseryReply) -> None:
-    """Raises ``OSError`` when the other end has gone or does not read."""
+    """Sends a message. Raises ``OSError`` when the other end has gone or does not read."""
     channel.send(msgspec.json.encode(message))
 
 

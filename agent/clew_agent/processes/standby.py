@@ -66,7 +66,7 @@ class StandbyTrainer:
         return self._ready
 
     def take(self, request: StartGuard) -> bool:
-        """Give it the run of ``request``; False when it cannot have it, and someone else must."""
+        """Gives the standby the run of ``request``; False when it cannot have it, and someone else must."""
         if not self.is_ready() or not suits(request) or self.guard.poll() is not None:
             return False
         try:

@@ -126,7 +126,7 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgr
 
 
 def _read_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    """The agent never says anything: what can be read is the end."""
+    """Ends the service at the end of standard input. The agent never says anything: what can be read is the end."""
     if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin.fileno())
         ended.set()

@@ -68,7 +68,7 @@ class Services:
         return bool(self._running)
 
     def note_request(self) -> None:
-        """Someone asked the agent for something."""
+        """Notes that someone asked the agent for something."""
         now = time.monotonic()
         self._attended += min(now - self._last_request, _AWAY_S)
         self._last_request = now
@@ -115,7 +115,7 @@ class Services:
         )
 
     def close(self) -> None:
-        """End them all."""
+        """Ends all services."""
         for running in self._running.values():
             running.hang_up()
         for kind, running in tuple(self._running.items()):
@@ -196,7 +196,7 @@ class _Running:
         return self._with_log(reply.problem) if isinstance(reply, Refused) else reply
 
     def _with_log(self, found: Problem) -> Refused:
-        """A program that ended by itself has said why in the log."""
+        """Adds the log: a program that ended by itself has said why in it."""
         if found.code != "service.start":
             return Refused(problem=found)
         words = self._last_words()
@@ -214,12 +214,12 @@ class _Running:
         return ""
 
     def hang_up(self) -> None:
-        """Let it know that nobody needs it."""
+        """Lets the service know that nobody needs it."""
         with suppress(OSError):
             self._rope.close()
 
     def close(self) -> None:
-        """Wait for its end, which is bounded."""
+        """Waits for its end, which is bounded."""
         self.hang_up()
         try:
             self._process.wait(_END_S)

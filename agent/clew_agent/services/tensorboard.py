@@ -60,7 +60,7 @@ class EventFolder:
 
 
 def _title(folder: Path) -> str:
-    """``softmax-5f2b8c1e``, safe as a name."""
+    """Returns the run's title, safe as a name: ``softmax-5f2b8c1e``."""
     try:
         exercise = read_spec(RunFolder(folder).spec).exercise
     except ProblemError:

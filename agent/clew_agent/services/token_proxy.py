@@ -217,7 +217,7 @@ class TokenProxy:
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: int | None = None) -> None:
-    """``count`` bytes, or all up to the end, which is passed on as well."""
+    """Copies ``count`` bytes, or all up to the end, which is passed on as well."""
     while count is None or count > 0:
         data = await reader.read(_CHUNK if count is None else min(_CHUNK, count))
         if not data:

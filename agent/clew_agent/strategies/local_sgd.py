@@ -76,14 +76,14 @@ class LocalSgd(Mirrored):
         tf.cond(tf.equal((step + 1) % self._every, 0), average, lambda: tf.constant(0))
 
     def settle(self, state: Sequence[tf.Variable]) -> None:
-        """The mean now."""
+        """Averages the replicas now."""
         if self._now is None:
             self._now = tf.function(lambda: self._average(state), autograph=False)
         self._now()
 
     @contextmanager
     def settled(self, state: Sequence[tf.Variable]) -> Iterator[None]:
-        """The mean, and then each replica's own again."""
+        """Averages the replicas meanwhile, and gives each its own values back afterwards."""
         kept = [(own, tf.identity(own)) for variable in state for own in copies(variable)]
         self.settle(state)
         try:

@@ -67,22 +67,23 @@ class Replicated:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """A copy on every device. What a step writes without an optimizer (moving averages) becomes the mean."""
+        """Makes a copy of each variable on every device. What a step writes without an optimizer (moving averages)
+        becomes the mean."""
         with self._strategy.scope(), tf.variable_creator_scope(_mean_of_writes):
             yield
 
     def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
-        """Each device computes; returns the mean."""
+        """Runs ``replica`` on each device; returns the mean."""
         self.reduced_bytes = 0
         return self._strategy.reduce(tf.distribute.ReduceOp.MEAN, self._strategy.run(replica), axis=None)
 
     def rows(self, batch: int) -> Rows:
-        """Equal shares, the last ones filled up."""
+        """Returns equal shares, the last ones filled up."""
         count = -(-batch // self.replicas)
         return Rows(total=batch, count=count, first=replica_context().replica_id_in_sync_group * count)
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
-        """Summed by TensorFlow's collectives."""
+        """Sums the values by TensorFlow's collectives."""
         return replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values)
 
     def apply(self, rule: Rule, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
@@ -138,13 +139,13 @@ def replica_context() -> Any:
 
 
 def _mean_of_writes(make: Callable[..., tf.Variable], **options: Any) -> tf.Variable:
-    """TensorFlow refuses a write by one replica unless the variable says what becomes of several."""
+    """Sets what becomes of several writes: TensorFlow refuses a write by one replica unless the variable says so."""
     none = options.get("aggregation") in (None, tf.VariableAggregation.NONE)
     return make(**options | ({"aggregation": tf.VariableAggregation.MEAN} if none else {}))
 
 
 def reduce_no_more(rule: Any) -> None:
-    """Keras' optimizers sum the gradients of all replicas themselves; these are reduced already."""
+    """Keeps Keras' optimizers from summing the gradients of all replicas themselves; these are reduced already."""
     if not hasattr(rule, "_all_reduce_sum_gradients"):
         raise RuntimeError(f"{type(rule).__name__} reduces gradients in a way of its own")
     rule._all_reduce_sum_gradients = _as_they_are

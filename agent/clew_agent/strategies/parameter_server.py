@@ -89,7 +89,7 @@ class ServerCluster:
         self._look = look
 
     def look(self) -> None:
-        """Called while waiting."""
+        """Calls ``look`` while waiting."""
         self._look()
 
     def scope(self) -> AbstractContextManager[object]:
@@ -105,7 +105,7 @@ class ServerCluster:
         return replica()
 
     def rows(self, batch: int) -> Rows:
-        """A worker computes whole batches, unless a call says otherwise."""
+        """Returns all rows: a worker computes whole batches, unless a call says otherwise."""
         return Rows(batch, batch)
 
     def apply(self, rule: Any, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
@@ -121,7 +121,7 @@ class ServerCluster:
         return beside
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
-        """Refused: workers do not talk to each other."""
+        """Refuses: workers do not talk to each other."""
         text = (
             "This exercise needs sums over all devices in each step, for example for batch normalisation. "
             "The workers of parameter servers do not exchange such sums."
@@ -148,7 +148,7 @@ class ServerCluster:
         return iter(there)
 
     def here(self, data: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """The samples, in what a worker computes."""
+        """Returns the samples, in what a worker computes."""
         x, y = next(data)
         return x, y
 
@@ -208,20 +208,20 @@ class WorkerThreads(ServerCluster):
         """Does nothing."""
 
     def scope(self) -> AbstractContextManager[object]:
-        """Variables are made in this process."""
+        """Changes nothing: variables are made in this process."""
         return nullcontext()
 
     def keep(self, samples: Any) -> Any:
-        """The samples lie in this process already."""
+        """Keeps the samples in this process, where they are already."""
         self._samples = tf.constant(samples.x), tf.constant(samples.y)
         return None
 
     def here(self, data: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """The samples."""
+        """Returns the samples."""
         return self._samples
 
     def trace(self, function: Any, words: tf.TensorSpec) -> Any:
-        """``function`` for ``schedule``."""
+        """Returns ``function`` as it is, for ``schedule``."""
         return function
 
     def schedule(self, function: Any, data: Any, words: tf.Tensor) -> Any:
@@ -255,15 +255,15 @@ class CopiedVariable(CachingVariable):  # type: ignore[misc]  # TensorFlow has n
     copy: tf.Tensor | None = None
 
     def read_value(self) -> tf.Tensor:
-        """The copy, or the server's value."""
+        """Returns the copy, or the server's value."""
         return super().read_value() if self.copy is None else self.copy
 
     def value(self) -> tf.Tensor:
-        """The copy, or the server's value."""
+        """Returns the copy, or the server's value."""
         return super().value() if self.copy is None else self.copy
 
     def sparse_read(self, indices: tf.Tensor, name: str | None = None) -> tf.Tensor:
-        """Some rows of it."""
+        """Returns some rows of it."""
         return super().sparse_read(indices, name) if self.copy is None else tf.gather(self.copy, indices)
 
     def _dense_var_to_tensor(self, dtype: Any = None, name: Any = None, as_ref: bool = False) -> tf.Tensor:

@@ -22,7 +22,7 @@ class Single:
     reduced_bytes = 0
 
     def scope(self) -> AbstractContextManager[object]:
-        """Anywhere."""
+        """Changes nothing: variables may be made anywhere."""
         return nullcontext()
 
     def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
@@ -34,7 +34,7 @@ class Single:
         return Rows(total=batch, count=batch)
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
-        """The values themselves."""
+        """Returns the values themselves."""
         return values
 
     def apply(self, rule: Rule, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
@@ -53,7 +53,7 @@ class Single:
 
 
 def _in_turn(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
-    """Each gradient as soon as the one before it is known as well, so that weights are updated where they lie.
+    """Makes each gradient wait until the one before it is known as well, so that weights are updated where they are.
 
     Layers are listed from the input on, and their gradients come from the output on. When that of a layer's weights is
     known, the weights may still be read, for the gradient of what came in; to update them then is to copy them first.

@@ -28,10 +28,10 @@ SEALER = (sys.executable, "-P", "-m", "clew_agent.processes.sealer")
 UNKNOWN_EXIT = -1
 """The exit code given for a guard that nobody waited for, because its nursery had gone."""
 _GONE_FOR_S = 2.0
-"""Neither trainer nor guard must have been seen for so long before a run is taken for left alone."""
+"""Seconds for which neither trainer nor guard must have been seen before a run is taken for left alone."""
 _ASK_EVERY_S = 1.0
 _MARKED_AFTER_S = 5.0
-"""A guard has said that it is one after so long."""
+"""Seconds after which a guard has said that it is one."""
 _END_S = 5.0
 
 
@@ -45,7 +45,7 @@ class _Warm:
         self.nursery = nursery
         self.pid = 0
         self.unwanted = False
-        """Someone has asked for its end while the nursery had not answered."""
+        """Whether someone has asked for its end while the nursery had not answered."""
         self.since = time.monotonic()
 
     def has_ended(self) -> bool:

@@ -298,8 +298,8 @@ class RunManager:
             self.registry.touch()
 
     def _give_up(self, entry: QueueEntry) -> None:
-        """A run that waits for more devices than this agent has. It is found while it waits: once out of the queue,
-        one without a journal would be nobody's."""
+        """Gives up a run that waits for more devices than this agent has. It is found while it waits: once out of the
+        queue, one without a journal would be nobody's."""
         tracked, found = self.registry.find(entry.run), self._queue.devices.problem(entry.devices)
         self._queue.cancel(entry.run)
         if tracked is not None and found is not None:
@@ -355,7 +355,7 @@ class RunManager:
                 self._launcher.kill(tracked, max(tracked.wanted, tracked.attempt))
 
     def _take_out(self, tracked: TrackedRun) -> None:
-        """The folder of a queued run is removed; a queued continuation leaves the run as it was."""
+        """Removes the folder of a queued run; a queued continuation leaves the run as it was."""
         if not tracked.attempt:
             tracked.cancelled = True
             self._cancelled[tracked.run] = tracked.spec

@@ -89,7 +89,7 @@ class RunRegistry:
         return tracked
 
     def touch(self) -> None:
-        """Something changed that the list shows."""
+        """Notes that something changed that the list shows."""
         self.version += 1
 
     def live(self) -> Iterator[TrackedRun]:
@@ -138,7 +138,7 @@ class RunRegistry:
         self._unread.extend(sorted(name for name in names - known if is_run_id(name)))
 
     def _look_at_resting(self) -> None:
-        """Someone else may have continued one of them, from a command line."""
+        """Looks at the runs that rest: someone else may have continued one of them, from a command line."""
         for run in list(islice(self._resting, _RESTING_AT_ONCE)):
             del self._resting[run]
             if run not in self.runs or run in self._followed:
@@ -185,7 +185,7 @@ class RunRegistry:
         return tracked.job == self._job and (bool(self._job) or not tracked.elsewhere)
 
     def _leave(self, tracked: TrackedRun) -> None:
-        """Another agent's from now on: it goes on with the run."""
+        """Leaves the run to another agent, which goes on with it."""
         del self.runs[tracked.run]
         self._followed.discard(tracked.run)
         self._foreign.add(tracked.run)

@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 IDLE_S = 30 * 60.0
 JOB_IDLE_S = 60.0
-"""A node that nobody uses costs someone's hours."""
+"""Seconds that an unused agent of a job stays: a node that nobody uses costs someone's hours."""
 KEPT_S = 15 * 60.0
 """Seconds that the agent stays with Jupyter or TensorBoard open: a laptop that was closed for a walk to another room
 finds them as they were."""

@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 _FETCHING_S = 0.02
 """Seconds between two looks at the journal's length while a viewer waits for bytes: what a point may come late by."""
 _FIRST_S = 0.005
-"""The same while the journal of a run that a viewer waits for has begun and has no point yet."""
+"""Seconds between two looks while the journal of a run that a viewer waits for has begun and has no point yet."""
 _LIVE_S = 0.2
 _QUIET_S = 1.0
 _READING = (Hello, GetStatus, Fetch, GetCatalogue)

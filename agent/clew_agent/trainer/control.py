@@ -185,7 +185,8 @@ class Control:
 
 
 def _exit_later() -> None:
-    """A step that takes minutes must not hold up a stop that was to act at once."""
+    """Makes the process exit some seconds later: a step that takes minutes must not hold up a stop that was to act at
+    once."""
     timer = threading.Timer(_STOP_NOW_S, operating_system.exit_at_once, (STOPPED,))
     timer.daemon = True
     timer.start()

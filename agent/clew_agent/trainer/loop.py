@@ -241,7 +241,8 @@ class Loop:
             time.sleep(_TICK_S)
 
     def _set_live(self, command: SetLive) -> None:
-        """A new word counts more than what was changed later on in an earlier attempt."""
+        """Changes a live hyperparameter. A new word counts more than what was changed later on in an earlier
+        attempt."""
         self._waiting = deque(change for change in self._waiting if change.name != command.name)
         self._change(command.name, command.value)
 

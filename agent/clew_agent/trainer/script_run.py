@@ -44,9 +44,9 @@ from clew_shared.wire.messages import Stop
 _FLUSH_S = 0.1
 """Seconds for which steps are gathered into one frame."""
 _ASK_S = 30.0
-"""A script that was asked to end gets so long for its step and its clean-up."""
+"""Seconds that a script that was asked to end gets for its step and its clean-up."""
 _TIME_UP_S = 5.0
-"""The same when the job is nearly over."""
+"""Seconds that it gets when the job is nearly over."""
 _TERM_S = 3.0
 """Seconds after SIGTERM until the script is killed."""
 _CHUNK = 1 << 16
@@ -149,7 +149,7 @@ class ScriptLog:
                 yield Diverged(metric=name, step=self._step + (not spec.per_step), value=word)
 
     def _end_row(self) -> Iterator[Event]:
-        """The row of this step is complete, or will never be."""
+        """Ends the row of this step, which is complete or will never be."""
         if not self._row:
             return
         for spec in self._stepped:
@@ -300,7 +300,7 @@ class ScriptProcess:
             self.socket.send(b"stop\n", socket.MSG_DONTWAIT)
 
     def terminate(self) -> None:
-        """SIGTERM."""
+        """Sends SIGTERM."""
         self._child.terminate()
 
     def kill(self) -> None:

@@ -59,7 +59,7 @@ class Timekeeper:
         self._late = False
 
     def saved(self, seconds: float) -> None:
-        """A checkpoint took so long."""
+        """Notes how long a checkpoint took."""
         self._saving = max(self._saving, seconds)
 
     def look(self, step: int = 0, steps: int = 0, idle: bool = False) -> None:

@@ -123,7 +123,8 @@ def train(
 
 @contextmanager
 def _stop_signals(run: str, commands: ControlRequests, deadline: Deadline) -> Iterator[None]:
-    """A signal stops after the block, with a checkpoint; a second Ctrl+C at once, and the guard seals.
+    """Sets up the signals: the first one stops after the block, with a checkpoint; a second Ctrl+C at once, and the
+    guard seals.
 
     In a job SIGTERM comes from the scheduler or the keeper: its time is up, or someone cancelled it.
     """
@@ -269,7 +270,7 @@ class _Attempt:
             self._recorder.put(Log(text="No checkpoint to continue from: starts again at step 0.", level="warning"))
 
     def _listen(self, run: str) -> Control | None:
-        """The control channel. A machine where it cannot be opened can train all the same."""
+        """Opens the control channel. A machine where it cannot be opened can train all the same."""
         control = Control(find_places(), run, self._attempt, self._commands, self._check)
         try:
             control.start()
@@ -578,7 +579,8 @@ _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
 
 
 def _too_many_devices(spec: RunSpec) -> list[Problem]:
-    """TensorFlow has one replica on a processor, so a process without GPUs is one device."""
+    """Says that a process without GPUs is one device, because TensorFlow has one replica on a processor; empty when
+    that fits."""
     if spec.devices <= max(1, len(find_devices(1).gpus)):
         return []
     text = f"Without {spec.devices} GPUs a node takes part with one device, not with {spec.devices}."
@@ -606,7 +608,7 @@ class ClockWatch:
         self._difference = time.time() - time.monotonic()
 
     def jump(self) -> float:
-        """Seconds; positive when it was set ahead."""
+        """Returns by how many seconds the clock was set; positive when it was set ahead."""
         return time.time() - time.monotonic() - self._difference
 
 

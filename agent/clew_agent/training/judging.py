@@ -33,7 +33,7 @@ CLASSIFICATION_PLOTS = (PlotSpec(id="loss", title="Loss", metrics=("loss", "test
 
 
 def flags(flagged: tf.Tensor, positive: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Per sample: whether it was ``flagged``, whether it is ``positive``, and whether both (bool [batch])."""
+    """Returns per sample: whether it was ``flagged``, whether it is ``positive``, and whether both (bool [batch])."""
     both = tf.logical_and(flagged, positive)
     return {
         name: tf.cast(one, tf.float32) for name, one in (("flagged", flagged), ("positive", positive), ("hit", both))
@@ -48,7 +48,8 @@ def summarize_flags(means: Means) -> dict[str, float]:
 
 
 def answers(logits: tf.Tensor, labels: tf.Tensor, confidence: float) -> dict[str, tf.Tensor]:
-    """Per sample: a confusion matrix of its own (row: label, column: answer), whether the answer is given, and right.
+    """Returns per sample: a confusion matrix of its own (row: label, column: answer), whether the answer is given, and
+    right.
 
     An answer is given where the softmax of ``logits`` [batch, classes] has at least the ``confidence`` for it.
     """

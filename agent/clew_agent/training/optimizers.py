@@ -18,7 +18,7 @@ Schedule = Callable[[tf.Tensor], tf.Tensor]
 
 
 def constant(step: tf.Tensor) -> tf.Tensor:
-    """1 at every step."""
+    """Returns 1 at every step."""
     return tf.ones_like(step, tf.float64)
 
 
@@ -28,12 +28,13 @@ def step_down(every: int, factor: float) -> Schedule:
 
 
 def exponential(every: int, factor: float) -> Schedule:
-    """The same decay, spread evenly over the steps."""
+    """Decays by the same factor, spread evenly over the steps."""
     return lambda step: tf.pow(tf.constant(factor, tf.float64), tf.cast(step, tf.float64) / every)
 
 
 def cosine(steps: int) -> Schedule:
-    """Half a cosine from 1 to 0 in ``steps`` steps (Loshchilov and Hutter, "SGDR", ICLR 2017, without restarts)."""
+    """Follows half a cosine from 1 to 0 in ``steps`` steps (Loshchilov and Hutter, "SGDR", ICLR 2017, without
+    restarts)."""
     return lambda step: 0.5 * (1 + tf.cos(math.pi * tf.minimum(tf.cast(step, tf.float64) / steps, 1)))
 
 

@@ -149,7 +149,7 @@ class Pictures:
         return bool(self._all)
 
     def replace(self, functions: Mapping[str, Callable[[], Any]]) -> None:
-        """The model was made again, on other devices: its functions instead of the earlier ones."""
+        """Takes the functions of a model that was made again, on other devices, instead of the earlier ones."""
         self._all = [(Picture(one.spec, functions[one.spec.id]), rhythm) for one, rhythm in self._all]
 
     def compile(self) -> None:
@@ -390,7 +390,7 @@ def _named(spec: PictureSpec, names: tuple[str, ...]) -> PictureSpec:
 
 
 def _labels(spec: PictureSpec, count: int) -> tuple[str, ...]:
-    """The exercise's or the data set's, as far as they are as many."""
+    """Returns the labels of the exercise or of the data set, if there are as many as classes; else none."""
     return spec.labels if len(spec.labels) == count else ()
 
 

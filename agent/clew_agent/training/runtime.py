@@ -113,7 +113,7 @@ class Rehearsal(Exercise[BatchSettings]):
     metrics = (MetricSpec(name="loss", label="Loss"), MetricSpec(name="accuracy", label="Accuracy"))
 
     def build(self, setup: Setup[BatchSettings]) -> Model:
-        """A matrix and an offset."""
+        """Makes a matrix and an offset."""
         W = tf.Variable(tf.zeros([_PIXELS, _CLASSES]), name="W")
         b = tf.Variable(tf.zeros([_CLASSES]), name="b")
 

@@ -145,7 +145,7 @@ class ServerEngine(Engine):
 
     @property
     def samples_per_step(self) -> int:
-        """A worker takes a batch for each of its local steps."""
+        """Returns how many samples one step takes: a worker takes a batch for each of its local steps."""
         return self.batch_size * self.cluster.local_steps
 
     @property
@@ -530,7 +530,8 @@ class _Servers:
     def _fresh(
         self, read: tf.Tensor, sent: Sequence[tf.Tensor | None], report: tf.Tensor, torn: tf.Tensor, began: tf.Tensor
     ) -> tf.Tensor:
-        """An update that was not done yet, unless it is too late or was begun once; returns the row that records it."""
+        """Does an update that was not done yet, unless it is too late or was begun once; returns the row that records
+        it."""
         others = self._version.read_value() - read
         late = others > self._late
         status = tf.where(torn, _TORN, tf.where(late, _DROPPED, _APPLIED))
@@ -550,7 +551,7 @@ class _Servers:
         report: tf.Tensor,
         began: tf.Tensor,
     ) -> tf.Tensor:
-        """The update, unless another worker did it for the same ticket. Returns the ticket."""
+        """Does the update, unless another worker did it for the same ticket. Returns the ticket."""
         place = tf.reshape(ticket % _KEPT, [1, 1])
         begun, done = self._begun.sparse_read(place[0])[0], self._done.sparse_read(place[0])[0]
 

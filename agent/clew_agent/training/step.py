@@ -167,7 +167,8 @@ class TrainingStep:
         return {name: self._norm(own, batch) for name, own in asked.items() if name in wanted}
 
     def _norm(self, gradients: Sequence[tf.Tensor], batch: Batch) -> tf.Tensor:
-        """Over all replicas: what each has is the gradient of its share of the batch, and the mean is the whole's."""
+        """Returns the norm over all replicas: what each has is the gradient of its share of the batch, and the mean is
+        the whole's."""
         if batch.replicas > 1:
             gradients = [batch.total(one) / batch.replicas for one in gradients]
         return tf.linalg.global_norm(gradients)
@@ -204,7 +205,7 @@ class TrainingStep:
 
 MAX_STEPS = 2**15
 MAX_BYTES = 900_000
-"""Metrics of one block must fit into one journal frame (1 MiB)."""
+"""Bytes that the metrics of one block may have: they must fit into one journal frame (1 MiB)."""
 
 
 def capacity(steps: int, step: TrainingStep) -> int:

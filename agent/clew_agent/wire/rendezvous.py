@@ -88,7 +88,7 @@ def node_places(places: Places, agent: str, others: Sequence[Path] = _OTHER_FOLD
 
 
 def _try_to_write(folder: Path) -> None:
-    """Raises ``OSError`` where a small file cannot be written."""
+    """Tries to write a small file. Raises ``OSError`` where that is impossible."""
     path = folder / f".try-{os.getpid()}"
     try:
         path.write_bytes(bytes(_TRIED_BYTES))
