@@ -104,7 +104,7 @@ class Program(QObject):
     # --- Closing ------------------------------------------------------------------------------------------------------
 
     def may_close(self) -> bool:
-        """Close, and let runs go on. Said once, the first time that some are running."""
+        """Closes the window, and lets runs go on. Says so once, the first time that some are running."""
         busy = [run for run in self.session.runs.values() if run.state not in TERMINAL]
         if busy and not self.state.told_runs_go_on:
             self.state = msgspec.structs.replace(self.state, told_runs_go_on=True)

@@ -63,7 +63,7 @@ def is_jump(text: str) -> bool:
 
 
 def split_jump(text: str) -> tuple[str, str, int] | None:
-    """User (may be empty), host and port (0: not given) of a hop, None when it is none."""
+    """Returns user (may be empty), host and port (0: not given) of a hop, None if it is none."""
     user, at, rest = text.rpartition("@")
     host, port = rest, ""
     bracketed = re.fullmatch(r"\[([^\]]+)\](?::([0-9]+))?", rest)

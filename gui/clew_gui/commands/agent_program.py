@@ -79,7 +79,7 @@ class Agent(Protocol):
         """Returns the end of its output."""
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Starts the agent."""
 
     def __exit__(self, *_: object) -> None:
         """Make sure that the run has ended."""

@@ -139,7 +139,7 @@ _LISTED = 5
 
 
 def named_job(context: CommandContext, book: JobBook, word: str, site: str = "") -> str:
-    """Like ``find_job``; where a scheduler calls another job so, that is said on standard error."""
+    """Finds a job like ``find_job``; if a scheduler uses the same name for another job, says so on standard error."""
     job = find_job(context.places, book, word, site)
     others = [one for one in called_there(book, word, site) if one != job]
     if others:

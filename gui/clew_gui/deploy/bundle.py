@@ -232,7 +232,7 @@ def _digest(path: Path, size: int, report: Callable[[str], None], whole: hashlib
 
 
 def _check_names(path: Path, names: list[str]) -> None:
-    """Names go into lists with one line for each."""
+    """Checks that each name fits into a list with one line for each."""
     bad = next(
         (name for name in names if not name or not name.isprintable() or "\\" in name or not _encodes(name)), None
     )

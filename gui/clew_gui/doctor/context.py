@@ -115,7 +115,7 @@ class Diagnosis:
         self._started += seconds
 
     def arrive(self, connection: Connection) -> None:
-        """The site's login node was reached."""
+        """Takes the connection, because the site's login node was reached."""
         there = [connection]
 
         def once() -> Connection:

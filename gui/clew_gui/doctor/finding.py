@@ -56,7 +56,7 @@ def fine(text: str, *remedies: Remedy) -> CheckResult:
 
 
 def note(text: str, hint: str = "", *remedies: Remedy) -> CheckResult:
-    """Works, and is worth knowing."""
+    """Returns the result of something that works, and is worth knowing."""
     return CheckResult(Verdict.WARN, text, hint, remedies=remedies)
 
 

@@ -83,7 +83,7 @@ def tensorflow() -> "dict[str, object]":
 
 
 def await_call(sock: "socket.socket") -> None:
-    """Greet the first one who calls; where no way leads here nobody does."""
+    """Greets the first caller; if no route leads here, nobody calls."""
     sock.settimeout(WAIT_S)
     try:
         caller, _ = sock.accept()
@@ -95,7 +95,7 @@ def await_call(sock: "socket.socket") -> None:
 
 
 def main() -> None:
-    """Answer, wait to be called and try TensorFlow meanwhile, answer again."""
+    """Answers, waits to be called and tries TensorFlow meanwhile, and answers again."""
     sock = listen(int(sys.argv[1]), int(sys.argv[2]))
     answer = {
         "host": socket.gethostname(),

@@ -43,7 +43,7 @@ class BackgroundTasks:
         return self._closing
 
     def pause(self, seconds: float) -> bool:
-        """Wait; less when something has changed. False when nothing more is to be done."""
+        """Waits; less if something has changed. False if nothing more is to be done."""
         with self._bell:
             if not self._closing:
                 self._bell.wait(seconds)

@@ -211,7 +211,7 @@ class JobBook:
                 self._append(BookLine(job=job, runs=new))
 
     def note_wish(self, job: str, wish: JobWish) -> None:
-        """The person wants it to end."""
+        """Notes the action that a person chose to end the job."""
         with self._lock:
             if self._entry(job).wish is not wish:
                 self._entry(job).wish = wish  # it holds here also if the disk refuses

@@ -76,7 +76,7 @@ def ending(wish: JobWish) -> str:
 
 
 def not_ended(before: JobNews, done: Output) -> JobNews:
-    """The scheduler was asked to end it, and ``done`` is no yes."""
+    """Returns the news that the job could not be ended: the scheduler was asked, and ``done`` is no yes."""
     said = "no answer in time" if done.late else done.said.strip()[-200:] or f"exit code {done.code}"
     found = Problem("job.end", f"The job could not be ended: {said.rstrip('.')}.", "Clew tries again.", before.job)
     return replace(before, text=found.text, problem=found)
@@ -116,7 +116,7 @@ def of_end(
 
 
 def unreached(before: JobNews, problem: Problem, title: str) -> JobNews:
-    """Nobody can be asked now. The job goes on, and so does what is known of it."""
+    """Returns the news that nobody can be asked now. The job goes on, and what is known of it stays."""
     if problem.code == "scheduler.silent":
         return replace(before, text=problem.text, problem=problem)
     goes_on = {JobStage.QUEUED: " The job keeps waiting.", JobStage.RUNNING: " The job goes on."}.get(before.stage, "")

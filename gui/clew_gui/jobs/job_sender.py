@@ -107,7 +107,8 @@ class JobSender:
             due = self._clock() + BEAT_S
 
     def _connect(self, job: str) -> SiteConnection:
-        """The first connection is not tried twice: the person who asked learns at once what is wrong."""
+        """Connects to the site. The first connection is not tried twice: the person who asked learns at once what is
+        wrong."""
         self._at(job, JobStage.CONNECTING, f"Connects to {self._title()}.")
         return self._line()
 

@@ -256,7 +256,7 @@ class SiteJobManager:
         self._board.publish(job, change)
 
     def ended(self, job: str, state: JobState) -> None:
-        """The job is over."""
+        """Reports that the job is over, and how."""
         line, wish = self._shared.opened(), self._latest_wish(job)
         log = f"{line.layout().job(job)}/{LOG} on {self.title}"
         reason = describe(state, line.scheduler)
@@ -265,7 +265,7 @@ class SiteJobManager:
         self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log, hint, ways))
 
     def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
-        """Nobody could be asked: the news says so, and nothing is over."""
+        """Reports that nobody could be asked; nothing is over."""
         for job in jobs:
             self._unreached(job, problem)
 

@@ -73,8 +73,9 @@ class KeptRoute:
         return max(0.0, self._not_before - self._clock())
 
     def hurry(self) -> None:
-        """Something is new: the next search may begin now, and after several that led nowhere some seconds after the
-        last. A node without power is news again and again, and each search starts a program through the scheduler."""
+        """Lets the next search begin now because something is new; after several that led nowhere, some seconds after
+        the last. A node without power is news again and again, and each search starts a program through the
+        scheduler."""
         soonest = self._since + _HURRIED_S if self._failures >= _IN_VAIN else 0.0
         self._not_before = min(self._not_before, soonest)
 
@@ -132,7 +133,8 @@ class KeptRoute:
         self._stirred()
 
     def _ended(self, way: Route, wanted: bool) -> None:
-        """The way is as good as before while another stream goes through it: an agent hangs up on strangers."""
+        """Notes the end of a stream. The route is as good as before while another stream goes through it: an agent
+        hangs up on strangers."""
         with self._lock:
             if way is self._way:
                 self._streams -= 1

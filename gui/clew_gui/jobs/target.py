@@ -70,7 +70,7 @@ class TargetOwner(Protocol):
         """Notes that the job's agent has ended, or that another took its place."""
 
     def wake(self) -> None:
-        """The laptop has slept."""
+        """Called after the laptop has slept."""
 
 
 class JobTarget:
@@ -205,7 +205,7 @@ class JobTarget:
         return self._closed.is_set()
 
     def kick(self) -> None:
-        """Something is new: look now."""
+        """Looks now, because something is new."""
         self._failures = 0
         self._kept.hurry()
         self._bell.set()
@@ -381,11 +381,11 @@ class MissingAgent:
         self._read = now
 
     def pause(self) -> None:
-        """Nobody knows now: what passes until the next look does not count."""
+        """Forgets the last look, because nobody knows anything now: the time until the next look does not count."""
         self._looked = None
 
     def end(self) -> None:
-        """The job does not run, or has its agent."""
+        """Resets everything, because the job does not run, or has its agent."""
         self.text, self._missed = _SOON, 0.0
         self._looked = self._read = None
 

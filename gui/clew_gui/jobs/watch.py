@@ -33,10 +33,10 @@ class WatchListener(Protocol):
         """The job waits or runs."""
 
     def ended(self, job: str, state: JobState) -> None:
-        """The job is over, and how; GONE when nobody knows."""
+        """Called when the job is over, and how; GONE if nobody knows."""
 
     def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
-        """Nobody could be asked."""
+        """Called when nobody could be asked."""
 
     def runs_of(self, job: str) -> tuple[str, ...]:
         """The runs that were given to the job."""
@@ -84,7 +84,7 @@ class JobWatch:
             self._watcher.heard(job_id, time.monotonic())
 
     def hurry(self) -> None:
-        """Something has happened: ask now."""
+        """Asks now, because something has happened."""
         with self._bell:
             self._watcher.hurry(time.monotonic())
             self._bell.notify()

@@ -168,7 +168,8 @@ class OpenedService:
         self._publish(ServiceNews(f"{service.name or service.kind} is open.", url))
 
     def _failed(self, found: Problem) -> None:
-        """The way to the agent is looked for again. The address here stays: it may lead to the same service then."""
+        """Reports the problem and waits; then the route to the agent is looked for again. The address here stays: it
+        may lead to the same service then."""
         self._publish(ServiceNews(found.text))
         self._closed.wait(_PAUSE_S)
 

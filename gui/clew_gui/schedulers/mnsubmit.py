@@ -94,7 +94,7 @@ class MnSubmit(Scheduler):
         return ("mnq",)
 
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """Jobs that are not in the list are gone."""
+        """Reads the jobs' states; jobs that are not in the list are gone."""
         if output.late or output.code != 0 or is_silent(output.said):
             return all_silent(jobs, output)
         found = {state.id: state for state in parse_mnq(output.out)}
@@ -127,7 +127,7 @@ class MnSubmit(Scheduler):
         return None
 
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
-        """The reasons are Slurm's."""
+        """Explains as Slurm does: the reasons are Slurm's."""
         return slurm_reason(state.reason, limits, state.limit)
 
     def ask_limits(self, partition: str) -> Command | None:
@@ -139,7 +139,7 @@ class MnSubmit(Scheduler):
         return PartitionLimits()
 
     def ask_partitions(self) -> Command | None:
-        """Slurm's own command, where the machine has it."""
+        """Asks with Slurm's own command, if the machine has it."""
         return slurm.SINFO
 
     def partitions(self, output: Output) -> tuple[Partition, ...]:
@@ -147,7 +147,7 @@ class MnSubmit(Scheduler):
         return slurm.read_sinfo(output)
 
     def ask_nodes(self) -> Command | None:
-        """Slurm's own command, where the machine has it."""
+        """Asks with Slurm's own command, if the machine has it."""
         return slurm.SINFO_NODES
 
     def node_up(self, output: Output) -> str:
@@ -155,7 +155,7 @@ class MnSubmit(Scheduler):
         return slurm.first_node(output.out)
 
     def ask_accounts(self) -> Command | None:
-        """Slurm's own command, where the machine has it."""
+        """Asks with Slurm's own command, if the machine has it."""
         return slurm.SACCTMGR
 
     def accounts(self, output: Output) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ class NoScheduler(Scheduler):
         return {}
 
     def cancel(self, job: JobRef) -> Command:
-        """TERM to the keeper, which ends the rest; where there is none any more, the rest is ended in the same way."""
+        """Sends TERM to the keeper, which ends the rest; if the keeper is gone, the rest is ended in the same way."""
         return ("bash", "-c", keeper() + _END, "bash", job.id, job.job)
 
     def hold(self, job: JobSpec) -> Command:

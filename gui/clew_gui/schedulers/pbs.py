@@ -120,7 +120,8 @@ class Pbs(Scheduler):
         return ("qstat", "-f", *(job.id for job in jobs))
 
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """Jobs that the server calls unknown are gone; those it says nothing of only if it said anything."""
+        """Reads the jobs' states. Jobs that the server calls unknown are gone; those it does not mention only if it
+        said anything."""
         found = {_number(one): fields for one, fields in parse_qstat(output.out)}
         answered = bool(found) or output.code in _UNKNOWN_CODES or _UNKNOWN.search(output.said) is not None
         if output.late or not (answered or (output.code == 0 and not is_silent(output.said))):
@@ -132,7 +133,7 @@ class Pbs(Scheduler):
         return states
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
-        """OpenPBS keeps jobs that have ended for a while; Torque prints something else here, which is passed over."""
+        """Asks for ended jobs. OpenPBS keeps them for a while; Torque prints something else here, which is ignored."""
         return ("qstat", "-x", "-f", *(job.id for job in jobs))
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
@@ -142,7 +143,7 @@ class Pbs(Scheduler):
         return {one: state for one, state in states.items() if state.phase in ENDED}
 
     def cancel(self, job: JobRef) -> Command:
-        """TERM to the job, and KILL some seconds later."""
+        """Sends TERM to the job, and KILL some seconds later."""
         return ("qdel", job.id)
 
     def hold(self, job: JobSpec) -> Command:
@@ -288,7 +289,7 @@ def _state(job: str, fields: Mapping[str, str]) -> JobState:
 
 
 def _was_refused(fields: Mapping[str, str]) -> bool:
-    """Slurm's qstat lists what was never taken as completed, for a while."""
+    """Whether the job was refused: Slurm's qstat lists it as completed for a while."""
     return fields.get("job_state", "")[:1].upper() in _OVER and not fields.get("exec_host")
 
 

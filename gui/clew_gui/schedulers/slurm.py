@@ -187,7 +187,7 @@ class Slurm(Scheduler):
         return {state.id: state for state in lines if state is not None and state.id in wanted}
 
     def cancel(self, job: JobRef) -> Command:
-        """TERM to all of the job, and KILL half a minute later."""
+        """Sends TERM to all of the job, and KILL half a minute later."""
         return ("scancel", job.id)
 
     def hold(self, job: JobSpec) -> Command:

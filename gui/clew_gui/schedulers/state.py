@@ -96,5 +96,5 @@ class Submitted(msgspec.Struct, frozen=True):
 
     @property
     def lost(self) -> bool:
-        """Nobody knows whether the job was taken: look for its name before it is sent again."""
+        """Whether nobody knows if the job was taken: look for its name before it is sent again."""
         return not self.id and (self.problem is None or self.problem.code == "scheduler.silent")

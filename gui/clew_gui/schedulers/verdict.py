@@ -157,7 +157,7 @@ def _best(queue: JobState, accounts: JobState | None) -> JobState:
 
 
 def _joined(kept: JobState, reported: JobState) -> JobState:
-    """The keeper's word, with what only the scheduler knows."""
+    """Joins the keeper's word with what only the scheduler knows."""
     phase = kept.phase
     if reported.phase in (Phase.FAILED, Phase.CANCELLED) and phase is Phase.COMPLETED:
         phase = reported.phase  # an agent that was asked to end did so in good order

@@ -55,8 +55,8 @@ class Watcher:
             self._jobs[job].heard = now
 
     def hurry(self, now: float) -> None:
-        """Something has happened, such as an agent that fell silent or a network that is back: ask at once, about all,
-        and often again for a while."""
+        """Asks at once, about all jobs, and often again for a while, because something has happened, such as an agent
+        that fell silent or a network that is back."""
         for watched in self._jobs.values():
             watched.heard, watched.next, watched.pause = float("-inf"), now, FIRST_S
 
@@ -89,7 +89,8 @@ class Watcher:
         self._asked_at, self._asked = now, jobs
 
     def answered(self, states: Mapping[str, JobState], now: float) -> dict[str, JobState]:
-        """The call has ended; returns what is new, by job. Jobs that have ended are not asked about again."""
+        """Takes the answer of a call that has ended; returns what is new, by job. Jobs that have ended are not asked
+        about again."""
         self._asked_at = None
         news = {}
         for job in self._asked:

@@ -88,7 +88,8 @@ class OutgoingCommands:
         return CommandOutcome(asked[0], reply.problem)
 
     def cut(self) -> None:
-        """The connection is gone: what has no answer is asked again, in order. Each request may come twice."""
+        """Notes that the connection is gone: what has no answer is asked again, in order. Each request may come
+        twice."""
         self._new.extendleft(reversed([command for command, _ in self._asked.values()]))
         self._asked.clear()
 
@@ -180,8 +181,8 @@ class Conversation:
         return heard
 
     def _ask_again(self) -> None:
-        """The connection was cut and is there again, the agent takes it for another viewer's: nothing that was asked
-        before will be answered."""
+        """Asks everything again after a cut: the agent takes the new connection for another viewer's, so nothing that
+        was asked before will be answered."""
         self._hello = self._channel.send(Hello(client="clew"))
         self._status, self._cards = None, b""
         self._parts.fetcher.lost(everything=True)

@@ -276,7 +276,7 @@ class Fetcher:
                 self._inbox.put(Settled(run, self._link))
 
     def _take_owed(self, run: str, cursor: FetchCursor, whole: bool, more: bool) -> None:
-        """Bytes came of an earlier attempt: once it is ``whole``, everything is folded again in its order."""
+        """Takes bytes of an earlier attempt: once it is ``whole``, everything is folded again in its order."""
         if whole:
             del cursor.owed[cursor.place]
             self._begin_anew(run, cursor)
@@ -284,7 +284,8 @@ class Fetcher:
             self._give_up(run, cursor)
 
     def _give_up(self, run: str, cursor: FetchCursor) -> None:
-        """The node does not have the rest of an earlier attempt either: the gap stays, ``verify`` names it."""
+        """Gives up the rest of an earlier attempt, which the node does not have either: the gap stays, and ``verify``
+        names it."""
         cursor.given_up.add(cursor.place)
         del cursor.owed[cursor.place]
         self._begin_anew(run, cursor)
@@ -334,7 +335,7 @@ class Fetcher:
         self._begin_anew(run, cursor)
 
     def _begin_anew(self, run: str, cursor: FetchCursor) -> None:
-        """The caller forgets what it knows of the run, and gets all of it again."""
+        """Lets the caller forget what it knows of the run, and gives it all of it again."""
         cursor.replay = _read_all(cursor.mirror)
         if run not in self._replays:
             self._replays.append(run)
@@ -388,7 +389,7 @@ class FilesReader:
         self._last = False
 
     def finish(self) -> None:
-        """The job is over: what is there now is all."""
+        """Notes that the job is over: what is there now is all."""
         self._last = True
         self._begun = False
 

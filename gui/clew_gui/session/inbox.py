@@ -116,7 +116,7 @@ class Inbox:
         self._weight = 0
 
     def put(self, arrival: Arrival) -> None:
-        """Add; never waits. Only journal bytes count towards ``full``."""
+        """Adds an arrival; never waits. Only journal bytes count towards ``full``."""
         with self._lock:
             first = not self._arrivals
             self._arrivals.append(arrival)

@@ -95,7 +95,7 @@ class Link:
     # --- For the caller's thread --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin."""
+        """Starts the link's thread."""
         self._thread.start()
 
     def ask(self, command: Command) -> None:
@@ -110,7 +110,7 @@ class Link:
         self._do(self._renew)
 
     def adopt(self, run: str) -> None:
-        """The run is this link's from now on; what is here of it is read first."""
+        """Takes over the run from now on; what is here of it is read first."""
         self._do(lambda: self._adopt(run))
 
     def release(self, run: str) -> None:
@@ -125,11 +125,12 @@ class Link:
         self._do(lambda: self._drop(run))
 
     def finish(self) -> None:
-        """The job is over: what it left is fetched by files, and each of its runs is reported as ``Settled``."""
+        """Ends following a job that is over: what it left is fetched by files, and each of its runs is reported as
+        ``Settled``."""
         self._do(self._finish)
 
     def look(self) -> None:
-        """Something changed there: do not wait out the pause."""
+        """Looks now, because something changed there, instead of waiting out the pause."""
         self._hurried = True
         self._wakeup.wake()
 
@@ -257,7 +258,7 @@ class Link:
         self._open(address)
 
     def _nobody(self, now: float) -> None:
-        """Wait, where an agent cannot be started from here."""
+        """Waits if an agent cannot be started from here; else starts one."""
         absent = self._target.absent()
         if not absent and not self.job:
             self._start(now)

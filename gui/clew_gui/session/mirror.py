@@ -146,7 +146,7 @@ class Mirror:
         raise Replaced(path.name)
 
     def set_aside(self, attempt: int) -> None:
-        """The copy is not the node's: keep it under another name, so that the next fetch begins at 0."""
+        """Keeps a copy that is not the node's under another name, so that the next fetch begins at 0."""
         path = journal_path(self.folder, attempt)
         if path.exists():
             path.replace(path.with_name(f"damaged.{path.name}"))
@@ -171,7 +171,7 @@ class Mirror:
         self.sealed.discard(attempt)
 
     def spec(self) -> RunSpec | None:
-        """The run's spec, when it is here."""
+        """Returns the run's spec, if it is here."""
         try:
             return read_spec(RunFolder(self.folder).latest_spec)
         except ProblemError:

@@ -89,11 +89,11 @@ class RunRecord:
         return found
 
     def forget(self, run: str, time: float) -> None:
-        """The run is not shown any more. Raises ``OSError`` if the disk refuses."""
+        """Stops showing the run. Raises ``OSError`` if the disk refuses."""
         self._append(RunLine(run=run, time=time, forgotten=True))
 
     def refuse(self, run: str, reason: str, time: float) -> None:
-        """The agent did not take the run. Raises ``OSError`` if the disk refuses."""
+        """Notes that the agent did not take the run. Raises ``OSError`` if the disk refuses."""
         self._append(RunLine(run=run, time=time, refused=reason))
 
     def settle_run(self, run: str, job: str, time: float) -> None:
@@ -101,7 +101,7 @@ class RunRecord:
         self._append(RunLine(run=run, time=time, job=job))
 
     def came_from(self, run: str, where: str, time: float) -> None:
-        """The run was made on another machine, without a job of this computer. Raises ``OSError``."""
+        """Notes that the run was made on another machine, without a job of this computer. Raises ``OSError``."""
         self._append(RunLine(run=run, time=time, where=where))
 
     def annotate(self, run: str, note: RunNote, time: float) -> None:

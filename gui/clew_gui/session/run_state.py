@@ -76,7 +76,7 @@ def reason_with_job(fold: RunFold, news: JobNews | None) -> str:
 
 
 def _after(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tuple[RunState, str]:
-    """The job is over, and the journal as far as it is here has no end of this job's."""
+    """Returns state and reason if the job is over, and the journal as far as it is here has no end of this job's."""
     if not settled and (news.id or follows_on):  # one that was never sent has left nothing
         state = fold.state if fold.attempt and not fold.done else RunState.STARTING
         return state, BEING_FETCHED

@@ -107,7 +107,8 @@ def parse_look(done: Output) -> FoundScheduler | str:
 
 
 def with_scheduler(site: Site, found: FoundScheduler) -> Site:
-    """The site with what was found. Its jobs ask for the scheduler's usual time where it says nothing."""
+    """Returns the site with the scheduler that was found. Its jobs ask for the scheduler's usual time if the site names
+    none."""
     usual = scheduler_of(found.scheduler).usual_time
     asked = msgspec.structs.replace(site.allocation, time=site.allocation.time or usual)
     return msgspec.structs.replace(

@@ -75,7 +75,7 @@ class SharedConnection:
             return line
 
     def allow_prompts(self) -> None:
-        """The person does something: a login may be tried again, and may ask."""
+        """Allows a new login, and its questions, because a person is doing something."""
         self._allowed += 1
         self._refusal = None
         if self._policy is not None:

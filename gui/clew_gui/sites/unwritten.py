@@ -8,7 +8,7 @@ from clew_shared.base.problem import Problem
 
 
 def unwritten(folder: str, said: str, title: str = "") -> Problem:
-    """Judged by what the system ``said``; ``title`` is the site's, where that is not clear."""
+    """Explains the problem from what the system ``said``; ``title`` is the site's, if that is not clear."""
     where = f"{folder} on {title}" if title else folder
     if re.search("quota", said, re.IGNORECASE):
         text = f"Your disk quota is used up: nothing more can be written to {where}."

@@ -140,7 +140,7 @@ class Terminal(Stream, Protocol):
     """A ``Stream`` with a screen at its end. ``recv`` gives what the command prints; empty: it has ended."""
 
     def resize(self, size: Size) -> None:
-        """The window has another size now. Nothing happens where there is no terminal."""
+        """Tells the other end the window's new size. Does nothing if there is no terminal."""
 
     def exit_status(self, timeout: float) -> int:
         """Returns the command's exit status, after its end: 255 if it is not known within ``timeout`` seconds."""
@@ -211,7 +211,8 @@ def new_mark() -> bytes:
 
 
 def marked(command: Command, mark: bytes) -> str:
-    """The line for the remote login shell, whichever it is: both outputs begin with ``mark``, then the command runs."""
+    """Returns the line for the remote login shell, whichever it is: both outputs begin with ``mark``, then the command
+    runs."""
     text = shlex.quote(mark.decode())
     return for_login_shell(f"printf %s {text}; printf %s {text} >&2; {shell_line(command)}")
 
@@ -264,7 +265,7 @@ def no_shell(title: str, noise: bytes) -> ProblemError:
 
 
 def lost(title: str, why: str = "") -> ProblemError:
-    """The link is dead."""
+    """Returns the error for a link that is dead."""
     text = f"The connection to {title} was lost{f': {why}' if why else ''}."
     return problem("ssh.lost", text, "Clew connects again as soon as the network allows.", title)
 

@@ -80,7 +80,7 @@ def when_there_is_room(start: Callable[[], T], timeout: float) -> T:
 
 
 def refused_channel(title: str, host: str, port: int, code: int, words: str) -> ProblemError:
-    """The server did not connect further, and said why."""
+    """Returns the error for a server that did not connect further, and its reason."""
     if code == PROHIBITED or "prohibited" in words:
         text = f"{title} does not forward connections to {host}, port {port}."
         return problem("ssh.forwarding", text, "Clew has other routes; ask the site about AllowTcpForwarding.", title)
@@ -88,7 +88,7 @@ def refused_channel(title: str, host: str, port: int, code: int, words: str) -> 
 
 
 def cannot_connect(title: str, host: str, port: int, words: str) -> ProblemError:
-    """The server tried and did not reach it."""
+    """Returns the error for a server that tried to connect further and did not reach the other one."""
     text = f"{title} cannot reach {host}, port {port}: {words.removeprefix('connect failed: ').strip().rstrip('.')}."
     return problem("ssh.connect", text, "The program that listens there may have ended.", f"{host}:{port}")
 

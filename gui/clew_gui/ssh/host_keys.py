@@ -199,7 +199,7 @@ def question(hop: Hop, key_type: str, fingerprint: str) -> Prompt:
 
 
 def changed(hop: Hop, known: Sequence[HostKey], now: HostKey, place: str) -> ProblemError:
-    """The server shows another key than before."""
+    """Returns the error for a server that shows another key than before."""
     before = next((key for key in known if key.type == now.type), known[0])
     return changed_text(hop, before.fingerprint, now.fingerprint, place)
 

@@ -73,7 +73,7 @@ class Remembers(Protocol):
     """A ``Prompter`` that may give an answer without asking."""
 
     def refused(self, prompt: Prompt) -> None:
-        """The answer was wrong: ask again the next time."""
+        """Notes that the answer was wrong: the next time the person is asked again."""
 
 
 @runtime_checkable
@@ -120,7 +120,8 @@ class AskOnce:
         return known
 
     def refused(self, prompt: Prompt) -> None:
-        """The answer was wrong: ask again the next time. Does not wait for a question that is being asked."""
+        """Notes that the answer was wrong: the next time the person is asked again. Does not wait for a question that
+        is being asked."""
         self._known.pop((prompt.kind, prompt.title), None)
         if isinstance(self._prompter, Remembers):
             self._prompter.refused(prompt)
@@ -292,7 +293,7 @@ class NobodyToAsk(_Headless):
     what to do."""
 
     def ask(self, prompt: Prompt) -> str | None:
-        """Never answers."""
+        """Raises ``ProblemError`` instead of asking."""
         raise no_one_to_ask(prompt)
 
 
@@ -337,5 +338,5 @@ def no_one_to_ask(prompt: Prompt) -> ProblemError:
 
 
 def cancelled(title: str) -> ProblemError:
-    """The person did not want to answer."""
+    """Returns the error for a person who did not want to answer."""
     return problem("ssh.cancelled", f"The login to {title} was cancelled.", "", title)

@@ -64,8 +64,8 @@ class ReconnectingConnection:
         return time.monotonic() - self._heard
 
     def wake(self) -> None:
-        """Probe now: the laptop woke up, or the network changed. A link that does not answer then is given up at once,
-        unless dialling again would ask for a code."""
+        """Probes now, because the laptop woke up, or the network changed. A link that does not answer then is given up
+        at once, unless dialling again would ask for a code."""
         self._wake.set()
 
     def connected(self) -> Connection:

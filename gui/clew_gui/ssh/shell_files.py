@@ -70,6 +70,6 @@ def _done(done: Finished, path: str, title: str) -> Finished:
 
 
 def no_file(path: str, title: str, why: Sequence[str]) -> ProblemError:
-    """The server did not read or write it."""
+    """Returns the error for a file that the server did not read or write."""
     text = f"{path} on {title}: {' '.join(why)}."
     return problem("ssh.file", text, "Check its name, the rights there, and the quota.", f"{title}:{path}")

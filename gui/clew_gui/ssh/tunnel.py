@@ -117,7 +117,7 @@ class _Pair:
             thread.join(timeout)
 
     def close(self) -> None:
-        """Wake both threads; safe from any thread, at any time."""
+        """Wakes both threads; safe from any thread, at any time."""
         self._closed.set()
         with suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)

@@ -124,7 +124,7 @@ class LocalTarget:
             return None
 
     def absent(self) -> str:
-        """Never: an agent can be started here at any time."""
+        """Returns an empty text: an agent can be started here at any time."""
         return ""
 
     def files(self, over: bool) -> JournalFiles | None:

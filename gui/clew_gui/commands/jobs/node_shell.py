@@ -72,7 +72,7 @@ def chosen_job(context: CommandContext, book: JobBook, site: str, word: str) -> 
 
 
 def split_words(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Our own words, and the command after ``--``: one word of it is a line for the shell."""
+    """Splits the words into our own, and the command after ``--``: if that is one word, it is a line for the shell."""
     if "--" not in argv:
         return argv, ()
     at = argv.index("--")

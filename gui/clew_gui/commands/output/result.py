@@ -39,7 +39,7 @@ def title(spec: RunSpec, card: ExerciseCard | None) -> str:
 
 
 def exit_status(state: RunState) -> int:
-    """0 for a finished run, 130 for a stopped one (as a shell says after Ctrl+C), 1 for any other end."""
+    """Returns 0 for a finished run, 130 for a stopped one (as a shell says after Ctrl+C), 1 for any other end."""
     return {RunState.FINISHED: 0, RunState.STOPPED: 130}.get(state, 1)
 
 

@@ -77,7 +77,7 @@ class Watched:
         return self._shown
 
     def _look_at_link(self, job: StillJob) -> None:
-        """Since when the agent does not answer; it begins with the first state that is not live. A job that waits again
+        """Notes since when the agent does not answer: from the first state that is not live. A job that waits again
         will have another agent."""
         if job.link.state is LinkState.LIVE or not_begun(job.news):
             self._silent_since, self._ended = 0.0, False
@@ -88,7 +88,7 @@ class Watched:
         self._ended = self._ended or job.link.text == AGENT_ENDED
 
     def _silence(self, job: StillJob) -> str:
-        """The agent does not answer: since when, whether a person can help, and that nothing is lost."""
+        """Says since when the agent does not answer, whether a person can help, and that nothing is lost."""
         if job.link.state is LinkState.LIVE:
             return ""
         if self._again:

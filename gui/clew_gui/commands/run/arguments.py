@@ -451,7 +451,8 @@ def _out(text: str | None) -> list[Problem]:
 
 
 def _queue(request: RunArguments) -> list[Problem]:
-    """The agent keeps its runs in one place and knows its own exercises."""
+    """Checks that ``--queue`` is given without a folder for the run or for exercises: the agent keeps its runs in one
+    place and knows its own exercises."""
     queued = request.queue and request.site is None
     clash = next((name for name in ("out", "exercises") if queued and getattr(request, name) is not None), "")
     if not clash:
@@ -461,7 +462,8 @@ def _queue(request: RunArguments) -> list[Problem]:
 
 
 def _written(spec: ParamSpec, value: Value) -> Value:
-    """TOML has no null, and an absent value means the default: say ``none`` where the default is something else."""
+    """Returns a value for TOML, which has no null; an absent value means the default, so None becomes ``none`` if the
+    default is something else."""
     return "none" if value is None and spec.default is not None else value
 
 

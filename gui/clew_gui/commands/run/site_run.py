@@ -361,7 +361,7 @@ class FollowedSiteRun:
         return choose_display(self._terminal.context.console(err=self._as_json), card, heading, after_attempt)
 
     def _earlier(self) -> int:
-        """Attempts of earlier jobs are not shown while the next one is waited for."""
+        """Returns the latest attempt of earlier jobs: those up to it are not shown while the next one is waited for."""
         return self.model.history.fold.attempt if self.model.follows_on else 0
 
     def _turn(self) -> None:
@@ -375,7 +375,8 @@ class FollowedSiteRun:
             self._stop(again=self._asked > 1)
 
     def _stop(self, again: bool) -> None:
-        """The first request is for the run, the second for the job; in the queue the first is for the job already."""
+        """Ends the run at the first request, and the job at the second; in the queue the first one ends the job
+        already."""
         hold = self.job.order.hold  # the allocation is others' as well
         try:
             if not hold and (again or not_begun(self.job.news)):

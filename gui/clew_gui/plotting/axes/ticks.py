@@ -36,7 +36,7 @@ def zoomed(span: Span, full: Span, factor: float, around: float | None = None) -
 
 
 def panned(span: Span, full: Span, part: float) -> Span | None:
-    """Moved by ``part`` of its extent, not beyond the whole range; None when it is everything."""
+    """Returns the span moved by ``part`` of its extent, not beyond the whole range; None if it is everything."""
     return within(Span(span.low + part * span.size, span.high + part * span.size), full)
 
 
@@ -69,7 +69,7 @@ class Span:
         return self.low <= other.low and other.high <= self.high
 
     def padded(self, part: float) -> Span:
-        """Larger by ``part`` of the extent at both ends."""
+        """Returns the span enlarged by ``part`` of the extent at both ends."""
         return Span(self.low - part * self.size, self.high + part * self.size)
 
     def union(self, other: Span) -> Span:

@@ -16,7 +16,7 @@ _ANSWER_WITHIN_S = 330.0
 
 
 def main(arguments: list[str]) -> int:
-    """0 and the answer on standard output, or 1 when there is none."""
+    """Returns 0 and prints the answer on standard output, or returns 1 if there is none."""
     address, question = arguments[0], " ".join(arguments[1:])
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(_ANSWER_WITHIN_S)

@@ -145,7 +145,7 @@ class SystemSsh:
         return unmarked(process.returncode, out, err, mark, self._title)
 
     def _check_started(self, out: bytes, err: bytes, mark: bytes) -> None:
-        """255 is also what ``ssh`` itself says when it cannot."""
+        """Checks that the command started, because 255 is also the exit status of ``ssh`` itself if it fails."""
         if not self.master.alive:
             raise lost(self._title, self._last_words())
         if b"session request failed" in err and after_mark(out, mark) is None:

@@ -167,7 +167,8 @@ class Login:
         return self._judged([prompt], lambda: link.auth_password(self._hop.login, answer, fallback=False))
 
     def _interactive(self, link: SshTransport) -> list[str]:
-        """The server asks. paramiko does so from the thread that reads the link, which must go on: this thread asks."""
+        """Answers the server's questions. paramiko asks from the thread that reads the link, which must go on, so this
+        thread asks the person."""
         questions: queue.SimpleQueue[tuple[str, _Fields] | None] = queue.SimpleQueue()
         answers: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
         outcome: list[list[str] | BaseException] = []

@@ -61,7 +61,8 @@ class _Pieces:
         return at + length
 
     def _async_response(self, kind: int, message: paramiko.Message, number: int) -> None:
-        """paramiko's client hands an answer to the one who asked, also while the file is closed behind an error."""
+        """Takes an answer, which paramiko's client hands to the one who asked, also while the file is closed after an
+        error."""
         self._answers.append((kind, message, number))
 
     def _take(self, kind: int, message: paramiko.Message, number: int) -> None:
@@ -112,8 +113,8 @@ def _create(sftp: paramiko.SFTPClient, path: str, mode: int) -> paramiko.SFTPFil
 
 
 def _send_pieces(file: paramiko.SFTPFile, data: bytes | Path) -> None:
-    """Nobody waits for the answers before the last piece. With that one they are all read: otherwise paramiko
-    passes over a refusal, of a full disk for example, when the file is closed."""
+    """Sends the pieces without waiting for the answers before the last one. With that one they are all read: otherwise
+    paramiko ignores a refusal, of a full disk for example, when the file is closed."""
     file.set_pipelined(True)
     last: bytes | None = None
     for piece in shell_files.pieces(data, CHUNK):

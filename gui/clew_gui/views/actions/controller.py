@@ -92,7 +92,7 @@ class WindowController(QObject):
         self.bridge.start()
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
-        """The agent's own exercises are others: show them. What is in the form stays where the card is the same."""
+        """Shows the agent's own exercises, which have changed. What is in the form stays if the card is the same."""
         scope, before = self.scope, self.scope.card
         scope.take(catalogue)
         self.window.messages.lapse_of("exercise.")
@@ -289,7 +289,7 @@ class WindowController(QObject):
         return started
 
     def _follow(self) -> None:
-        """The running one is on the card until a person selects one."""
+        """Selects the running run until a person selects one."""
         if self.scope.card is None or self.scope.board.choices(self.scope.card.id).by_hand:
             return
         running = [run.id for run in at_work(self.scope.runs())]

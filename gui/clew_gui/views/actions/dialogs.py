@@ -89,7 +89,7 @@ class NumberedText(QPlainTextEdit):
         self.setViewportMargins(self._width, 0, 0, 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The numbers are as high as the text."""
+        """Makes the numbers as high as the text."""
         super().resizeEvent(event)
         area = self.contentsRect()
         self._numbers.setGeometry(area.left(), area.top(), self._width, area.height())
@@ -168,7 +168,7 @@ class PythonDialog(Dialog):
         self._line = line
 
     def showEvent(self, event: QShowEvent) -> None:
-        """The line can be put into the middle once there is one."""
+        """Puts the line into the middle, which has to wait until the text is visible."""
         super().showEvent(event)
         if self._line:
             self.text.mark(self._line)
@@ -326,7 +326,7 @@ _Group = tuple[str, Sequence[tuple[str, str]]]
 
 
 def _columns(groups: Sequence[_Group]) -> list[list[_Group]]:
-    """Whole groups in columns of about the same height: one for few pairs, else three."""
+    """Puts whole groups into columns of about the same height: one for few pairs, else three."""
     sizes = [len(pairs) + 2 for _, pairs in groups]
     if sum(sizes) <= _ONE_COLUMN + 2:
         return [list(groups)]

@@ -51,7 +51,7 @@ POINTS_A_TICK = 200_000
 
 
 def known_choice(choice: str) -> ThemeChoice:
-    """Light, dark, or for anything else the system's."""
+    """Returns light, dark, or for anything else the system's theme."""
     return "light" if choice == "light" else "dark" if choice == "dark" else "system"
 
 
@@ -408,7 +408,7 @@ class WindowActions(QObject):
             CodeDialog(self._window, self._window.appearance, card).open()
 
     def show_settings(self) -> None:
-        """Light or dark, layout, this computer's agent."""
+        """Shows the settings: light or dark, layout, this computer's agent."""
         appearance, kept = self._window.appearance, self._local_settings().load()
         agent = AgentSettings(appearance, kept.interpreter, kept.exercises)
         agent.accepted.connect(self._use_agent)
@@ -481,7 +481,7 @@ class WindowActions(QObject):
     # --- Light and dark -----------------------------------------------------------------------------------------------
 
     def choose_theme(self, choice: str) -> None:
-        """Light, dark, or as the system has it."""
+        """Sets the theme: light, dark, or as the system has it."""
         self.theme_choice = known_choice(choice)
         self.use_theme(theme_of(self._app, choice))
 

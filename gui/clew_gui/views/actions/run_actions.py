@@ -47,7 +47,7 @@ class Removal:
         )
 
     def _remove_all(self, runs: list[RunLike], asked: int) -> None:
-        """Several at once, without those that have not ended."""
+        """Removes several runs at once, without those that have not ended."""
         for run in runs:
             self._controller.scope.board.remove(run.id)
         self._controller.runs_changed()

@@ -284,7 +284,7 @@ class PlotWidget(QWidget):
         return ""
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """The plot in the room there is."""
+        """Paints the plot in the available space."""
         painter = QPainter(self)
         self.draw(painter, QRectF(self.rect()))
         if self.hasFocus():

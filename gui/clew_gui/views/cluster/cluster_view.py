@@ -288,7 +288,7 @@ class ClusterView(QWidget):
             self.seen_changed.emit(Span(max(0.0, clock - half), max(clock, half) + half))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Plots above each other where they would be too narrow."""
+        """Puts the plots above each other if they would be too narrow."""
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
         self._box.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)

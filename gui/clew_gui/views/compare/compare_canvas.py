@@ -240,7 +240,8 @@ class CompareArt:
                 self._text(painter, box.adjusted(-1, 0, 1, 0), tick.text, "caption", self.theme.text2)
 
     def _names(self, painter: QPainter) -> None:
-        """The names of as many lines as there is room for, the baseline and the best first; the table has all."""
+        """Writes the names of as many lines as there is room for, the baseline and the best first; the table has
+        all."""
         room = int(self.area.height() // _ROW)
         order = self._by_merit()
         shown = order if len(order) <= room else order[: max(room - 1, 0)]
@@ -295,7 +296,7 @@ class CompareArt:
         return sum(metrics.horizontalAdvance(text) + 32 for text in texts) - 20
 
     def _say(self, painter: QPainter, number: int) -> None:
-        """Name, values and result of a group, in a box in the corner that covers least."""
+        """Shows name, values and result of a group, in a box in the corner that covers least."""
         words = self.words(number)
         wide = max(QFontMetricsF(font("captionStrong")).horizontalAdvance(text) for text in words) + 24
         box = QRectF(self.area.right() - wide - 6, self.area.top() + 6, wide, _ROW * len(words) + 10)
@@ -389,7 +390,7 @@ class CompareCanvas(QWidget):
         self._renew()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """The kept picture, and what stands out."""
+        """Paints the kept picture, and the group that stands out."""
         if self.scene is None:
             return
         art = self.art(self.scene)

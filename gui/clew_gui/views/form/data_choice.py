@@ -82,7 +82,7 @@ class DataChoice(QObject):
         self.choose.hide()
 
     def name(self, field: QWidget, text: QLabel) -> None:
-        """The label of a field comes and goes with it."""
+        """Gives a field its label, which is shown and hidden with it."""
         self._names[field] = text
 
     def set_card(self, card: ExerciseCard) -> None:

@@ -102,17 +102,17 @@ class NumberEdit(QLineEdit):
         return self.text()
 
     def set_value(self, value: Value) -> None:
-        """Whole numbers get thousands separators, which the check takes back."""
+        """Sets the value; whole numbers get thousands separators, which the check removes."""
         whole = isinstance(value, int) and not isinstance(value, bool)
         self.setText(f"{value:,}" if whole and self._spec.name != "seed" else format_value(value))
         self.setCursorPosition(0)
 
     def widget(self) -> QWidget:
-        """Itself."""
+        """Returns the field itself."""
         return self
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrow keys step a number."""
+        """Steps a number with the arrow keys."""
         if event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down) and self._spec.type.number:
             big = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
             self._step(event.key() == Qt.Key.Key_Up, big)
@@ -164,7 +164,7 @@ class LinesEdit(QPlainTextEdit):
         self.setPlainText(format_value(value))
 
     def widget(self) -> QWidget:
-        """Itself."""
+        """Returns the field itself."""
         return self
 
 
@@ -177,7 +177,7 @@ class Combo(QComboBox):
         keep_from_wheel(self)
 
     def showPopup(self) -> None:
-        """The list is as wide as its longest text, whatever the box is."""
+        """Makes the list as wide as its longest text, however wide the box is."""
         view = self.view()
         view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * view.frameWidth() + 12)
         super().showPopup()
@@ -227,7 +227,7 @@ class ChoiceEdit(Combo):
             self.setCurrentIndex(index)
 
     def widget(self) -> QWidget:
-        """Itself."""
+        """Returns the field itself."""
         return self
 
 
@@ -281,7 +281,7 @@ class RunEdit(Combo):
         QComboBox.paintEvent(self, event)
 
     def widget(self) -> QWidget:
-        """Itself."""
+        """Returns the field itself."""
         return self
 
 
@@ -302,11 +302,11 @@ class SwitchEdit(QCheckBox):
         return self.isChecked()
 
     def set_value(self, value: Value) -> None:
-        """Switch."""
+        """Turns it on or off."""
         self.setChecked(bool(value))
 
     def widget(self) -> QWidget:
-        """Itself."""
+        """Returns the field itself."""
         return self
 
 

@@ -104,7 +104,7 @@ class FormRow:
         self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
 
     def put(self, grid: QGridLayout, line: int) -> int:
-        """Stand in this line of the grid, the error's sentence below it; the next free line."""
+        """Puts the field into this line of the grid, with the error's sentence below it; returns the next free line."""
         self._grid, self._line = grid, line
         place = Qt.AlignmentFlag.AlignTop if self.spec.lines > 1 else Qt.AlignmentFlag(0)
         grid.addWidget(self.label, line, 0, place)
@@ -174,7 +174,8 @@ class FormRow:
             self.problem = self.several.problem or many
 
     def show_state(self) -> None:
-        """Strong label and reset arrow when changed, red outline and a sentence when wrong."""
+        """Shows a strong label and the reset arrow if the value is changed, a red outline and a sentence if it is
+        wrong."""
         changed = self.changed and self.usual is not None
         if changed != self._strong:
             self._strong = changed
@@ -193,7 +194,7 @@ class FormRow:
             self.error.setVisible(bool(text) and self.visible and not self.folded)
 
     def dress_label(self) -> None:
-        """Strong when changed."""
+        """Makes the label strong if the value is changed."""
         self.label.setFont(font("strong" if self._strong else "body"))
 
     def show_row(self, visible: bool) -> None:
@@ -288,7 +289,7 @@ class ParamForm(QWidget):
             keep_column(grid, line)
 
     def sizeHint(self) -> QSize:
-        """Never wider than the panel it scrolls in."""
+        """Returns a size that is never wider than the panel it scrolls in."""
         return QSize(240, super().sizeHint().height())
 
     def row(self, name: str) -> FormRow:

@@ -191,7 +191,7 @@ class NextRun(QWidget):
         return area
 
     def put_site_bar(self, bar: QWidget) -> None:
-        """Something to be seen whatever is scrolled, above the cost."""
+        """Puts the site bar above the cost, where it is visible however far the form is scrolled."""
         self._foot.insertWidget(0, bar)
 
     # --- What is there --------------------------------------------------------------------------------------------
@@ -471,7 +471,7 @@ class NextRun(QWidget):
             self.where.focus_first_problem()
 
     def show_cost(self, first: str, second: str) -> None:
-        """Time first, then what it uses; a site says both otherwise."""
+        """Shows the cost: time first, then what it uses; for a site, both in other words."""
         there = self.where.cost()
         first, second = there if there[0] else (first, second)
         self.cost.set_text(first)

@@ -36,7 +36,7 @@ class PlaceChoice(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Short enough for a button."""
+        """The place's name, short enough for a button."""
         bare = self.title.removeprefix("Held: ").split(" of ")[0] if self.job else self.title.split(" (")[0]
         return bare if len(bare) <= 20 else self.name or bare[:20]
 
@@ -155,7 +155,7 @@ class WhereBox(QWidget):
                 self.form.take(self._changes_of(self.form.name))
 
     def _show(self) -> None:
-        """The form of the chosen site, made when one is chosen for the first time."""
+        """Shows the form of the chosen site, made when the site is chosen for the first time."""
         self._keep_changes()
         if self.form is not None:
             self._box.removeWidget(self.form)

@@ -105,7 +105,7 @@ class WhereForm(QWidget):
         self.changed.emit()
 
     def cost(self) -> tuple[str, str]:
-        """Size and time first, then what it counts."""
+        """Says what the request costs: size and time first, then what it counts."""
         asked = self.allocation()
         if not scheduler_of(self.site.scheduler).has_queue:
             return "Begins at once", "This machine has no queue. Make sure nobody else is using it."

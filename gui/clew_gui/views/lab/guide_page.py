@@ -36,7 +36,7 @@ class GuidePart:
 
 
 def pieces(markdown: str) -> tuple[GuidePart, ...]:
-    """Cut a guide into what is drawn differently."""
+    """Cuts a guide into the parts that are drawn differently."""
     return tuple(_pieces(markdown.replace("\r\n", "\n").split("\n")))
 
 
@@ -168,7 +168,7 @@ class GoalRow(QWidget):
         self.show_result(False, "")
 
     def show_result(self, reached: bool, by: str) -> None:
-        """Reached or not, and by what."""
+        """Shows whether the goal is reached, and by which run."""
         self._glyph.set_glyph(*(("s_done", "ok") if reached else ("s_todo", "border")))
         self._detail.setText(by or self._plain)
         self._detail.setVisible(bool(by or self._plain))

@@ -119,12 +119,12 @@ class ExerciseTree(QTreeWidget):
                     head.setExpanded(False)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """The room is known only now."""
+        """Folds other chapters, because the available space is known only now."""
         super().showEvent(event)
         self._fold_others()
 
     def show_progress(self, progress: Mapping[str, ExerciseProgress]) -> None:
-        """Ticks and best values; only what changed is painted."""
+        """Shows ticks and best values; only what changed is painted."""
         for item in self._exercises():
             found = progress.get(str(item.data(0, _ID)))
             if found is None or item.data(0, _PROGRESS) == found:
@@ -178,7 +178,7 @@ class ExerciseTree(QTreeWidget):
             self.opened.emit(str(item.data(0, _ID)))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter folds a chapter as well."""
+        """Lets Enter fold a chapter as well."""
         item = self.currentItem()
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and item is not None:
             self._clicked(item)
@@ -198,7 +198,7 @@ class _RowPainter(QStyledItemDelegate):
         self._appearance, self._tree = appearance, tree
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """30 for an exercise, 32 for a chapter, 1 between rows."""
+        """Returns the row's height: 30 for an exercise, 32 for a chapter, 1 between rows."""
         height = 33 if not index.parent().isValid() else 31
         return QSize(120, max(height, option.fontMetrics.height() + 12))
 
@@ -297,7 +297,7 @@ class SearchEdit(QLineEdit):
     """Escape clears it."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape in an empty field is left to others."""
+        """Clears the search with Escape; in an empty field Escape is left to others."""
         if event.key() == Qt.Key.Key_Escape and self.text():
             self.clear()
         else:
@@ -355,7 +355,8 @@ class LabPanel(QWidget):
         self.show_progress({})
 
     def show_progress(self, progress: Mapping[str, ExerciseProgress], loading: bool = False) -> None:
-        """Ticks, best values and the lab's own progress, which nobody knows while earlier runs are ``loading``."""
+        """Shows ticks, best values and the lab's own progress, which nobody knows while earlier runs are
+        ``loading``."""
         self.tree.show_progress(progress)
         total = len(self.tree.exercise_ids())
         done = sum(found.tick == "done" for found in progress.values())

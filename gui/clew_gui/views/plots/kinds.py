@@ -34,7 +34,7 @@ class PlotKind(Protocol):
         """Change the colours."""
 
     def touch(self) -> None:
-        """Shown runs have something new, to be drawn with the next frame."""
+        """Asks for a new frame, because shown runs have something new."""
 
     def reset_zoom(self) -> None:
         """Show everything."""

@@ -281,11 +281,11 @@ class ConvergencePlots(QWidget):
         return self.canvas.view
 
     def set_unit(self, unit: XUnit | str) -> None:
-        """X as "step", "epoch", "images" or "seconds"."""
+        """Sets the unit of x: "step", "epoch", "images" or "seconds"."""
         self.canvas.set_view(replace(self.view, unit=XUnit(unit)))
 
     def set_log_y(self, on: bool) -> None:
-        """Logarithmic value axes where the exercise asks for them."""
+        """Makes value axes logarithmic if the exercise asks for that."""
         self.canvas.set_view(replace(self.view, log_y=on))
         self.measured.set_log(on)
 
@@ -302,7 +302,7 @@ class ConvergencePlots(QWidget):
         self.canvas.set_view(replace(self.view, log_x=on))
 
     def set_smoothing(self, amount: float) -> None:
-        """Smoothing from 0 (none) to 1."""
+        """Sets the smoothing, from 0 (none) to 1."""
         self.canvas.set_view(replace(self.view, smoothing=min(max(amount, 0.0), 1.0)))
 
     def smoothing_text(self) -> str:

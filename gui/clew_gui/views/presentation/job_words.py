@@ -91,7 +91,7 @@ def _waiting(news: JobNews) -> str:
 
 
 def locked_words(jobs: Sequence[JobModel]) -> str:
-    """Nobody is logged in on the site of ``jobs``: what a person can do, and that nothing is lost."""
+    """Says that nobody is logged in on the site of ``jobs``, what a person can do, and that nothing is lost."""
     title, number = jobs[0].title, len(jobs)
     what = "a job goes" if number == 1 else f"{number} jobs go"
     if all(job.news.over for job in jobs):
@@ -113,7 +113,7 @@ def node_of(job: JobModel | None, news: JobNews) -> str:
 
 
 def silence(job: JobModel | None, news: JobNews, now: float) -> str:
-    """The link is silent: since when, and that nothing is lost."""
+    """Says since when the link is silent, and that nothing is lost."""
     since = job.link.since if job is not None else 0.0
     where = node_of(job, news)
     if not since or str(job.link.state if job is not None else "") != "STALE":

@@ -30,6 +30,6 @@ class RemedyButtons:
         self._makers[act] = maker
 
     def of(self, remedies: Iterable[Remedy]) -> tuple[RemedyButton, ...]:
-        """Their buttons, in this order, none twice."""
+        """Returns the buttons of the remedies, in this order, none twice."""
         made = (self._makers[one.act](one) for one in remedies if one.act in self._makers)
         return tuple({button.text: button for button in made if button is not None}.values())

@@ -219,7 +219,7 @@ class DrawingBoard(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Axes, and the curve dashed, as it will be shown."""
+        """Paints the axes, and the curve dashed, as it will be shown."""
         theme, area = self._appearance.theme, self._area()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -41,7 +41,7 @@ class RaceEntry(msgspec.Struct, frozen=True):
 
     @property
     def short(self) -> str:
-        """Shorter, without its rate: "1 Adam, step 67"."""
+        """The lane in fewer words, without its rate: "1 Adam, step 67"."""
         name, _, rate = self.name.rpartition(" ")
         return msgspec.structs.replace(self, name=name if name and rate[:1].isdigit() else self.name).words
 

@@ -232,7 +232,7 @@ class ManyChoices(QPushButton):
         return ", ".join(value for value, entry in self.entries.items() if entry.isChecked())
 
     def setText(self, text: str) -> None:
-        """Tick these values."""
+        """Ticks these values."""
         wanted = {word.strip() for word in text.split(",")}
         for value, entry in self.entries.items():
             with QSignalBlocker(entry):

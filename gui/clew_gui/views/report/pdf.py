@@ -18,7 +18,7 @@ _SCALE = 3
 
 
 def application() -> QGuiApplication:
-    """Qt needs one before it can draw text; the window's own, or one without a window."""
+    """Returns the application that Qt needs before it can draw text: the window's own, or one without a window."""
     found = QGuiApplication.instance()
     return found if isinstance(found, QGuiApplication) else QGuiApplication(sys.argv[:1])
 

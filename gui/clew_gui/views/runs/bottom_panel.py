@@ -207,7 +207,7 @@ class BottomPanel(QWidget):
         self.tabs.setCurrentIndex(int(log))
 
     def show_loading(self, loading: bool) -> None:
-        """Earlier runs are being read, or no longer: until then nobody knows that there are none."""
+        """Shows that earlier runs are being loaded, or no longer: until then nobody knows that there are none."""
         self.empty.setText("Loading earlier runs…" if loading else _EMPTY)
 
     def bare(self) -> bool:

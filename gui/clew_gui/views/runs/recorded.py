@@ -171,15 +171,15 @@ class RecordedSession:
         raise self._refuse()
 
     def move_run(self, run: str, place: int) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def annotate(self, run: str, note: RunNote) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def forget(self, run: str) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def reload_exercises(self) -> None:

@@ -345,7 +345,7 @@ class RunCard(QFrame):
         return QSize(520, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorter verbs when there is little room."""
+        """Shortens the verbs if there is little room."""
         super().resizeEvent(event)
         self.here.set_words("Try it here" if self.width() < NARROW + 120 else "Try it here meanwhile")
         self.rate.set_words("Rate…" if self.width() < NARROW + 120 else "Learning rate…")

@@ -90,7 +90,7 @@ class RunChoices:
         return run in self._removed
 
     def restore(self, run: str) -> None:
-        """Undo a removal."""
+        """Undoes a removal."""
         self._removed.discard(run)
 
     # --- Which curves -------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class RunChoices:
         self.select(card.id, run)
 
     def show(self, exercise: str, run: str, on: bool) -> None:
-        """Tick or untick a run."""
+        """Ticks or unticks a run."""
         chosen = self.choices(exercise)
         (chosen.shown.add if on else chosen.shown.discard)(run)
         (chosen.hidden.discard if on else chosen.hidden.add)(run)

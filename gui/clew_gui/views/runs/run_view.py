@@ -188,7 +188,7 @@ class PlotControls(QWidget):
         return QSize(430, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Images go first, then the slider's word, then epochs."""
+        """Hides what does not fit: images first, then the slider's word, then epochs."""
         super().resizeEvent(event)
         self._choose_page()
         self._make_room()

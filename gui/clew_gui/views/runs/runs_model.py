@@ -198,7 +198,7 @@ class RunsModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self.columns)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Headings."""
+        """Returns the headings."""
         if orientation is not Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -215,7 +215,7 @@ class RunsModel(QAbstractTableModel):
         return f"{column.title} {'↓' if down else '↑'}" if column.key == key else column.title
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Texts; the whole row for the painter; the check of the first column."""
+        """Returns the texts; the whole row for the painter; the check of the first column."""
         row = self.row_at(index.row())
         if row is None:
             return None

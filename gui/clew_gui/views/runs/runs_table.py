@@ -124,7 +124,7 @@ class RunsTable(QTableView):
             self.chosen.emit(row.id)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Columns that matter least go first when the state would be cut."""
+        """Hides the least important columns first if the state would be cut."""
         super().resizeEvent(event)
         self._fold_columns()
 
@@ -172,7 +172,7 @@ class RunsTable(QTableView):
         return self._runs.row_at(index.row()) if hit.contains(event.position()) else None
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Space checks from any column, all selected runs as the one at the cursor; Delete removes."""
+        """Checks with Space from any column, all selected runs as the one at the cursor; Delete removes."""
         row = self._runs.row_at(self.currentIndex().row())
         if event.key() == Qt.Key.Key_Space and row is not None:
             for run in dict.fromkeys([row.id, *self.chosen_runs()]):

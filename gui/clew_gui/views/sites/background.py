@@ -51,7 +51,7 @@ class BackgroundWork(QObject, Generic[T]):
         self.thread_.start()
 
     def stop(self) -> None:
-        """Stop; nothing is called any more."""
+        """Stops the work; nothing is called any more."""
         self._stopped.set()
 
     # --- In the thread ------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class BackgroundWork(QObject, Generic[T]):
             self._ended.emit()
 
     def _all(self) -> Iterator[T]:
-        """Started with the first value, so that a failure to start is reported as well."""
+        """Yields all values. It starts with the first one, so that a failure to start is reported as well."""
         yield from self._values(self._stopped)
 
     def _next(self, values: Iterator[T]) -> T | object:

@@ -95,12 +95,12 @@ class ModulesDialog(Dialog):
         self.resize(460, 480)
 
     def show_names(self, names: Sequence[str]) -> None:
-        """They are here."""
+        """Shows the names, which are ready now."""
         self._all = names
         self._show()
 
     def show_problems(self, problems: tuple[Problem, ...]) -> None:
-        """They cannot be listed, and why."""
+        """Shows why the names cannot be listed."""
         set_role(self.message, "bad", "tone")
         self.message.setText("\n".join(str(one) for one in problems))
 

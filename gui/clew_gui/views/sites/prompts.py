@@ -146,7 +146,7 @@ class FittedDialog(Dialog):
     """A dialog that is as high as what it says, which is known when it is shown."""
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Wrapped texts ask for more room than they need until they know their width."""
+        """Fits the height, because wrapped texts ask for more space than they need until they know their width."""
         super().showEvent(event)
         self.fit_height()
 

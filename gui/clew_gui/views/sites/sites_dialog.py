@@ -286,7 +286,7 @@ class SitesDialog(Dialog):
         return [Problem("site.taken", f"There is already a site {name!r}.", where=NAME)] if taken else check_name(name)
 
     def _show_problems(self, problems: Sequence[Problem]) -> None:
-        """Title, address, and what the buttons may do."""
+        """Shows the problems in the title and address, and enables the buttons."""
         draft = self.draft()
         self.form.show_title(self.name.text().strip() or draft.name)
         here = draft.name == LOCAL
@@ -437,7 +437,7 @@ class SitesDialog(Dialog):
         return [name for name, draft in self._drafts.items() if name != LOCAL and draft.edited and draft.changed]
 
     def reject(self) -> None:
-        """Close; changes that are not kept are asked about first."""
+        """Closes the dialog; asks first about changes that are not kept."""
         if self._leaving or not self.unsaved():
             super().reject()
             return

@@ -51,7 +51,7 @@ class _Area:
 
 
 def gutter_of(plot: ScalingPlot) -> float:
-    """Room for the names of the lines at the right."""
+    """Returns the width for the names of the lines at the right."""
     metrics = QFontMetricsF(font("captionStrong"))
     name = max(metrics.horizontalAdvance(line.name) for line in plot.lines)
     value = max(metrics.horizontalAdvance(line.value) for line in plot.lines)
@@ -165,7 +165,7 @@ class ScalingCanvas(QWidget):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """The plot in the room there is."""
+        """Paints the plot in the available space."""
         if self._plot is not None:
             painter = QPainter(self)
             paint_plot(painter, QRectF(self.rect()), self._plot, self._appearance.theme, names=self._names)
@@ -196,7 +196,7 @@ class ScalingCanvas(QWidget):
 
 
 def _paint_picture(painter: QPainter, scene: SpeedupScene, title: str, theme: Theme) -> None:
-    """The sentence above both plots, as they are beside each other in the window."""
+    """Paints the sentence above both plots, side by side as in the window."""
     width, height = _PICTURE.width(), _PICTURE.height()
     painter.fillRect(QRect(0, 0, width, height), QColor(theme.surface))
     _text(painter, QRectF(16, 10, width - 32, 26), title, "subtitle", theme.text)

@@ -181,7 +181,7 @@ class SpeedupView(QWidget):
         QGuiApplication.clipboard().setText("\n".join("\t".join(line) for line in self.table.texts()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Plots above each other where they would be too narrow."""
+        """Puts the plots above each other if they would be too narrow."""
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
         self.box.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)

@@ -27,7 +27,7 @@ class Dialog(QDialog):
             self._box.addWidget(label(sentence, "body", "2", wrap=True))
 
     def add(self, item: QWidget | QLayout, stretch: int = 0) -> None:
-        """Content."""
+        """Adds content."""
         if isinstance(item, QWidget):
             self._box.addWidget(item, stretch)
         else:

@@ -236,7 +236,7 @@ class Elided(QLabel):
         return self._whole
 
     def minimumSizeHint(self) -> QSize:
-        """Narrow: it gives way to everything else."""
+        """Returns a narrow size: the text makes room for everything else."""
         return QSize(24, super().minimumSizeHint().height())
 
     def sizeHint(self) -> QSize:
@@ -245,7 +245,7 @@ class Elided(QLabel):
         return QSize(round(width), super().sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten to the new width."""
+        """Shortens the text to the new width."""
         self._fit()
         super().resizeEvent(event)
 
@@ -317,8 +317,9 @@ class Button(QPushButton):
         self.setToolTip(self._tip if allowed else reason)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """The second click of a double click on what starts something does nothing. Qt compares when both were made: a
-        busy window, which comes to them late, does not take them for two clicks. Other buttons may be clicked fast."""
+        """Ignores the second click of a double click on a button that starts something. Qt compares when both were
+        made: a busy window, which handles them late, does not take them for two clicks. Other buttons may be clicked
+        fast."""
         if self._role == "primary":
             event.accept()
         else:
@@ -392,7 +393,7 @@ class Segments(QFrame):
         self._quiet = False
 
     def _toggled(self, on: bool, key: str) -> None:
-        """Arrow keys choose without a click."""
+        """Reports the choice here, because arrow keys choose without a click."""
         if on and not self._quiet:
             self.chosen.emit(key)
 
@@ -428,7 +429,7 @@ class Pill(QWidget):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Ground, shape, word."""
+        """Paints the background, the shape and the word."""
         theme, style = self._appearance.theme, state_style(self._state)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

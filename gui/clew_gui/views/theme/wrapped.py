@@ -41,7 +41,7 @@ class Wrapped(QLabel):
         return self._whole
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copying leaves out the places to break."""
+        """Copies the text without the places to break."""
         super().keyPressEvent(event)
         if event.matches(QKeySequence.StandardKey.Copy):
             _clean(QClipboard.Mode.Clipboard)

@@ -52,7 +52,7 @@ class TopBar(QWidget):
         self.site.set_glyph(glyph, ink)
 
     def retheme(self) -> None:
-        """The button shows what it would change to."""
+        """Shows on the button what it would change to."""
         self._theme.set_glyph("sun" if self._appearance.theme.dark else "moon")
 
 

@@ -128,7 +128,7 @@ class MessageBar(QWidget):
     # --- Its place ----------------------------------------------------------------------------------------------------
 
     def lie_over(self, over: QWidget, whole: QWidget) -> None:
-        """Be a child of ``whole`` and lie over the lower end of ``over``."""
+        """Becomes a child of ``whole`` and lies over the lower end of ``over``."""
         self._over = over
         self.setParent(whole)
         for widget in (over, whole):
@@ -178,7 +178,7 @@ class MessageBar(QWidget):
             self._show()
 
     def forget(self, run: str) -> None:
-        """The run is gone, or goes on: drop the messages about it."""
+        """Drops the messages about a run that is gone, or goes on."""
         self._messages = [one for one in self._messages if one.run != run]
         if not self._noted:
             self._show()
@@ -235,7 +235,7 @@ class MessageBar(QWidget):
             QGuiApplication.clipboard().setText("\n".join(part for part in parts if part))
 
     def dismiss(self) -> None:
-        """Read; the one before it comes back."""
+        """Removes the message that was read; the one before it comes back."""
         if self._noted:
             self.lapse()
         elif self._here():
@@ -267,7 +267,7 @@ class MessageBar(QWidget):
         self._show()
 
     def lapse(self) -> None:
-        """The time to take it back is over."""
+        """Ends the time in which the action can be undone."""
         lapse, self._undo, self._lapse, self._noted = self._lapse, None, None, False
         self._timer.stop()
         if lapse is not None:

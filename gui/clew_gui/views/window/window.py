@@ -169,7 +169,8 @@ class MainWindow(QMainWindow):
             self.actions_[f"{name}_panel"].setChecked(not folded)
 
     def _bound_runs(self, folded: bool) -> None:
-        """Folded the runs are a head, empty a sentence; else as high as someone made them."""
+        """Limits the height of the runs: folded they are a head, empty a sentence; else as high as someone made
+        them."""
         head = max(HEAD, self.bottom.tabs.sizeHint().height() + 6)
         bounds = (head, head) if folded else (head + 44, head + 44) if self.bottom.bare() else (110, _NO_BOUND)
         if bounds != (self.bottom.minimumHeight(), self.bottom.maximumHeight()):
@@ -184,7 +185,7 @@ class MainWindow(QMainWindow):
             self._runs_height = height
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Small windows fold panels."""
+        """Folds panels if the window is small."""
         super().resizeEvent(event)
         self._apply_folds()
 
@@ -206,12 +207,13 @@ class MainWindow(QMainWindow):
         self.activateWindow()
 
     def toggle_full_screen(self) -> None:
-        """The whole screen, or the window as it was."""
+        """Switches between the whole screen and the window as it was."""
         self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
         self.actions_["full_screen"].setChecked(self.isFullScreen())
 
     def order_tabs(self) -> None:
-        """Tab goes as the eye does; messages come last but the form: they lie over the lower end of the centre."""
+        """Orders the widgets for Tab as the eye reads them; messages come last but for the form: they lie over the
+        lower end of the centre."""
         whole = self.centralWidget()
         if whole is not None:
             tab_in_order(whole)
@@ -279,7 +281,7 @@ class MainWindow(QMainWindow):
         )
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The children are painted after this and before the next event."""
+        """Reports the first painting: the children are painted after this and before the next event."""
         super().paintEvent(event)
         if not self._was_painted:
             self._was_painted = True
@@ -288,7 +290,7 @@ class MainWindow(QMainWindow):
     # --- Tabs and closing ---------------------------------------------------------------------------------------------
 
     def show_tab(self, tab: int) -> None:
-        """Guide is 0, Run is 1; the others have constants; Cluster is not always there."""
+        """Shows a tab: Guide is 0, Run is 1; the others have constants; Cluster is not always there."""
         if self.head.tabs.isTabVisible(tab):
             self.head.tabs.setCurrentIndex(tab)
 

@@ -176,7 +176,7 @@ class PlotCanvas(DrawnWidget):
                 self._timer.start(0)
 
     def _redraw(self) -> None:
-        """Something to be seen at once: the next frame follows when the events at hand are done."""
+        """Asks for a frame at once: it follows when the present events are done."""
         self._dirty = True
         if self.isVisible():
             self._timer.start(0)

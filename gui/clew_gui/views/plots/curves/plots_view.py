@@ -102,7 +102,7 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
             self.boxed.emit(QPointF(corners[0]), QPointF(corners[1]))
 
     def drawForeground(self, painter: QPainter, rect: QRectF) -> None:
-        """Words, leaders and labels over the curves."""
+        """Draws words, leaders and labels over the curves."""
         del rect
         if self._label_painter is not None:
             self._label_painter.paint(painter)

@@ -60,12 +60,12 @@ class DrawnWidget(QWidget):
             self._advance()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up with what arrived while hidden."""
+        """Catches up with what arrived while the widget was hidden."""
         super().showEvent(event)
         self._redraw()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Rest."""
+        """Stops drawing."""
         self._timer.stop()
         super().hideEvent(event)
 

@@ -120,7 +120,7 @@ class MeasuredArt:
         return plot.spec.log_x and self._log, plot.spec.log_y and self._log
 
     def _lay_out(self, plots: Sequence[MeasuredPlot]) -> None:
-        """Value axes as wide as their longest number, which is known once there are ticks."""
+        """Lays out the plots: value axes are as wide as their longest number, which is known once there are ticks."""
         gutter = gutter_width(self._size[0])
         spans = [self._spans(k, plot) for k, plot in enumerate(plots)]
         high = self._rects(_LEFT, gutter)[0].height()
@@ -143,7 +143,7 @@ class MeasuredArt:
             )
 
     def _rects(self, left: float, gutter: float) -> list[QRectF]:
-        """Plots of equal height, with room below those that have an x axis of their own."""
+        """Returns the rectangles of plots of equal height, with room below those that have an x axis of their own."""
         width, height = self._size
         feet = [AXIS_HEIGHT + _FOOT if self._has_x_axis(k) else 0 for k in range(len(self.plots))]
         each = max((height - TOP - sum(feet) - GAP * (len(feet) - 1)) // len(feet), 24.0)
@@ -151,7 +151,7 @@ class MeasuredArt:
         return [QRectF(left, top, max(width - left - gutter, 32.0), each) for top in tops]
 
     def _has_x_axis(self, number: int) -> bool:
-        """The last plot has one, and each above one with another x."""
+        """Whether a plot has an x axis of its own: the last one does, and each above one with another x."""
         return number == len(self.plots) - 1 or self.plots[number + 1].x != self.plots[number].x
 
     def _spans(self, number: int, plot: MeasuredPlot) -> tuple[Span, Span]:

@@ -89,7 +89,7 @@ def _paint_number(painter: QPainter, box: QRectF, bar: Bar, theme: Theme) -> Non
 
 
 def paint_key(painter: QPainter, room: QRectF, lines: Sequence[MeasuredLine], theme: Theme) -> None:
-    """Below the title in the gutter: what the colours mean, and how much of the time all rows wait."""
+    """Paints the key below the title in the gutter: what the colours mean, and how much of the time all rows wait."""
     end = last_end(lines)
     wait = 1 - sum(busy_share(line, end) for line in lines) / max(len(lines), 1)
     entries = (

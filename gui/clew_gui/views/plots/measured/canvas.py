@@ -49,7 +49,7 @@ class MeasuredView(DrawnWidget):
             self.touch()
 
     def set_log(self, on: bool) -> None:
-        """Logarithmic axes where the card asks for them."""
+        """Makes axes logarithmic if the card asks for that."""
         self.log = on
         self._redraw()
 
@@ -81,7 +81,7 @@ class MeasuredView(DrawnWidget):
 
     # ------------------------------------------------------------ painting
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The plots, and what is read out."""
+        """Paints the plots, and the read-out."""
         del event
         painter = QPainter(self)
         art = self.art()

@@ -57,7 +57,7 @@ class PicturesArt:
             painter.restore()
 
     def _head(self, painter: QPainter, tile: Tile, reading: str) -> None:
-        """The title, and right of it what is read out, or the step."""
+        """Writes the title, and right of it the read-out, or the step."""
         box = QRectF(tile.rect.left(), tile.rect.top(), tile.rect.width(), TITLE - 4)
         figure = tile.taken.figure
         other = figure is not None and figure.step != self._step

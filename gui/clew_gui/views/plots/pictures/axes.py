@@ -43,7 +43,7 @@ class PictureAxes:
         self._x_ticks = axis_ticks(x, max(int(rect.width() // 56), 2), log_x, "")
 
     def paint(self, painter: QPainter, theme: Theme) -> None:
-        """Grid, numbers and the lower line."""
+        """Paints the grid, the numbers and the lower line."""
         rect = self.frame.rect
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         for tick in self._y_ticks:
@@ -133,7 +133,7 @@ def _halo(painter: QPainter, at: QPointF, text: str, theme: Theme) -> None:
 
 
 def paint_key(painter: QPainter, room: QRectF, entries: Sequence[tuple[str, str]], theme: Theme) -> None:
-    """Colours and their names from the top on, closer together where room is short, as far as there is room."""
+    """Paints colours and their names from the top down, closer together if space is short, as far as there is space."""
     high = max(min(_KEY, (room.height() - 4) / max(len(entries), 1)), _LEAST_KEY)
     for k, (colour, name) in enumerate(entries):
         top = room.top() + 4 + k * high

@@ -68,7 +68,7 @@ class Images:
         return QRectF(left, self._corner.y() + row * (high + self._gap + self._below), wide, high)
 
     def paint(self, painter: QPainter) -> None:
-        """Pixels stay sharp where they are enlarged."""
+        """Paints the images; their pixels stay sharp if they are enlarged."""
         smooth = self._cell[0] < self._image.width
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)

@@ -28,7 +28,7 @@ class Tile:
 
     @property
     def room(self) -> QRectF:
-        """Below the title."""
+        """The space below the title."""
         return self.rect.adjusted(0, TITLE, 0, 0)
 
 

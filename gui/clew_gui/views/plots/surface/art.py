@@ -254,7 +254,7 @@ class SurfaceArt:
     def gutter(
         self, painter: QPainter, title: str, label: str, heads: Sequence[PathHead], runs: Sequence[RunStyle]
     ) -> None:
-        """Title, the runs with the loss at their last step, and what the colours mean."""
+        """Paints the title, the runs with the loss at their last step, and what the colours mean."""
         if not self.paper.gutter:
             return
         left, wide = self.rect.right() + 16, self.paper.gutter - 20

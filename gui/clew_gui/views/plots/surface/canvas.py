@@ -230,7 +230,7 @@ class SurfaceCanvas(DrawnWidget):
         self._redraw()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Rest."""
+        """Stops drawing."""
         self._fine.stop()
         super().hideEvent(event)
 

@@ -112,7 +112,7 @@ class SurfaceView(SurfaceCanvas):
         return 0 if self.replay.isHidden() else self.replay.height()
 
     def _advance(self) -> None:
-        """The bar is there as soon as there is a path."""
+        """Draws what is new, and shows the bar as soon as there is a path."""
         last = self.paths.last_step(self._runs)
         self.replay.show_last(last)
         if self.replay.isHidden() != (last <= 0):
@@ -125,7 +125,7 @@ class SurfaceView(SurfaceCanvas):
         self._redraw()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The bar is at the bottom."""
+        """Puts the bar at the bottom."""
         high = self.replay.sizeHint().height()
         self.replay.setGeometry(0, self.height() - high, self.width(), high)
         super().resizeEvent(event)
