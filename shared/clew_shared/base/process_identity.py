@@ -9,9 +9,10 @@ from pathlib import Path
 import psutil
 
 _SAME_S = 5.0
-"""Two readings of when a process began may differ by so much after the clock was set."""
+"""Seconds by which two readings of when a process began may differ after the clock was set."""
 _YOUNGER_S = 60.0
-"""A process that began so long after it was seen is another one, unless the clock was set in between."""
+"""Seconds: a process that began this much later than one that was seen is another one, unless the clock was set in
+between."""
 
 
 def began(pid: int | None = None) -> float:

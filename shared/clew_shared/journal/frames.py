@@ -19,9 +19,9 @@ MAX_FRAME = 1 << 20
 
 _LENGTH = struct.Struct("<I")
 _LONG = 1 << 16
-"""Columns of so many bytes are written as they lie; a copy of shorter ones costs less than their parts do."""
+"""Number of bytes from which columns are written as they lie; a copy of shorter ones costs less than their parts do."""
 _FEW = 100
-"""Columns that are written as they lie; a system takes no more than a thousand parts at once."""
+"""Largest number of columns that are written as they lie; a system takes no more than a thousand parts at once."""
 
 
 def encode_frame(event: Event) -> bytes:

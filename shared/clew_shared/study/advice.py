@@ -26,7 +26,8 @@ _SURE = 4.0
 """A difference of means counts from so many standard errors on: with the neighbouring steps of a run, which are not
 independent, fewer happen by chance."""
 _GREW = 4.0
-"""Fast.ai's learning-rate finder takes a loss of so many times its lowest value for divergence (Smith 2017)."""
+"""The multiple of its lowest value from which Fast.ai's learning-rate finder takes a loss for divergence (Smith
+2017)."""
 _STUCK = 0.1
 """A flat loss that came down by less than this share of its first value has learned next to nothing."""
 _SLOW = 0.3
@@ -48,7 +49,7 @@ _CHANCE = 0.02
 """A loss that is nearer than this to the logarithm of a number of classes is that of a guess among them."""
 _MOST_CLASSES = 1000
 _WILD = 0.6
-"""Batches differ by so much of the loss itself: no step can be told from chance."""
+"""The share of the loss by which batches differ so much that no step can be told from chance."""
 _FELL = 0.05
 """An accuracy on a held-out set that is so far below its best, twice in a row, has fallen; chance moves it by less."""
 _SETS = ("validation", "test")

@@ -229,7 +229,7 @@ class CatalogueReply(Reply, frozen=True, kw_only=True, tag="cards"):
 
 
 class Done(Reply, frozen=True, kw_only=True, tag="done"):
-    """The request was carried out, or had been already."""
+    """The reply that the request was carried out, or had been already."""
 
     run: str = ""
 
@@ -253,7 +253,7 @@ class Service(Reply, frozen=True, kw_only=True, tag="service"):
 
 
 class Refused(Reply, frozen=True, kw_only=True, tag="refused"):
-    """The request was not carried out, and why."""
+    """The reply that the request was not carried out, and why."""
 
     problem: Problem
 
