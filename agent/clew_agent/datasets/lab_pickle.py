@@ -42,7 +42,7 @@ _DTYPES = frozenset({"f4", "f8", "u1", "i1", "i2", "i4", "i8"})
 
 
 class _Refusal(Exception):
-    """The pickle asks for something that no data set needs."""
+    """Raised when the pickle asks for something that no data set needs."""
 
 
 def parse_pickle(data: bytes) -> object:

@@ -22,14 +22,14 @@ Index = NewType("Index", int)
 """A process's number in its run: 0 is the chief, peers count from 1."""
 CHIEF = Index(0)
 BEAT_S = 1.0
-"""Each side says so often that it is there."""
+"""Seconds between two signs of life of each side."""
 SILENCE_S = 10.0
-"""A process that says nothing for so long is frozen, or its node is gone."""
+"""Seconds of silence after which a process counts as frozen, or its node as gone."""
 GAP_S = 2.5
 """A process that did not run for so long itself may not blame others for a silence: a whole job can be suspended, a
 laptop sleeps."""
 _APPEARS_S = 10.0
-"""A shared file system may show a new file on another node so much later."""
+"""Seconds by which a shared file system may show a new file later on another node."""
 
 
 class ChiefAddress(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,7 +52,7 @@ from clew_shared.study.study import is_timed
 
 
 class _Left(Exception):
-    """The chief has said that the attempt is over."""
+    """Raised when the chief has said that the attempt is over."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -31,7 +31,7 @@ from clew_shared.journal.run_folder import RunFolder
 TENSORFLOW_OF_SEVERAL = {"GRPC_FAIL_FAST": "use_caller", "TF_GRPC_REUSE_PORT": "1"}
 """TensorFlow's own server may take a port that is kept for it, and calls to a process that has gone fail at once."""
 _END_S = 5.0
-"""A program that runs a peer elsewhere gets so long to end it there."""
+"""Seconds that a program that runs a peer elsewhere gets to end it there."""
 
 
 class StartedProcess(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,7 +65,7 @@ _IMPORT_SILENCE_S, _MEET_SILENCE_S = 120.0, 30.0
 each other. They are longer than later: both can hold up all its threads but ZeroMQ's, which say that the process is not
 frozen."""
 _COMPUTING_S = 3.0
-"""A peer that fails in a step may fail because another one has died, which is known within so long."""
+"""Seconds within which the death of another peer is known: a peer that fails in a step may fail because of it."""
 _CUT_S = 5.0
 """Seconds within which the program that ran a peer on its node says how a peer whose connection is cut has ended."""
 _GRACE_S = 5.0
@@ -73,14 +73,15 @@ _GRACE_S = 5.0
 that hangs longer is ended."""
 _LEAVE_S = 5.0
 _REPLACE_S = 2.0
-"""A process that is to be replaced gets so long to end; no messages are received meanwhile."""
+"""Seconds that a process that is to be replaced gets to end; no messages are received meanwhile."""
 _POLL_S = 0.2
 _NUMBER = bytes(ID_BYTES)
 
 CommandFor = Callable[[Index, int], Sequence[str]]
 """The command line of a peer, with the port that it is to keep (0: any)."""
 _MOST_REPLACEMENTS = 3
-"""A peer is replaced so often before it could even join; then its place is given up, and the run with it."""
+"""Number of times that a peer is replaced before it could even join; then its place is given up, and the run with
+it."""
 
 
 @dataclass

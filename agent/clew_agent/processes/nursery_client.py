@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 NURSERY = (sys.executable, "-P", "-m", "clew_agent.processes.nursery")
 IDLE_S = 600.0
 _ANSWER_S = 60.0
-"""A nursery that has not answered for so long, its import included, hangs."""
+"""Seconds after which a nursery that has not answered, its import included, counts as hanging."""
 _BACK_OFF_S = 5.0
 _MOST_FAILURES = 5
 

@@ -29,7 +29,8 @@ class StartGuard(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """TensorFlow is imported, which took ``seconds``. ``settled``, sent later: the data set has been read as well.
+    """The report that TensorFlow is imported, which took ``seconds``. ``settled``, sent later: the data set has been
+    read as well.
 
     From a standby's trainer: all that can be done beforehand is done.
     """
@@ -39,14 +40,16 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
-    """The guard of the run in ``folder`` is process ``pid``; from a standby's trainer: it has taken the run."""
+    """The answer that the guard of the run in ``folder`` is process ``pid``; from a standby's trainer: it has taken the
+    run."""
 
     folder: str
     pid: int
 
 
 class StartRefused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
-    """The run in ``folder`` is not started, and why: it needs a fresh interpreter. ``last`` says that all will."""
+    """The answer that the run in ``folder`` is not started, and why: it needs a fresh interpreter. ``last`` says that
+    all will."""
 
     folder: str
     reason: str
@@ -54,7 +57,7 @@ class StartRefused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
 
 
 class GuardEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """Process ``pid``, a guard of the run in ``folder``, has ended."""
+    """The report that process ``pid``, a guard of the run in ``folder``, has ended."""
 
     folder: str
     pid: int

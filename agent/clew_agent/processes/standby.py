@@ -44,13 +44,13 @@ _LATE = {GIVEN, *OWN_ENVIRONMENT}
 """The variables that no library reads after its import: a run's own value of these comes as late in every copy of the
 nursery."""
 _ANSWER_S = 5.0
-"""A trainer that has not taken its run for so long after it was ready hangs."""
+"""Seconds after which a trainer that was ready and has not taken its run counts as hanging."""
 _PREPARE_MS = 60_000
-"""A trainer that has not become ready for so long hangs as well."""
+"""Milliseconds after which a trainer that has not become ready counts as hanging as well."""
 
 
 class StandbyTrainer:
-    """The nursery's end of one, from its ``fork`` to its run: ``take`` gives it one, once it is ready."""
+    """The nursery's end of a standby trainer, from its ``fork`` to its run: ``take`` gives it one, once it is ready."""
 
     def __init__(self, guard: operating_system.Forked, channel: socket.socket) -> None:
         self.guard = guard

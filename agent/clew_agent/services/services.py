@@ -93,7 +93,7 @@ class Services:
         return None
 
     def turn(self) -> list[tuple[Caller, Reply]]:
-        """Answers for those who wait; what has ended is forgotten, and restarts at the next request."""
+        """Returns answers for those who wait; what has ended is forgotten, and restarts at the next request."""
         answers: list[tuple[Caller, Reply]] = []
         for kind, running in tuple(self._running.items()):
             reply = running.read()

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 MAX_HEAD = 32 * 1024
 HEAD_WITHIN_S = 10.0
-"""A connection that has not sent a whole request by then is closed."""
+"""Seconds within which a connection must have sent a whole request, or it is closed."""
 NEXT_WITHIN_S = 120.0
 """Seconds that a connection that was let in is kept for its next request."""
 MOST_CONNECTIONS = 256

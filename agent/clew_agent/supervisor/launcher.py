@@ -150,7 +150,7 @@ class Launcher:
         self.seal(warm.folder, warm.attempt, "--stopped")
 
     def _reap_orphans(self) -> list[tuple[str, int]]:
-        """Guards of a nursery that has gone: nobody reports their end."""
+        """Returns the runs whose guards have ended and came from a nursery that has gone: nobody reports their end."""
         nursery = self._nursery.pid if self._nursery is not None else None
         orphans = [(run, warm) for run, warm in self._warm.items() if warm.pid and warm.nursery != nursery]
         gone = [run for run, warm in orphans if warm.has_ended()]

@@ -75,7 +75,7 @@ class RunRegistry:
         self.touch()
 
     def claim(self, run: str) -> TrackedRun | None:
-        """The run, whoever made it, as this agent's own from now on; None when it has no journal."""
+        """Returns the run, no matter who made it, as this agent's own from now on; None when it has no journal."""
         found = self.find(run)
         if found is not None:
             return found

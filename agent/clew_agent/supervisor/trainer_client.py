@@ -79,8 +79,8 @@ class ControlClient:
         return found
 
     def forget(self, run: str) -> list[tuple[Caller, AnyReply]]:
-        """The trainer has ended: close the connection. Anyone who still waits for an answer gets one: who asked it to
-        stop, that this is done."""
+        """Closes the connection to a trainer that has ended. Anyone who still waits for an answer gets one: who asked
+        it to stop, that this is done."""
         line = self._lines.pop(run, None)
         if line is None:
             return []

@@ -25,9 +25,10 @@ from clew_shared.base.problem import ProblemError
 VARIABLE = "TF_XLA_FLAGS"
 _FLAGS = "--tf_xla_persistent_cache_device_types=CPU --tf_xla_persistent_cache_directory="
 _MOST_FILES = 100
-"""About 0.2 MB each; all are read whenever a run begins."""
+"""Largest number of files, about 0.2 MB each; all are read whenever a run begins."""
 _ROOM_BYTES = 256 << 20
-"""TensorFlow fails a run when it cannot write the cache, so with less room on that disk there is none."""
+"""Bytes that must be free on that disk; with less room there is no cache, because TensorFlow fails a run when it cannot
+write it."""
 _FRESH_S = 60.0
 """A younger file without one belongs to a run that is beginning right now; it got its name when it was complete."""
 _CPU = Path("/proc/cpuinfo")

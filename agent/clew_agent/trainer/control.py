@@ -38,15 +38,18 @@ _log = logging.getLogger(__name__)
 
 
 class TimeIsUp(Stop, frozen=True, kw_only=True):
-    """The job around the run is about to be over. Never sent: the trainer says it to itself."""
+    """The command to end because the job around the run is about to be over. Never sent: the trainer says it to
+    itself."""
 
 
 class JobEnds(Stop, frozen=True, kw_only=True):
-    """The job around the run is ended from outside before its time. Never sent: a signal of the scheduler says so."""
+    """The command to end because the job around the run is ended from outside before its time. Never sent: a signal of
+    the scheduler says so."""
 
 
 class Superseded(Stop, frozen=True, kw_only=True):
-    """A later attempt of the run has begun elsewhere; this one counts no more. Never sent."""
+    """The command to end because a later attempt of the run has begun elsewhere; this one counts no more. Never
+    sent."""
 
 
 Command = RunningRunRequest | Stop

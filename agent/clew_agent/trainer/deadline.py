@@ -13,7 +13,7 @@ _SPARE_S, _SPARE_PART = 30.0, 8
 """The seconds before its time is up at which a job begins to end itself; in a short job its time divided by the second
 number, as its keeper does it."""
 _KILL_PART = 0.45
-"""A trainer that has not ended when only so much of that is left is killed, so that its guard can still seal."""
+"""The part of those seconds below which a trainer that has not ended is killed, so that its guard can still seal."""
 _NEAR_S = 125.0
 """Seconds left up to which a request to end is put down to the time limit, without a keeper: it comes at the limit, or
 so long before as a script asks for it (a minute in the one of docs/command-line.md), and Slurm may send it another

@@ -35,7 +35,7 @@ _FRAME_BYTES = 512 * 1024
 _TICK_S = 0.05
 _RETRY_S = 1.0
 _LOST = 4.0
-"""A range test ends when the loss is so many times its lowest value, as is usual (fast.ai's finder)."""
+"""The multiple of its lowest value at which the loss ends a range test, as is usual (fast.ai's finder)."""
 _LOOK_EVERY_S = 2.0
 """Seconds between two checks whether a later attempt has taken over the run."""
 

@@ -14,14 +14,15 @@ FORECAST = "forecast"
 _MARGIN_S, _MARGIN_PART = 10.0, 8
 """Kept for what was never measured: the files' records, the last state, a slower disk. Less where time is short."""
 _SAVING = 2.0
-"""A checkpoint may take so many times what the longest one took."""
+"""The multiple of the longest time of a checkpoint so far that a further one may take."""
 _WINDOW_S, _WINDOW_PART = 2.5, 100
 """The length of a window, in seconds and as a part of the time that is left (a hundredth). Nothing is predicted before
 two windows had about the same pace: the first blocks hold tracing and compiling."""
 _STEADY = 1.5
 """The paces of two windows may differ by this factor."""
 _SURE, _DOUBT = 1.03, 0.9
-"""The run is said to be late when it needs so many times what is left, and to be in time after all below that."""
+"""Factors of the time left: a run that needs more than the first is said to be late, and below the second to be in time
+after all."""
 
 
 _UNITS = (("second", 1, 99.5), ("minute", 60, 99.5 * 60), ("hour", 3600, 48 * 3600))

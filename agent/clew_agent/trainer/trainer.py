@@ -168,7 +168,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
 
 
 def _removed(folder: RunFolder) -> Problem:
-    """A script or a person deleted the folder during the run: no viewer may believe that it is kept."""
+    """Says that a script or a person deleted the folder during the run: no viewer may believe that it is kept."""
     text = f"The run's folder {folder.path} was removed while it trained, so nothing of the run is kept."
     return Problem("run.removed", text, "Find out what removed it, and start the run again.", str(folder.path))
 
@@ -574,7 +574,7 @@ _NAMED = 8
 _UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
 """The errors that TensorFlow raises in a step when another process of the run is gone."""
 _JUMP_S = 30.0
-"""A clock that was set by less than that makes none of TensorFlow's time limits pass."""
+"""Seconds: a clock that was set by less makes none of TensorFlow's time limits pass."""
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
 
 

@@ -28,7 +28,8 @@ SHARE: Final = 0.02
 FREE_S: Final = 0.1
 """Seconds that they may take in any case: a run of a second would have none else."""
 APART_S: Final = 0.5
-"""A picture with a rhythm of its own ends a block, whose call costs a millisecond or two: at most so often."""
+"""Seconds at least between two pictures with a rhythm of their own: each ends a block, whose call costs a millisecond
+or two."""
 MOST_BYTES: Final = 16 << 20
 """Bytes that all pictures of an attempt may have, spread evenly over its steps: a window keeps them in memory."""
 FRAME_BYTES: Final = 900_000
@@ -239,7 +240,7 @@ _RARE: Final = (
 
 
 class ForbiddenWrite(ProblemError):
-    """A picture's function changes a variable: the run would depend on when pictures are taken."""
+    """Raised when a picture's function changes a variable: the run would depend on when pictures are taken."""
 
 
 class Picture:

@@ -39,7 +39,7 @@ _COUNT, _HEAD = 3, 4
 """The layout of what a call gets: its place among those of a batch, ticket, batch, and (at ``_COUNT``) how many
 batches; from ``_HEAD`` on live values, then pauses."""
 _KEPT = 4096
-"""The server keeps so many updates: no block has more."""
+"""Number of updates that the server keeps: no block has more."""
 _POLL_S = 0.2
 _UNBOUNDED = 2**31 - 1
 _ONE_LOCAL_STEP = "Set local steps to 1."
@@ -119,7 +119,7 @@ class _Calls:
 
 
 class _TornError(Exception):
-    """A worker was lost in the middle of an update: some of it may have been done."""
+    """Raised when a worker was lost in the middle of an update: some of it may have been done."""
 
 
 Renew = Callable[[BaseException], ServerCluster]

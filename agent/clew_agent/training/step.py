@@ -21,7 +21,7 @@ from clew_shared.base.problem import problem
 from clew_shared.cards import MetricSpec
 
 ALIGNMENT = 64
-"""TensorFlow uses memory as it is only where it begins at a multiple of so many bytes."""
+"""Number of bytes: TensorFlow uses memory as it is only where it begins at a multiple of it."""
 
 
 def resident(array: npt.NDArray[Any]) -> tf.Tensor:
