@@ -17,8 +17,8 @@ import msgspec
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 """Matches surrogates: Python makes them of bytes that are not UTF-8, and of halves of characters."""
 _DEEPEST = 32
-"""Brackets in brackets, or names with dots between them, in one place of a TOML text; Clew's own have 3. Python's
-reader needs memory with the square of the dots, and recurses for each bracket."""
+"""Largest number of brackets in brackets, or of names with dots between them, in one place of a TOML text; Clew's own
+have 3. Python's reader needs memory with the square of the dots, and recurses for each bracket."""
 _TEXTS = re.compile(r'''"""(?:[^\\]|\\.)*?"""|\'{3}.*?\'{3}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*''', re.DOTALL)
 """Matches quoted texts and comments."""
 _DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]+[ \t]*\.[ \t]*){{{_DEEPEST}}}", re.ASCII)

@@ -65,7 +65,7 @@ MAX_JOURNAL = 2 << 30
 MIRROR_MARK = "mirror.txt"
 """A file in a run's folder that says: these journals are a copy."""
 MIRRORS_LIST = "runs.jsonl"
-"""Lies beside the mirrors of a viewer: its record of runs."""
+"""The file beside the mirrors of a viewer: its record of runs."""
 
 _CHUNK = 1 << 20
 _NAME = re.compile(r"journal\.(0\d{3}|[1-9]\d{3,17})", re.ASCII)

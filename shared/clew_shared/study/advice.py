@@ -23,8 +23,8 @@ LOSS = "loss"
 _LEAST_STEPS = 40
 """Number of steps below which a mean says little about the noise: four quarters of ten steps."""
 _SURE = 4.0
-"""A difference of means counts from so many standard errors on: with the neighbouring steps of a run, which are not
-independent, fewer happen by chance."""
+"""Number of standard errors from which a difference of means counts: with the neighbouring steps of a run, which are
+not independent, fewer happen by chance."""
 _GREW = 4.0
 """The multiple of its lowest value from which Fast.ai's learning-rate finder takes a loss for divergence (Smith
 2017)."""
@@ -51,7 +51,8 @@ _MOST_CLASSES = 1000
 _WILD = 0.6
 """The share of the loss by which batches differ so much that no step can be told from chance."""
 _FELL = 0.05
-"""An accuracy on a held-out set that is so far below its best, twice in a row, has fallen; chance moves it by less."""
+"""The difference by which an accuracy on a held-out set must be below its best, twice in a row, to have fallen; chance
+moves it by less."""
 _SETS = ("validation", "test")
 
 Values = NDArray[np.floating[Any]]

@@ -27,7 +27,7 @@ _Z95 = 1.959964
 _DISAGREES = 0.1
 """A forecast is not believed where a measured rate is farther from it than this share."""
 _WIDEST = 10.0
-"""An interval of a speed-up whose ends differ by more than this factor tells nobody anything."""
+"""An interval of a speed-up whose ends differ by more than this factor says nothing."""
 
 
 class Interval(NamedTuple):

@@ -30,7 +30,7 @@ FIELDS = ("strategy", *PLACES, "precision", "data")
 """The settings that a sweep can be over beside hyperparameters. Seeds repeat each point instead."""
 _GRID_COUNT = 5
 _FIGURES = 4
-"""A value between two limits is rounded to so many figures, so that a person can read it and type it again."""
+"""Number of figures to which a value between two limits is rounded, so that a person can read it and type it again."""
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
