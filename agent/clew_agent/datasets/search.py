@@ -109,7 +109,7 @@ def image_classes(folder: Path) -> tuple[Path, ...]:
 
 
 def images_in(folder: Path) -> Iterator[Path]:
-    """The images that lie in ``folder`` itself, in any order: regular files whose names say that they are images."""
+    """The images in ``folder`` itself, in any order: regular files whose names say that they are images."""
     return (one for one in shown_in(folder) if one.suffix.lower() in IMAGE_SUFFIXES and one.is_file())
 
 

@@ -62,7 +62,8 @@ class Allocation(msgspec.Struct, frozen=True):
         return "time" if why is not None and self._time_is_up(_count(record.get("said", ""))) else why
 
     def _time_is_up(self, said: int) -> bool:
-        """Whether the scheduler says so, whatever end it named when the job began. It had ``said`` so much before."""
+        """Whether the scheduler says that the time is up, whatever end it named when the job began. Its output had
+        ``said`` bytes before."""
         if self.folder is None:
             return False
         try:

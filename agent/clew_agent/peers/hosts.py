@@ -16,7 +16,8 @@ from clew_agent.node import operating_system
 from clew_shared.base.problem import problem
 
 _ASK_WITHIN_S = 30.0
-"""A busy Slurm controller answers late; ``scontrol show hostnames`` itself asks nobody."""
+"""Seconds that the program that lists the nodes gets: a busy Slurm controller answers late; ``scontrol show hostnames``
+itself asks nobody."""
 _HANDED_ON = ("CLEW_", "CUDA_", "GRPC_", "KERAS_", "LANG", "LC_", "LD_LIBRARY_PATH", "OMP_", "PATH", "PYTHON", "TF_")
 """Beginnings of the environment variables that PBS and aprun may not bring to another node."""
 

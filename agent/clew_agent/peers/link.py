@@ -32,8 +32,8 @@ from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.wire.channel import ID_BYTES, Greeting, KeyPair, Wire
 
 _CONNECT_S = 60.0
-"""A chief that is there lets its peers in at once, unless its import of TensorFlow holds up its threads: then a
-handshake comes to nothing, and ZeroMQ tries again."""
+"""Seconds that a peer tries to connect. A chief that is there lets its peers in at once, unless its import of
+TensorFlow holds up its threads: then a handshake comes to nothing, and ZeroMQ tries again."""
 _WAITING_S = 120.0
 """Longest silence of the chief before the peer's first block: it may be importing TensorFlow from a slow disk, which
 holds up its threads."""

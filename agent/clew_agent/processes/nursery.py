@@ -51,7 +51,7 @@ try:
 except ImportError:  # a package that a site may lack
 
     def setproctitle(title: str) -> None:
-        """Titles are for people who look with ``ps``; nothing else depends on them."""
+        """Does nothing: titles are for people who look with ``ps``, and nothing else depends on them."""
 
 
 _REAP_MS = 200

@@ -35,10 +35,11 @@ _END_S = 8.0
 _LAST_LINES = 5
 _LINE_LIMIT = 64 * 1024
 _USED_FOR_S = 60.0
-"""A viewer that uses a program asks for it again every ten seconds. Only time during which a viewer sends something
-counts: a laptop that wakes up may send other requests first, and takes some seconds to ask for its programs again."""
+"""Seconds for which a program counts as used after a request: a viewer that uses it asks for it again every ten
+seconds. Only time during which a viewer sends something counts: a laptop that wakes up may send other requests first,
+and takes some seconds to ask for its programs again."""
 _AWAY_S = 5.0
-"""A connected viewer sends something at least this often; of a longer silence only so much counts."""
+"""Seconds within which a connected viewer sends something; of a longer silence only these count."""
 
 
 class Services:

@@ -61,7 +61,7 @@ class TokenCheck:
         self._strip = strip
         self.cookie = hashlib.sha256(b"clew cookie " + self._token).hexdigest()
         self.cookie_name = f"clew-{hashlib.sha256(b'clew name ' + self._token).hexdigest()[:12]}"
-        """Browsers keep the cookies of all ports of a host together."""
+        """The cookie's name, another one for each token: browsers keep the cookies of all ports of a host together."""
 
     def look(self, head: bytes) -> AccessVerdict:
         """Judges the request that begins with ``head`` (up to and with its empty line)."""

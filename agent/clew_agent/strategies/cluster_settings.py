@@ -13,7 +13,8 @@ WAIT, DROP = "wait", "drop"
 LOCAL_MODES = (ASYNC, BOUNDED)
 """Modes in which a worker may take several steps before it sends anything."""
 LOCAL_OPTIMIZER = "sgd"
-"""Local steps are plain gradient descent: slots of another optimizer would lie on each worker, in no checkpoint."""
+"""The optimizer of local steps, plain gradient descent: slots of another optimizer would be on each worker, in no
+checkpoint."""
 MOST_WORKERS = 64
 _GROUP = "Cluster"
 

@@ -21,7 +21,8 @@ _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 1.0
 _WHOLE_AFTER_S = 5.0
-"""A spec that cannot be read may be one that is still being written; an older one is wrong."""
+"""Age in seconds from which a spec that cannot be read is wrong; a younger one may be one that is still being
+written."""
 _ASK_EVERY_S = 5.0
 
 

@@ -19,7 +19,8 @@ from clew_shared.wire.channel import Channel, KeyPair, allow
 from clew_shared.wire.messages import AgentAddress, AnyReply, Done, Refused, Request, Stop, read_address
 
 ANSWER_WITHIN_S = 15.0
-"""A trainer answers between blocks; the longest thing between two is an evaluation."""
+"""Seconds that a trainer gets to answer: it answers between blocks, and the longest thing between two is an
+evaluation."""
 
 Socket = zmq.Socket[bytes]
 

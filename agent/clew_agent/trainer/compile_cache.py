@@ -30,7 +30,8 @@ _ROOM_BYTES = 256 << 20
 """Bytes that must be free on that disk; with less room there is no cache, because TensorFlow fails a run when it cannot
 write it."""
 _FRESH_S = 60.0
-"""A younger file without one belongs to a run that is beginning right now; it got its name when it was complete."""
+"""Seconds: a younger file without a checksum belongs to a run that is beginning right now; it got its name when it was
+complete."""
 _CPU = Path("/proc/cpuinfo")
 _sound: dict[Path, tuple[int, int, int]] = {}
 """The files that were read and matched their checksums, and how they were then: a standby trainer has read all before

@@ -344,7 +344,8 @@ class _Attempt:
         self._peers.start()
 
     def _end_stuck(self, found: Problem) -> None:
-        """A peer is lost, and TensorFlow does not come back from a step with it: the guard does what is left."""
+        """Ends this process when a peer is lost and TensorFlow does not come back from a step with it: the guard does
+        what is left."""
         try:
             self._recorder.put_last(_failed(found, self._step))
         finally:

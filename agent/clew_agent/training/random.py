@@ -83,11 +83,13 @@ class StepContext:
         return normal(shape, self.seed, self._tag(tag), self.step)
 
     def sample_uniform(self, shape: Sequence[int], tag: str) -> tf.Tensor:
-        """float32 [rows, *shape] in [0, 1): each sample of the global batch has its own, whoever computes it."""
+        """float32 [rows, *shape] in [0, 1): each sample of the global batch has its own, no matter which replica
+        computes it."""
         return self._own_rows(self.uniform([self.rows.total, *shape], tag))
 
     def sample_normal(self, shape: Sequence[int], tag: str) -> tf.Tensor:
-        """float32 [rows, *shape], standard normal: each sample of the global batch has its own, whoever computes it."""
+        """float32 [rows, *shape], standard normal: each sample of the global batch has its own, no matter which replica
+        computes it."""
         return self._own_rows(self.normal([self.rows.total, *shape], tag))
 
     def _tag(self, tag: str) -> str:

@@ -150,7 +150,7 @@ class ServerEngine(Engine):
 
     @property
     def logical_devices(self) -> bool:
-        """Workers are processes or threads, not devices."""
+        """Returns False: workers are processes or threads, not devices."""
         return False
 
     @property

@@ -126,7 +126,8 @@ def _optimizer_state(part: Part) -> dict[str, tf.Variable]:
 
 
 def _is_slot(attribute: str, value: Any, weights: int) -> bool:
-    """Keras also keeps lists of all its own and of all trained variables; those are no slots."""
+    """Whether the attribute is a list of slots. Keras also keeps lists of all its own and of all trained variables;
+    those are no slots."""
     listed = isinstance(value, list) and len(value) == weights and all(_is_variable(one) for one in value)
     return listed and attribute not in ("_variables", "_trainable_variables")
 

@@ -77,7 +77,8 @@ def without_debugger(answer: Any) -> Any:
 
 
 def _forget_folder() -> None:
-    """Programs that the kernel starts do not need it. The working folder leaves too, until IPython adds it again."""
+    """Takes this module's folder off the search paths: programs that the kernel starts do not need it. The working
+    folder leaves too, until IPython adds it again."""
     if sys.path[0] in ("", os.getcwd()):  # noqa: PTH109  # compared as above
         del sys.path[0]
     sys.path[:] = [path for path in sys.path if path != FOLDER]
