@@ -191,7 +191,8 @@ def build_app(
     theme: str | None = None,
     exercise: str = "",
 ) -> Program:
-    """Everything joined and ready to be shown. ``session`` None: one that finds or starts this computer's agent.
+    """Joins everything, ready to be shown. ``session`` None: one that finds or starts this computer's agent.
+    ``exercise`` is opened, else the one that was open last, else ``FIRST_EXERCISE``.
 
     ``exercise`` is opened, else the one that was open last, else ``FIRST_EXERCISE``.
     """

@@ -108,7 +108,7 @@ FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
     "remote path": (is_remote_path, "a path on the site begins with / or ~/, is on one line and has no .. in it"),
     "local path": (is_local_path, "a path is on one line"),
 }
-"""What each form accepts, and in words."""
+"""The check of each form, and what it accepts in words."""
 
 
 def check_form(form: str, value: str, where: str, label: str) -> list[Problem]:

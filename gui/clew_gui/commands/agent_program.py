@@ -67,7 +67,7 @@ class Agent(Protocol):
     """The interface of an agent that does a run, for a ``with`` statement."""
 
     def wait(self, seconds: float) -> int | None:
-        """Wait at most so long for the end of the run; its exit status, None while it goes on."""
+        """Wait for the end of the run, at most that many seconds; its exit status, None while it goes on."""
 
     def ask_to_stop(self) -> None:
         """Asks the agent to stop, as Ctrl+C does."""
@@ -147,7 +147,7 @@ class AgentProgram:
         return self._output.read().decode("utf-8", "replace").strip()
 
     def close(self) -> None:
-        """Make sure that it has ended, and let go of its output."""
+        """Make sure that it has ended, and release its output."""
         if self._process.poll() is None:
             self.kill()
         self._output.close()
@@ -211,7 +211,7 @@ class Turn:
         self._ended: RunEnded | None = None
 
     def wait(self, seconds: float) -> int | None:
-        """Wait at most so long for the end of the run; its exit status, None while it goes on."""
+        """Wait for the end of the run, at most that many seconds; its exit status, None while it goes on."""
         if self._ended is None:
             self._ended = self._agent.answer(seconds)
         return self._ended.code if self._ended is not None else None

@@ -61,7 +61,7 @@ def compare(context: CommandContext, argv: Sequence[str]) -> int:
 
 
 def _chosen(context: CommandContext, named: Sequence[str], text: str, baseline: str) -> list[SeenRun]:
-    """The runs to compare, the baseline first. Raises ``ProblemError`` where they are not comparable."""
+    """The runs to compare, the baseline first. Raises ``ProblemError`` if they are not comparable."""
     known, jobs = cards(context.places), KeptJobs(context.places)
     kept = {run.folder: run for run in kept_runs(context.places)}
     asked = [find_run(context.places, word) for word in ([baseline] if baseline else []) + list(named)]
@@ -135,7 +135,7 @@ def _best(group: Outcome, metric: MetricSpec) -> str:
 
 
 def delta_words(value: float | None, base: float | None, metric: MetricSpec) -> str:
-    """``+1.20 %`` (percentage points), ``-0.031``; a dash where there is none to compare."""
+    """``+1.20 %`` (percentage points), ``-0.031``; a dash if there is nothing to compare with."""
     if value is None or base is None:
         return NONE
     return f"{'+' if value >= base else '-'}{quantity(abs(value - base), metric.format)}" if value != base else "0"

@@ -57,7 +57,7 @@ class CommandContext(msgspec.Struct, frozen=True):
         self.note(problem.command_text())
 
     def keep_trace(self) -> str:
-        """Write the traceback of the exception at hand where it can be found; returns the sentence that says where."""
+        """Write the traceback of the present exception into a file; returns the sentence that names it."""
         path = self.places.home / "log" / "command.log"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -76,7 +76,7 @@ def _names(text: str) -> list[str]:
 
 
 class SeenRun(NamedTuple):
-    """A kept run as it was read; ``history`` and ``spec`` are None where they cannot be read: ``why`` is the reason."""
+    """A kept run as it was read; ``history`` and ``spec`` are None if they cannot be read: ``why`` is the reason."""
 
     kept: KeptRun
     state: RunState | None
@@ -97,7 +97,7 @@ class SeenRun(NamedTuple):
 
     @property
     def data(self) -> str:
-        """The data set or the file's name; empty where it is not known or none was needed."""
+        """The data set or the file's name; empty if it is not known or none was needed."""
         default = self.card.datasets[0] if self.card is not None and self.card.datasets else ""
         return ((self.spec.data if self.spec is not None else "") or default).rpartition("/")[2]
 
@@ -140,7 +140,7 @@ def look_at(run: KeptRun, known: Catalogue, jobs: KeptJobs) -> SeenRun:
 
 
 def filtered(kept: Sequence[KeptRun], text: str, known: Catalogue, jobs: KeptJobs) -> list[KeptRun]:
-    """The runs that fit the filter. Raises ``ProblemError`` where it cannot be understood."""
+    """The runs that fit the filter. Raises ``ProblemError`` if the filter cannot be understood."""
     if not text.strip():
         return list(kept)
     facts = {run.folder: look_at(run, known, jobs).facts for run in kept}

@@ -99,7 +99,8 @@ def first_file(folders: "list[Path]", names: "list[str]") -> str:
 
 
 def data_sets(question: "dict[str, Any]") -> "dict[str, Any]":
-    """The files of the data sets that a job's agent would find by name, and where it would look for them."""
+    """The files of the data sets that a job's agent would find by name, and the folders in which it would look for
+    them."""
     folders = [Path(folder).expanduser() for folder in question["folders"] if folder]
     own = os.environ.get("CLEW_DATA", "")
     if own:  # a file, or a folder that goes first

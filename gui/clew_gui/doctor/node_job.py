@@ -33,7 +33,7 @@ WAIT_S = 180.0
 ANSWER_S = 170.0
 """A started job has answered by then, also where TensorFlow's import takes two minutes."""
 SAID_S = 20.0
-"""A started job that has not answered for so long is said to be waited for."""
+"""The seconds after which a started job that has not answered is reported as waited for."""
 LATE_S = 20.0
 """The longest delay, in seconds, until a file that a node has written is visible on the login node."""
 _PROGRAM = """cd -- "$CLEW_JOB_FOLDER" || exit 0
@@ -46,7 +46,7 @@ _LONGEST_POLL_S = 5.0
 
 
 class JobAnswer(NodeAnswer, frozen=True, kw_only=True):
-    """``whole``: there is no more to come."""
+    """The job's answer. ``whole``: nothing more will come."""
 
     whole: bool = False
 
@@ -149,7 +149,7 @@ class _Ended:
         self._since = math.inf
 
     def for_long(self) -> bool:
-        """Whether it has been over for so long that what it has written would be seen."""
+        """Whether the job ended long enough ago for its files to be visible."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _LONGEST_POLL_S
@@ -254,7 +254,7 @@ def python_there(diagnosis: Diagnosis) -> CheckResult:
 
 
 def tensorflow_there(diagnosis: Diagnosis) -> CheckResult:
-    """Whether TensorFlow can be imported where it will be used."""
+    """Whether TensorFlow can be imported on the machine that will use it."""
     found = _known(diagnosis)
     if not found.tensorflow:
         lack = no_tensorflow(found.host, found.trouble)

@@ -94,7 +94,7 @@ def nodes(diagnosis: Diagnosis) -> CheckResult:
 
 
 def not_an_answer(node: str, refusal: Problem) -> CheckResult | None:
-    """The result where ``refusal`` does not show whether the node accepts logins; None where it does."""
+    """The result if ``refusal`` does not show whether the node accepts logins; None if it does."""
     if refusal.code == "ssh.forwarding":
         return untried("Not tried, because the login node forwards no connections.")
     if refusal.code == _UNKNOWN_KEY:

@@ -24,7 +24,7 @@ class BackgroundTasks:
         self._closing = False
 
     def start(self, key: str, work: Callable[[], None]) -> None:
-        """Do ``work``, unless something with this key is under way."""
+        """Do ``work``, unless something with this key is running."""
         with self._bell:
             if key in self._busy or self._closing:
                 return
@@ -33,7 +33,7 @@ class BackgroundTasks:
         thread.start()
 
     def is_busy(self, key: str) -> bool:
-        """Whether something with this key is under way."""
+        """Whether something with this key is running."""
         with self._bell:
             return key in self._busy
 
@@ -61,7 +61,7 @@ class BackgroundTasks:
             self._bell.notify_all()
 
     def join(self, seconds: float) -> None:
-        """Wait until what is under way has ended, so many seconds at most."""
+        """Wait until everything that runs has ended, so many seconds at most."""
         end = time.monotonic() + seconds
         with self._bell:
             threads = list(self._busy.values())

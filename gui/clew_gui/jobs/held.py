@@ -12,7 +12,7 @@ from clew_shared.base.number_words import counted
 
 
 def held_jobs(book: JobBook, site: str = "") -> tuple[str, ...]:
-    """The allocations that are held on a site, or on any: asked for, not over, not let go. The latest first."""
+    """The allocations that are held on a site, or on any: asked for, not over, not given back. The latest first."""
     return tuple(
         job
         for job in reversed(book.open_jobs())

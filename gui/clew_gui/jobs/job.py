@@ -13,7 +13,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.spec import SITE_PATH, RunSpec
 
 _LATE_S = 60.0
-"""The clocks of two computers may differ by so much, and a scheduler takes a moment to end a job."""
+"""The seconds by which the clocks of two computers may differ; a scheduler also takes a moment to end a job."""
 
 
 class JobStage(StrEnum):

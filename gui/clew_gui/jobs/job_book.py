@@ -183,7 +183,7 @@ class JobBook:
     # --- Writing ------------------------------------------------------------------------------------------------------
 
     def note_order(self, order: JobOrder, title: str = "") -> None:
-        """A new job, of which nothing was sent yet; one that is known already stays as it is."""
+        """Notes a new job, of which nothing was sent yet; one that is known already stays as it is."""
         with self._lock:
             if order.job not in self._entries:
                 me = SendingProgram(os.getpid(), began(), socket.gethostname())

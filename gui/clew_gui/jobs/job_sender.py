@@ -30,8 +30,8 @@ _BOOK_S = 1.0
 BEAT_S = 15.0
 """The seconds between two notes in the book by a program that sends a job."""
 QUIET_S = 60.0
-"""A program that neither runs here nor has written for so long does not send any more: four beats in a row are missing,
-more than a disk of the network makes anybody wait."""
+"""The seconds without a note after which a program that does not run here is assumed not to send any more: four notes
+in a row are missing, longer than a network disk makes anybody wait."""
 _MAYBE_SENT = frozenset({"scheduler.silent", "job.ended"})
 """The problems after which nobody knows whether the scheduler has the job."""
 _BEAT = "beat "
@@ -155,8 +155,8 @@ class JobSender:
     # --- Found again --------------------------------------------------------------------------------------------------
 
     def find(self, job: str) -> str:
-        """The id of a job of the book of which nobody knows whether it was sent; empty when it is another program's
-        matter, or the manager closes. Raises ``ProblemError`` when it was not sent."""
+        """Finds the id of a job in the book that may or may not have been sent; empty if another program handles it, or
+        the manager closes. Raises ``ProblemError`` if it was not sent."""
         while self._await_silence(job):
             if self._book.news(job).stage is not JobStage.SUBMITTING:
                 text = "The job was never sent: the program that was about to send it has ended."

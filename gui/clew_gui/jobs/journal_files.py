@@ -87,7 +87,7 @@ def ended_at(line: SiteConnection, run: str) -> float | None:
 
 
 def read_spec_text(line: SiteConnection, folder: str) -> str | None:
-    """The spec in a run folder on the site, as it stands there; None when there is none."""
+    """The spec in a run folder on the site, unchanged; None if there is none."""
     path = f"{folder}/spec.toml"
     if line.connection.stat(path, timeout=_READ_S) is None:
         return None

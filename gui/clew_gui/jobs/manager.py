@@ -131,7 +131,7 @@ class SiteJobManager:
         self._wish(job, JobWish.LET_GO)
 
     def target(self, job: str) -> JobTarget:
-        """The way to the job's agent; the same one each time, until it is closed."""
+        """The connection to the job's agent; the same one each time, until it is closed."""
         with self._lock:
             known = self._targets.get(job)
             if known is None or known.closed:
@@ -169,7 +169,7 @@ class SiteJobManager:
         self.wake()
 
     def log_out(self) -> None:
-        """A person wants to be logged in here no more until they say so. Jobs go on. Waits a moment."""
+        """Ends the login until the person logs in again. Jobs go on. Waits a moment."""
         self._shared.log_out(self.title)
         with self._lock:
             self._finder = None
@@ -197,7 +197,7 @@ class SiteJobManager:
         return line
 
     def finder(self) -> RouteFinder:
-        """Looks for ways to the site's nodes. Raises ``ProblemError`` when there is no line to it."""
+        """Finds routes to the site's nodes. Raises ``ProblemError`` if the site cannot be reached."""
         line = self._shared.opened()
         if (refusal := self.refusal) is not None:
             raise ProblemError(refusal)
@@ -279,7 +279,7 @@ class SiteJobManager:
         self._sent(order.job, self._sending.send(order))
 
     def _resume(self, job: str) -> None:
-        """A job of the book of which nobody knows whether it was sent."""
+        """Resumes a job in the book that may or may not have been sent."""
         found = self._sending.find(job)
         if found:
             self._sent(job, found)

@@ -23,13 +23,13 @@ ROUTE_PAUSES_S = (1.0, 2.0, 5.0, 15.0, 30.0)
 """The seconds between two searches: a search for a route may start a program on the node, through the scheduler."""
 _IN_VAIN, _HURRIED_S = 3, 15.0
 _SOON_S = 20.0
-"""A way that breaks sooner was none."""
+"""The seconds before which a route that breaks does not count as one."""
 _CALL_S = 10.0
 _ADDRESS_BYTES = 65536
 
 
 class KeptRoute:
-    """A way that was found, until it breaks; the next one is then not looked for at once if it broke soon.
+    """Keeps a route until it breaks; the next one is then not looked for at once if it broke soon.
 
     One thread searches, others open streams. ``heard`` is called with each piece that comes through one, ``stirred``
     when one ended or could not be opened: another agent may have taken the place of this one.
@@ -52,13 +52,13 @@ class KeptRoute:
 
     @property
     def way(self) -> Route | None:
-        """The way that is used."""
+        """The route in use."""
         return self._way
 
     # --- For the thread that searches ---------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Give a way up that broke."""
+        """Give up a route that broke."""
         if not self._broken:
             return
         if self._clock() - self._since >= _SOON_S:
@@ -82,7 +82,7 @@ class KeptRoute:
     def search(
         self, finder: RouteFinder, job: JobRef, address: AgentAddress, ended: Callable[[], bool]
     ) -> Route | None:
-        """Look for a way. Raises ``ProblemError`` when the site does not answer."""
+        """Look for a route. Raises ``ProblemError`` if the site does not answer."""
         found = finder.find(job, address, ended)
         with self._lock:
             self._way, self.problem = found.way, found.problem
@@ -92,14 +92,14 @@ class KeptRoute:
         return found.way
 
     def leave(self) -> None:
-        """Give the way up; what was opened through it ends when its own ends do."""
+        """Give up the route; streams that were opened through it end when their own ends do."""
         with self._lock:
             way, self._way, self._broken = self._way, None, False
         if way is not None:
             way.close()
 
     def forget(self) -> None:
-        """Give it up because it leads to an agent that is no more: nothing that was learned holds for another."""
+        """Give up the route because its agent is gone: nothing that was learned holds for another."""
         self.leave()
         self.problem, self._failures, self._not_before = None, 0, 0.0
 
@@ -110,7 +110,7 @@ class KeptRoute:
     # --- For the tunnels' threads -------------------------------------------------------------------------------------
 
     def through(self) -> Route:
-        """The way that is used. Raises ``ProblemError`` while there is none."""
+        """The route in use. Raises ``ProblemError`` while there is none."""
         if (way := self._way) is None:
             raise problem("route.none", "Cannot reach the node now; Clew is looking for a route.")
         return way

@@ -49,10 +49,10 @@ class TargetOwner(Protocol):
     title: str
 
     def line(self) -> SiteConnection:
-        """The way to the site; may wait, raises ``ProblemError``."""
+        """The connection to the site; may wait, raises ``ProblemError``."""
 
     def finder(self) -> RouteFinder:
-        """Looks for ways to its nodes; as ``line``."""
+        """Finds routes to its nodes; may wait and raise as ``line``."""
 
     def news(self, job: str) -> JobNews:
         """Returns the present news of the job."""
@@ -110,7 +110,7 @@ class JobTarget:
 
     @property
     def route(self) -> str:
-        """The way that is used, in words for the status line; empty while there is none."""
+        """The route in use, in words for the status line; empty while there is none."""
         if (way := self._kept.way) is not None:
             return way.text
         return "its journal as a file" if self.files(self._owner.news(self._job).over) is not None else ""
@@ -170,7 +170,7 @@ class JobTarget:
         return news.text or "The job has not been sent yet."
 
     def files(self, over: bool) -> JournalFiles | None:
-        """Journals by files: when the job is over, or no way leads to its agent."""
+        """Journals by files: if the job is over, or its agent cannot be reached."""
         return self._journals if over or self._kept.problem is not None else None
 
     def let_in(self, name: str, public_key: str) -> None:
@@ -179,17 +179,18 @@ class JobTarget:
             put_key(self._owner.line(), address, name, public_key)
 
     def tunnel(self, port: int) -> Tunnel:
-        """An end here that leads to another port beside the agent's, by the way that is used when someone connects."""
+        """An end here that leads to another port beside the agent's, by the route that is in use when someone
+        connects."""
 
         return Tunnel(lambda: self._kept.through().open(port))
 
     def leave(self) -> None:
-        """Begin to let go; ``close`` will wait for it."""
+        """Begin to close; ``close`` will wait for it."""
         self._closed.set()
         self._bell.set()
 
     def close(self) -> None:
-        """Let go; agent and runs stay."""
+        """Close the connection; agent and runs stay."""
         self.leave()
         if self._thread is not threading.current_thread():
             self._thread.join(_JOIN_S)
@@ -201,7 +202,7 @@ class JobTarget:
 
     @property
     def closed(self) -> bool:
-        """Whether it was let go."""
+        """Whether it was closed."""
         return self._closed.is_set()
 
     def kick(self) -> None:

@@ -21,7 +21,7 @@ from clew_shared.base.problem import Problem, ProblemError
 _log = logging.getLogger(__name__)
 
 SURE_S = 5.0
-"""A scheduler that does not know a job is asked once more after so long: it may just have restarted."""
+"""The seconds after which a scheduler that does not know a job is asked again: it may just have restarted."""
 _AGAIN_S = 5.0
 _JOIN_S = 3.0
 
@@ -105,7 +105,7 @@ class JobWatch:
             self._bell.notify_all()
 
     def close(self) -> None:
-        """End the thread; a call that is under way ends with the connection."""
+        """End the thread; a call that is running ends with the connection."""
         with self._bell:
             self._ended = True
             self._bell.notify_all()

@@ -41,7 +41,7 @@ _UNREACHED = frozenset({"ssh.connect", "ssh.forwarding", "ssh.name", "ssh.reach"
 
 
 class RouteKind(Enum):
-    """Kinds of ways, the best first."""
+    """The kinds of routes, the best first."""
 
     LOGIN = "login"
     HOP = "hop"
@@ -49,8 +49,8 @@ class RouteKind(Enum):
 
 
 class Route:
-    """A way that led to the agent when it was found. ``text`` is for the status line: "through login, jumping into
-    node1". ``connect`` makes a stream to a port of that node, ``port`` is the agent's.
+    """A route that worked when it was last tried. ``text`` is for the status line: "through login, jumping into node1".
+    ``connect`` makes a stream to a port of that node, ``port`` is the agent's.
 
     Through a relay the stream that was checked is kept for the first caller that opens the way: the scheduler may take
     seconds to start another one, and nothing at its far end grows impatient meanwhile. Of the other kinds none is kept:

@@ -55,7 +55,7 @@ class Node(Protocol):
         """Says why there is no agent."""
 
     def tunnel(self, port: int) -> Tunnel:
-        """A way to another port."""
+        """A tunnel to another port."""
 
 
 class ServiceNews(msgspec.Struct, frozen=True):

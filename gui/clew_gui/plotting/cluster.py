@@ -25,7 +25,7 @@ THREADS = "lock-free"
 Tone = Literal["text2", "ok", "warn", "bad"]
 _NUMBERS: dict[str, Value] = {"staleness": 2, "workers": 2, "servers": 1, "local_steps": 1}
 _USUAL: dict[str, Value] = {"mode": "async", "late": "wait", **_NUMBERS}
-"""The strategy's own defaults, for a run whose exercise is not at hand."""
+"""The strategy's own defaults, for a run whose exercise is missing."""
 _LATEST = 500
 """The staleness of so many of the latest gradients is drawn over that of all."""
 _FOLLOWED = 20_000

@@ -127,7 +127,7 @@ def span_of(values: Sequence[FloatArray], log: bool) -> Span:
 
 
 def axis_ticks(span: Span, at_most: int, log: bool, unit: str, form: Format = "number") -> tuple[Tick, ...]:
-    """Ticks with the unit's prefix at each number (10 µs, 1 ms) where it has prefixes."""
+    """Ticks with the unit's prefix at each number (10 µs, 1 ms) if it has prefixes."""
     ticks = log_ticks(span, at_most, form) if log else linear_ticks(span, at_most, form)
     if unit not in _PREFIXES:
         return ticks

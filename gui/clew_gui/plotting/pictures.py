@@ -136,7 +136,7 @@ class Judgement:
 
     @property
     def f_score(self) -> float | None:
-        """The harmonic mean of both: 2 TP / (2 TP + FP + FN). None where there is nothing to find."""
+        """The harmonic mean of both: 2 TP / (2 TP + FP + FN). None if there is nothing to find."""
         wrong = self.false_positives + self.false_negatives
         return _ratio(2 * self.true_positives, 2 * self.true_positives + wrong)
 

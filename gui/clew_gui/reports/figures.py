@@ -123,7 +123,7 @@ def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> 
 
 
 def _draw(axes: SvgAxes, drawn: Sequence[_Drawn]) -> None:
-    """Values of single batches below and pale where there are evaluated ones, which say more."""
+    """Draws the curves; those of single batches are below and pale if there are evaluated ones, which say more."""
     pale = any(one.evaluated for one in drawn)
     for one in drawn:
         if not one.evaluated and not pale:

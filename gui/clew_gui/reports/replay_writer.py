@@ -111,7 +111,7 @@ class Replay:
             self.close()
 
     def stop(self, now: float) -> None:
-        """End it early: the run is stopped where it is."""
+        """Stops the replay early, at the present event."""
         if self._writer is not None and not self._writer.sealed:
             self._append(self._last, State(time=now, state=RunState.STOPPED, reason="The replay was stopped."))
         self._next = len(self._due)

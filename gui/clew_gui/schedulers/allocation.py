@@ -102,7 +102,7 @@ def _check_time(text: str, where: str) -> list[Problem]:
 
 
 def seconds_asked(allocation: AllocationRequest) -> int:
-    """The time limit in seconds; 0 where none is asked for."""
+    """The time limit in seconds; 0 if none is asked for."""
     return read_time(allocation.time) or 0
 
 
@@ -114,7 +114,7 @@ def node_hours(nodes: int, seconds: float) -> str:
 
 
 def clock_asked(allocation: AllocationRequest) -> str:
-    """The time limit as ``HH:MM:SS``; empty where none is asked for."""
+    """The time limit as ``HH:MM:SS``; empty if none is asked for."""
     seconds = seconds_asked(allocation)
     return as_clock(seconds) if seconds else ""
 

@@ -57,7 +57,7 @@ GRACE_S = 20
 """The seconds that the agent's processes may take to end by themselves: less than Slurm's usual 30 s between TERM and
 KILL."""
 HEALTHY_S = 60
-"""An agent that lived so long has not crashed at its start."""
+"""The seconds after which an agent has not crashed at its start."""
 
 
 def render(job: JobSpec, header: Sequence[str]) -> str:

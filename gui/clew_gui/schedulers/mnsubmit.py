@@ -119,11 +119,11 @@ class MnSubmit(Scheduler):
         return ("mnsh", *kind, *(("-g",) if job.allocation.gpus else ()))
 
     def relay(self, job: JobRef, command: Command) -> Command | None:
-        """The courses' pages know no way to do that."""
+        """Returns None: the courses' pages do not say how to do that."""
         return None
 
     def attach(self, job: JobRef, command: Command) -> Command | None:
-        """The courses' pages know no way to do that."""
+        """Returns None: the courses' pages do not say how to do that."""
         return None
 
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:

@@ -69,7 +69,7 @@ class NoScheduler(Scheduler):
         return ("sh", "-c", _LOOK, "sh", *(job.job for job in jobs))
 
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """A job of which a process is there is running; nothing is known of one that has none."""
+        """Reads the jobs' states: a job with a process is running; nothing is known of one without."""
         if output.late or output.code not in (0, 1):
             return all_silent(jobs, output)
         alive = {(str(pid), name) for pid, name in _keepers(output.out)}

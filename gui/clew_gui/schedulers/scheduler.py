@@ -55,13 +55,13 @@ class Scheduler(Protocol):
     has_queue: bool
     """Whether it keeps a queue, and may start a job again; if not, a job is no more than its processes on the host."""
     directives: Directives | None
-    """The further lines that a site may give it; None where it reads none."""
+    """The further lines that a site may give it; None if it reads none."""
     signature: Signature | None
     """The signs by which it is recognised on a host; None if a person has to choose it."""
     preset: SitePreset | None
-    """The site to begin with; None where no machine is left that one could have."""
+    """The site to begin with; None if no machine is left that could have this scheduler."""
     usual_time: str
-    """The time that a new site asks for; empty where nobody needs to ask."""
+    """The time that a new site asks for; empty if nobody needs to ask."""
 
     def script(self, job: JobSpec) -> str:
         """The job script, exactly as it is sent. Raises ``ProblemError`` for a job that cannot be written safely."""
@@ -85,7 +85,7 @@ class Scheduler(Protocol):
         """The state of each of ``jobs`` by its id: GONE where the scheduler has no such job, SILENT without answer."""
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
-        """Ask for jobs that the scheduler's queue has forgotten; None where nobody keeps such accounts."""
+        """Ask for jobs that the scheduler's queue has forgotten; None if nobody keeps such accounts."""
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
         """Returns what the accounts say, by id; jobs that they do not know are left out."""
@@ -125,7 +125,7 @@ class Scheduler(Protocol):
         return None
 
     def most_gpus(self, output: Output) -> int | None:
-        """The most that one node has; None where it is not known."""
+        """The most GPUs that one node has; None if it is not known."""
         return None
 
     def ask_nodes(self) -> Command | None:
@@ -133,7 +133,7 @@ class Scheduler(Protocol):
         return None
 
     def node_up(self, output: Output) -> str:
-        """A node that is up; empty where none is named."""
+        """A node that is up; empty if none is named."""
         return ""
 
     def ask_accounts(self) -> Command | None:

@@ -15,7 +15,7 @@ FIRST_S = 2.0
 LONGEST_S = 60.0
 GROWTH = 1.5
 UNANSWERED_S = 10.0
-"""A scheduler that does not answer has trouble enough: it is asked again after so long at the soonest."""
+"""The seconds until a scheduler that does not answer is asked again: it has trouble enough."""
 HEARTBEAT_S = 15.0
 """An agent that answered within this time speaks for its job."""
 CALL_LIMIT_S = 45.0

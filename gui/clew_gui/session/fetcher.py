@@ -22,7 +22,7 @@ from clew_shared.wire.messages import MAX_FETCH_WAIT, AnyReply, Fetch, Fetched, 
 _log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-"""Fetches under way at the same time: enough for every live run, and 4 MiB of answers at most."""
+"""The number of fetches at the same time: enough for every live run, and 4 MiB of answers at most."""
 _LOST_AFTER_S = MAX_FETCH_WAIT + 8.0
 _DISK_AGAIN_S = 5.0
 _FILE_AGAIN_S = 2.0
@@ -46,9 +46,10 @@ class FetchCursor:
         """Whether its start was requested just before, and the agent has not listed it yet."""
         self.replay: Iterator[tuple[int, Items]] | None = None
         self.owed: dict[int, int] = {}
-        """Earlier attempts of which a later one found more than is here, and how many bytes of them count."""
+        """The earlier attempts that were longer than what is here, according to a later one, and how many of their
+        bytes count."""
         self.given_up: set[int] = set()
-        """Earlier attempts of which the node has no more either."""
+        """The earlier attempts whose rest the node does not have either."""
 
     @property
     def place(self) -> int:
@@ -57,7 +58,7 @@ class FetchCursor:
 
     @property
     def wanted(self) -> bool:
-        """Whether a fetch should be under way."""
+        """Whether a fetch should be running."""
         if self.replay is not None or self.asked is not None or time.monotonic() < self.not_before:
             return False
         if self.owed:
@@ -93,13 +94,13 @@ class Fetcher:
     # --- Runs ---------------------------------------------------------------------------------------------------------
 
     def find_mirrors(self, forgotten: frozenset[str]) -> None:
-        """Make known the runs of which there is a mirror; they are read bit by bit, the newest first."""
+        """Make known the runs that have a mirror; they are read bit by bit, the newest first."""
         folders = [path for path in self._mirrors.glob("*-*-*-*-*") if path.name not in forgotten and path.is_dir()]
         for folder in sorted(folders, key=lambda path: path.stat().st_mtime):
             self.find(folder.name)
 
     def find(self, run: str) -> None:
-        """Follow a run of which this computer has at least the spec, and make it known."""
+        """Follow a run whose spec, at least, this computer has, and make it known."""
         spec = Mirror(self._mirrors / run).spec()
         if spec is not None and spec.run == run:
             mirror = self.follow(run).mirror
@@ -134,7 +135,7 @@ class Fetcher:
             self._replays.appendleft(status.run)  # what moves comes first
 
     def release(self, run: str) -> None:
-        """Follow a run no more; its mirror stays."""
+        """Stop following a run; its mirror stays."""
         cursor = self._cursors.pop(run, None)
         if cursor is not None and cursor.asked is not None:
             self._asked.pop(cursor.asked, None)

@@ -49,7 +49,7 @@ class JobManager(Protocol):
         """End an allocation that was held."""
 
     def target(self, job: str) -> Target:
-        """The way to its agent and files."""
+        """The connection to its agent and files."""
 
     def preview(self, order: JobOrder) -> str:
         """The script; waits."""
@@ -115,7 +115,7 @@ class JobManagers:
             thread.join(max(0.0, until - time.monotonic()))
 
     def refusals(self) -> dict[str, Problem]:
-        """The sites where nobody is logged in until a person does something, and why."""
+        """The sites where nobody is logged in until a person does something, and why not."""
         found = ((site, manager.refusal) for site, manager in tuple(self._managers.items()))
         return {site: refusal for site, refusal in found if refusal is not None}
 
@@ -139,7 +139,7 @@ class JobManagers:
         self._of_job(job).let_go(job)
 
     def target(self, job: str) -> Target:
-        """The way to the job's agent and files."""
+        """The connection to the job's agent and files."""
         return self._of_job(job).target(job)
 
     def preview(self, order: JobOrder) -> str:

@@ -28,7 +28,7 @@ class LinkState(StrEnum):
 
 SILENT = "silent"
 AGENT_ENDED = "the agent has ended"
-"""The words of a link that has not heard its agent for a while, and of one whose agent is there no more."""
+"""The words of a link that has not heard its agent for a while, and of one whose agent is gone."""
 
 
 class LinkStatus(msgspec.Struct, frozen=True):
@@ -105,5 +105,5 @@ class JobModel:
 
     @property
     def route(self) -> str:
-        """The way to its agent in words; empty while there is none."""
+        """The route to its agent in words; empty while there is none."""
         return str(getattr(self.target, "route", ""))

@@ -30,9 +30,9 @@ _log = logging.getLogger(__name__)
 
 STALE_AFTER_S = 15.0
 _GREET_WITHIN_S = 5.0
-"""An address whose agent does not answer so long after connecting belongs to another program by now."""
+"""The seconds after which an address whose agent does not answer is assumed to belong to another program by now."""
 _GREET_JOB_WITHIN_S = 35.0
-"""The way to a job's agent may be a program that the scheduler starts on its node first."""
+"""The same for a job's agent: its route may be a program that the scheduler starts on its node first."""
 _START_WITHIN_S = 30.0
 """Python on a cold, slow disk; then the person sees a problem, and it is tried again."""
 _START_AGAIN_S = 0.5

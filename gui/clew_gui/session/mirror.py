@@ -68,12 +68,12 @@ class Mirror:
         self.sealed: set[int] = set()
         """Attempts whose seal has come and whose bytes are the node's, by SHA-256."""
         self.damaged: dict[int, Problem] = {}
-        """Attempts of which the sealed copy is not what the node had."""
+        """The attempts whose sealed copy is not what the node had."""
         self._readers: dict[int, FrameReader] = {}
         self._lengths: dict[int, int] = {}
 
     def attempts(self) -> tuple[int, ...]:
-        """The attempts of which there is something."""
+        """The attempts that have any bytes here."""
         return attempts(self.folder)
 
     def length(self, attempt: int) -> int:

@@ -257,7 +257,7 @@ class Session:
             self._ask(run, Stop(run=run, now=now))
 
     def cancel(self, job: str) -> None:
-        """End a job with all its runs, take it out of the queue, or let go of an allocation that was held."""
+        """End a job with all its runs, take it out of the queue, or give back an allocation that was held."""
         self.site_jobs.end(job)
 
     def set_live(self, run: str, name: str, value: float) -> None:
@@ -269,8 +269,8 @@ class Session:
         self._ask(request.run, request)
 
     def recall(self, run: str) -> None:
-        """Make known a run of which everything is here already, for a session with ``only``. Raises ``ProblemError``
-        when there is no copy of it."""
+        """Make known a run whose journal is complete here, for a session with ``only``. Raises ``ProblemError`` if
+        there is no copy of it."""
         if run in self.runs:
             return
         spec = self._runs.mirror(run).spec()
@@ -307,7 +307,7 @@ class Session:
         self._ask(run, MoveRun(run=run, place=place))
 
     def annotate(self, run: str, note: RunNote) -> None:
-        """Keep what a person wrote about a run. Raises ``ProblemError`` where it is too long or the disk refuses."""
+        """Keep what a person wrote about a run. Raises ``ProblemError`` if it is too long or the disk refuses."""
         model = self.runs[self._known(run)]
         raise_all(note_problems(note, MAX_NAME))
         try:

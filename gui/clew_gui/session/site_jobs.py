@@ -72,8 +72,8 @@ class SiteJobs:
     # --- Life ---------------------------------------------------------------------------------------------------------
 
     def reopen(self, only: Collection[str] | None) -> None:
-        """Make links to the jobs that are not over, or of which something is still to be fetched; to those of ``only``
-        if it is given."""
+        """Make links to the jobs that are not over, or still have something to fetch; to those of ``only`` if it is
+        given."""
         for job in self.models if self._managers is not None else ():
             if only is not None and job not in only:
                 continue
@@ -171,7 +171,7 @@ class SiteJobs:
         return job
 
     def end(self, job: str) -> None:
-        """Cancel a job, or let go of an allocation. Raises ``ProblemError`` for an unknown one."""
+        """Cancel a job, or give back an allocation. Raises ``ProblemError`` for an unknown one."""
         managers, model = self._needed(), self.models.get(job)
         if model is None:
             raise problem("job.unknown", f"There is no job {job}.", "", job, list_all("jobs"))
@@ -225,7 +225,7 @@ class SiteJobs:
             self.continue_in_next(model)
 
     def released(self, model: RunModel) -> None:
-        """The link that the run came through has let go of it: it comes through the next job's from now on."""
+        """Lets the run come through the next job's link from now on, because its old link has released it."""
         job = self._handed.pop(model.id, "")
         link = self._links.get(job)
         if link is not None:
@@ -295,7 +295,7 @@ class SiteJobs:
         return self._runs.models.keys() - before, changed
 
     def _locked(self, managers: JobManagers) -> set[str]:
-        """Note why nobody is logged in; the jobs of which that is new."""
+        """Note why nobody is logged in; returns the jobs for which that is new."""
         refusals, changed = managers.refusals(), set()
         for job, model in self.models.items():
             locked = refusals.get(model.order.site) if job in self._links else None
@@ -346,7 +346,7 @@ class SiteJobs:
         return [self._runs.models[run] for run in runs if run in mine and run in self._runs.models]
 
     def _hand_over(self, moved: Collection[RunModel]) -> None:
-        """Let go of runs at the link that they came through."""
+        """Release runs at the link that they came through."""
         for model in moved:
             self._runs.place(model)
             before = self._links.get(model.link) if model.link else self.here

@@ -83,7 +83,8 @@ def check_name(name: str) -> list[Problem]:
 
 
 def check_title(name: str, site: Site, known: Mapping[str, Site | None]) -> list[Problem]:
-    """The problem with a title that another one of the ``known`` sites has: nobody could tell the two apart.
+    """The problem with a title that another one of the ``known`` sites has: nobody could distinguish them. The site's
+    present title is no problem: its file may come from elsewhere.
 
     What the site is called already is no problem: its file may come from elsewhere.
     """

@@ -32,14 +32,14 @@ def stays_s(places: Places) -> int:
 
 
 def logins(places: Places, site: str = "") -> list[KeptLogin]:
-    """The living logins on the way to ``site``; without a name all. Raises ``ProblemError``."""
+    """The live logins on the route to ``site``; without a name all. Raises ``ProblemError``."""
     wanted = _ids_of(site_store(places).load(site)) if site else ()
     return [one for one in KeptLogins(ssh_files(places)).all() if not site or one.id in wanted]
 
 
 def log_out(places: Places, site: str = "") -> LoggedOut:
-    """Ends the logins on the way to ``site``; without a name all, also those that may not be used. Jobs go on.
-    Raises ``ProblemError``."""
+    """Ends the logins on the route to ``site``; without a name all, also those that may not be used. Jobs go on. Raises
+    ``ProblemError``."""
     kept, living = KeptLogins(ssh_files(places)), logins(places, site)
     ended = kept.end([one.id for one in living])
     if not site:
@@ -59,6 +59,6 @@ def sites_by_login(places: Places) -> Mapping[str, list[str]]:
 
 
 def _ids_of(site: Site) -> tuple[str, ...]:
-    """The names of the logins on the way to a site, that to the site itself last."""
+    """The names of the logins on the route to a site, that to the site itself last."""
     hops: tuple[Hop, ...] = () if is_local(site) else way_to(site, resolve)
     return tuple(login_id(hops[:number]) for number in range(1, len(hops) + 1))

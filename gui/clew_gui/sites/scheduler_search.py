@@ -38,7 +38,7 @@ if command -v {command} >/dev/null; then
 fi
 """
 ABSENT = "scheduler.absent"
-"""The code of the refusal where there is none that Clew speaks."""
+"""The code of the problem that there is no scheduler that Clew supports."""
 
 
 class FoundScheduler(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ Launch = Literal["", "aprun", "srun"]
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """One machine, or one way to it. Empty fields mean that nothing special is needed.
+    """One machine, or one route to it. Empty fields mean that nothing special is needed.
 
     ``host`` is the login node, empty for this computer; an entry of ``~/.ssh/config`` is a host as well. ``port`` 0 is
     that entry's, or 22. ``key`` is the path of a private key on this computer. ``jump`` are hosts on the way, the first

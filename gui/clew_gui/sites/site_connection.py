@@ -88,7 +88,7 @@ class SiteLayout(msgspec.Struct, frozen=True):
 
 _REMOVE = 'ls "$1" | grep -q "^record\\.\\|\\.log$" || rm -rf -- "$1"'
 NOT_FOUND = 127
-"""A shell's status where there is no such command."""
+"""A shell's status if there is no such command."""
 # Modules are loaded as the keeper does it in a job. One that cannot be loaded is the doctor's to report.
 _PATH = """
 clew_finish() { :; }

@@ -60,8 +60,7 @@ def from_toml(text: str, origin: str = "the site file") -> Site:
 
 
 def line_of(text: str, field: str) -> int | None:
-    """The line of TOML text, counted from 1, that sets ``field`` (``host``, ``allocation.time``); None where none
-    does."""
+    """The line of TOML text, counted from 1, that sets ``field`` (``host``, ``allocation.time``); None if none does."""
     table, _, name = field.rpartition(".")
     inside = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -97,7 +96,7 @@ def from_table(table: Mapping[str, object]) -> Site:
 
 
 def _as_ports(value: object) -> object:
-    """``[41000, 41001]``, also where it is written as everywhere else: "41000-41001"."""
+    """``[41000, 41001]``, also if it is written in the usual form: "41000-41001"."""
     text = value[0] if isinstance(value, list) and len(value) == 1 else value
     if isinstance(text, str) and (match := re.fullmatch(r"\s*(\d{1,6})\s*[-–]\s*(\d{1,6})\s*", text, re.ASCII)):
         return [int(match[1]), int(match[2])]

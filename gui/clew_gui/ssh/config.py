@@ -76,7 +76,7 @@ class ConfigLine(msgspec.Struct, frozen=True):
 
 
 _BEGIN, _END = ConfigLine("<begin>", (), ""), ConfigLine("<end>", (), "")
-"""Stand around the lines of an included file: a Host in it means nothing after it."""
+"""Marks before and after the lines of an included file: a Host in it means nothing after it."""
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def _beyond(keyword: str, value: str) -> str:
 
 
 def _account() -> str:
-    """The name of this account; empty where it has none, as in some containers."""
+    """The name of this account; empty if it has none, as in some containers."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # before Python 3.13 a KeyError, on Windows an ImportError

@@ -111,7 +111,8 @@ class RemoteFile(msgspec.Struct, frozen=True):
 
 
 class Stream(Protocol):
-    """Bytes both ways. One thread may read while another writes; ``close`` may come from any and wakes both."""
+    """Bytes in both directions. One thread may read while another writes; ``close`` may come from any and wakes
+    both."""
 
     def recv(self, limit: int) -> bytes:
         """The next bytes; empty at the end. Raises ``ProblemError`` when the link died."""

@@ -66,7 +66,7 @@ class SshKeyAgent(AgentSSH):
             self._agent.settimeout(seconds)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         if self._agent is not None:
             self._agent.close()
 

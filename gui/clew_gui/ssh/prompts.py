@@ -85,7 +85,7 @@ class MessagePrompter(Protocol):
 
 
 class PersonNeeded(Exception):
-    """A login that is to ask nobody came to the point where it must."""
+    """Raised if a login that may ask nobody has to ask someone."""
 
 
 class AskOnce:

@@ -22,8 +22,8 @@ class JournalFiles(Protocol):
     for the network. Both raise ``ProblemError`` when the machine cannot be reached."""
 
     def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
-        """Bytes of a journal from ``offset`` on, as an agent would give them; ``sealed`` when the file will grow no
-        more. None when there is no such journal."""
+        """Bytes of a journal from ``offset`` on, as an agent would give them; ``sealed`` if the file will not grow any
+        more. None if there is no such journal."""
 
     def spec(self, run: str) -> RunSpec | None:
         """The run's spec; None when there is none."""
@@ -63,11 +63,11 @@ class Target(Protocol):
         ``start`` is to be called. Asked after ``find`` found none."""
 
     def files(self, over: bool) -> JournalFiles | None:
-        """A way to journals without an agent; None when there is none, or not yet. ``over``: no agent will be there any
-        more, and there is something to fetch."""
+        """Journals without an agent; None if there are none, or not yet. ``over``: no agent will be there any more, and
+        there is something to fetch."""
 
     def close(self) -> None:
-        """Let go; agent and runs stay."""
+        """Close the connection; agent and runs stay."""
 
 
 class LocalTarget:

@@ -57,7 +57,7 @@ class HeldNode:
         return self._managers.book.order(self.job).allocation.nodes
 
     def target(self) -> JobTarget:
-        """The way to its agent."""
+        """The connection to its agent."""
         target: JobTarget = self._managers.target(self.job)  # type: ignore[assignment]  # that of a real manager
         return target
 

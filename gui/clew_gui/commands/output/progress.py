@@ -41,7 +41,7 @@ class Display(Protocol):
         ``still`` says why nothing moves."""
 
     def close(self, discard: bool = False) -> None:
-        """Leave the terminal as it should be; ``discard`` takes away what was drawn."""
+        """Leave the terminal in order; ``discard`` removes what was drawn."""
 
 
 class LiveDisplay:

@@ -65,7 +65,7 @@ def ranking_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
 
 
 def steps_each(study: StudySpec, card: ExerciseCard) -> int | None:
-    """The steps of each run; None where they differ, or where the exercise has none."""
+    """The steps of each run; None if they differ, or if the exercise has none."""
     steps = check(card.params, study.base.params)[0].get(STEPS) if study.axis != STEPS else None
     return steps if isinstance(steps, int) else None
 

@@ -51,8 +51,8 @@ def not_finite(history: History, card: ExerciseCard | None = None) -> str:
 
 
 def metric_of(card: ExerciseCard | None, name: str, history: History | None = None) -> MetricSpec:
-    """The metric of this name as the run itself or the card describes it, else a plain one: exercises whose file is not
-    at hand are shown as well."""
+    """The metric of this name as the run itself or the card describes it, else a plain one: exercises whose file is
+    missing are shown as well."""
     known = [*(history.metrics.values() if history else ()), *(card.metrics if card else ())]
     found = next((metric for metric in known if metric.name == name), None)
     return found or MetricSpec(name=name, label=name.replace("_", " "))

@@ -48,7 +48,7 @@ def is_of(folder: Path, study: StudySpec, card: ExerciseCard) -> bool:
 
 
 def is_finished(folder: Path, timed: bool) -> bool:
-    """Whether its run is finished; where it is ``timed``, in one attempt: another may have had other devices."""
+    """Whether its run is finished; if it is ``timed``, in one attempt: another may have had other devices."""
     count = len(attempts(folder))
     return (count == 1 or (count > 1 and not timed)) and read_run(folder).fold.state is RunState.FINISHED
 

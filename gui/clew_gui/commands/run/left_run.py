@@ -64,7 +64,7 @@ class LeftAgent:
         self._ended = 0.0
 
     def wait(self, seconds: float) -> int | None:
-        """Wait at most so long for the end of the run."""
+        """Wait for the end of the run, at most that many seconds."""
         time.sleep(seconds)
         if _runs(self._left.begun, self._left.folder):
             return None

@@ -297,7 +297,7 @@ class FollowedSiteRun:
         return self._asked > 0
 
     def begin(self) -> None:
-        """Say where it goes."""
+        """Say where the run goes."""
         self._say(f"Run {self.model.number} goes to {self.job.title} as job j{self.job.number}.")
 
     # --- Waiting ------------------------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ class FollowedSiteRun:
         return model.complete and model.history.fold.attempt > self._after_attempt
 
     def wait_for_the_job(self) -> None:
-        """See the job end, so that nobody has to log in once more only to learn that; say what keeps that long."""
+        """Wait until the job ends, so that nobody has to log in again only to learn that; say what takes so long."""
         begun, asked, said = time.monotonic(), self._asked, False
         while not self.job.order.hold and self._asked == asked:
             news, waited = self.job.news, time.monotonic() - begun

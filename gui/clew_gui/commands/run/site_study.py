@@ -104,8 +104,8 @@ class SiteStudy:
         return plan
 
     def _use_of(self, run: str) -> list[tuple[StudyRun, bool]]:
-        """The run as it was sent, and whether it is finished; nothing where it can be no more. One without an attempt
-        has not begun: it is on its way as long as its job is."""
+        """Returns the run as it was sent, and whether it is finished; nothing if it can no longer run. A run without an
+        attempt has not begun: it is on its way as long as its job is."""
         folder, book = self._mirrors / run, self._terminal.managers.book
         finished = is_finished(folder, self._study.timed)
         ended = bool(attempts(folder)) and read_run(folder).fold.done

@@ -148,8 +148,8 @@ def _unchanged(context: CommandContext, store: SiteStore, options: argparse.Name
 
 
 def editor(environment: Mapping[str, str]) -> list[str]:
-    """The command that opens a file. Raises ``ProblemError`` where there is none, and where one that nobody chose
-    would need a terminal that is not there."""
+    """The command that opens a file. Raises ``ProblemError`` if there is none, or if one that nobody chose would need a
+    terminal that is not there."""
     for name in ("VISUAL", "EDITOR"):
         try:
             words = shlex.split(environment.get(name, ""), posix=os.name == "posix")
@@ -205,8 +205,8 @@ def _numbered(found: Problem, text: str) -> Problem:
 
 
 def _ask_again(context: CommandContext, name: str, copy: Path, problems: Sequence[Problem]) -> None:
-    """Show what is wrong, and return when the person wants to go on. Raises ``ProblemError`` otherwise, and where
-    nobody can be asked."""
+    """Show what is wrong, and return if the person wants to go on. Raises ``ProblemError`` otherwise, and if nobody can
+    be asked."""
     if not _at_terminal():
         raise ProblemError(*problems, _unsaved(name, copy))
     for one in problems:

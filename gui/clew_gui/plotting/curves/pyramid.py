@@ -142,7 +142,7 @@ class Pyramid:
         self.y: Buffer[np.floating[Any]] = Buffer(self._dtype)
         self._levels: list[_Level] = []
         self.generation = 0
-        """Counts the times that samples were taken away, so that caches notice."""
+        """Counts how often samples were removed, so that caches notice."""
 
     def __len__(self) -> int:
         return self.y.size
@@ -167,7 +167,7 @@ class Pyramid:
             self._extend(values)
 
     def truncate(self, x: float) -> bool:
-        """Take away all samples at or after ``x``; says whether there were any."""
+        """Remove all samples at or after ``x``; says whether there were any."""
         if not len(self) or x > self.x.at(len(self) - 1):
             return False
         size = int(self.x.search(np.array([x]))[0])

@@ -157,7 +157,7 @@ class PlottedSeries:
         self.revision += 1
 
     def truncate(self, step: float) -> None:
-        """Take away what was recorded at or after ``step``."""
+        """Remove what was recorded at or after ``step``."""
         if not self.pyramid.truncate(step):
             return
         self.lowest = self.highest = self.last = self._noisy = None
@@ -234,7 +234,7 @@ class PlottedSeries:
         return smooth[first:]
 
     def neighbour(self, x: float, after: bool) -> Sample | None:
-        """The nearest sample before ``x``, or at or after it; None where there is none or it is not finite."""
+        """The nearest sample before ``x``, or at or after it; None if there is none or it is not finite."""
         index = int(self.pyramid.x.search(np.array([x]))[0]) - (0 if after else 1)
         if not 0 <= index < len(self):
             return None
@@ -289,7 +289,7 @@ class SeriesStore:
         self._scales[run] = RunScale(batch_size, samples_per_epoch)
 
     def truncate(self, run: str, metric: str | None, step: float) -> None:
-        """Take away what was recorded at or after ``step``, for one metric or for all."""
+        """Remove what was recorded at or after ``step``, for one metric or for all."""
         for name, series in self._series.get(run, {}).items():
             if metric in (None, name):
                 series.truncate(step)

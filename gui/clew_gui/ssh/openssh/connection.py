@@ -85,7 +85,7 @@ def dial_system(
 
 
 def route_to(hop: Hop, how: str, through: SystemSsh | None) -> str:
-    """The way to ``hop`` in words, as ``Connection.route`` has it."""
+    """The route to ``hop`` in words, as ``Connection.route`` has it."""
     before = f"{through.route}, then " if through is not None else ""
     return f"{before}{hop.title} ({how})"
 

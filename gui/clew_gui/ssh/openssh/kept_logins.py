@@ -131,7 +131,7 @@ class KeptLogins:
     def _new(
         self, way: Sequence[Hop], asker: AskOnce, timeout: float, through: SystemSsh | None, because: str
     ) -> SystemSsh:
-        """Log in at the last hop of ``way``. What was there before, and does not answer, is ended."""
+        """Log in at the last hop of ``way``. An earlier login there that does not answer is ended."""
         hop, name, keep_s = way[-1], login_id(way), self._files.keep_login_s
         self._clear(name)
         master = Master(hop, self._files, make_private(self.folder / name), keep_s)
@@ -241,7 +241,7 @@ class KeptLogins:
 
 
 def login_id(hops: Sequence[Hop]) -> str:
-    """The name of the login at the last of ``hops``: another one when anything on the way is another."""
+    """The name of the login at the last of ``hops``: a different one if anything on the route differs."""
     way = [msgspec.structs.replace(hop, user=hop.login, fingerprints=()) for hop in hops]  # those are shown only
     return hashlib.sha256(msgspec.json.encode(way)).hexdigest()[:10]
 

@@ -179,8 +179,9 @@ class Master:
         return command + [part for option in options for part in ("-o", option)]
 
     def _few_keys(self) -> list[Path]:
-        """The key files to name although nobody did, lest a full agent closes the door. An agent that the user's
-        configuration names is another one than is asked here: what it holds is not known, and all of it is offered."""
+        """Names key files although nobody did, so that a full agent does not lead to a rejection. An agent that the
+        user's configuration names is another one than is asked here: what it holds is not known, and all of it is
+        offered."""
         self._kept_back = 0
         if self.hop.identities_only:
             return []

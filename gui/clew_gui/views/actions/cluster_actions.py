@@ -67,7 +67,7 @@ class ClusterActions(QObject):
     # --- Showing ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Offer the tab where there is such a run, and show it; cheap where nothing changed or it is out of sight."""
+        """Offer the tab if there is such a run, and show it; cheap if nothing changed or it is out of sight."""
         run = self.run()
         self._window.offer_cluster(run is not None)
         if run is None or self._window.pages.currentIndex() != CLUSTER_TAB:

@@ -90,7 +90,7 @@ class CompareActions(QObject):
     # --- Showing ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Show the comparison; cheap where nothing changed, and nothing while out of sight."""
+        """Show the comparison; cheap if nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
         if self._window.pages.currentIndex() != COMPARE_TAB or scope.card is None:
             return

@@ -220,7 +220,7 @@ class NodeActions(QObject):
         return dialog
 
     def end(self, job: str) -> None:
-        """Cancel a job, or let go of an allocation."""
+        """Cancel a job, or give back an allocation."""
         session = self._controller.scope.session
         try:
             session.cancel(job)

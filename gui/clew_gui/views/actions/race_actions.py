@@ -56,7 +56,7 @@ class Races(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """The places of the study that the selected run belongs to; nothing to see where it belongs to none."""
+        """Show the places of the study that the selected run belongs to; nothing if it belongs to none."""
         scope, bar = self._controller.scope, self._window.run_view.race
         run, card = scope.run(), scope.card
         study = run.spec.study if run is not None else ""

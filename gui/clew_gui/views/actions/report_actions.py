@@ -78,7 +78,7 @@ class ReportActions(QObject):
     # --- Showing ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Offer the runs of the open exercise; cheap where nothing changed, and nothing while out of sight."""
+        """Offer the runs of the open exercise; cheap if nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
         if self._window.pages.currentIndex() != REPORT_TAB or scope.card is None:
             return

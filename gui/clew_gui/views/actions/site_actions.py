@@ -139,7 +139,7 @@ class SiteActions(QObject):
         self.refresh()
 
     def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
-        """The ways out that a problem names; else *Edit site…* for what is wrong with a site, or on the way there."""
+        """The remedies that a problem names; else *Edit site…* for what is wrong with a site, or on the route to it."""
         session = self._controller.scope.session
         jobs = session.jobs.values()
         sites = [job.order.site for job in jobs if found in (job.news.problem, job.locked)]
@@ -194,8 +194,8 @@ class SiteActions(QObject):
         self.nodes.close()
 
     def key_changed(self, found: Problem, job: str = "") -> None:
-        """A server shows a different key than before: shown once for each job, in a dialog that offers no way to
-        connect."""
+        """Show once for each job that a server shows a different key than before, in a dialog that does not allow
+        connecting."""
         if found.code in ChangedKeyDialog.CODES and (not job or job not in self._refused_keys):
             self._refused_keys.add(job)
             ChangedKeyDialog(self._front(), self._window.appearance, found).open()
@@ -275,7 +275,7 @@ class SiteActions(QObject):
         dialog.open()
 
     def _doctor_buttons(self, step: Step) -> Sequence[RemedyButton]:
-        """The ways out of a finding; its own dialog can look at a node."""
+        """The remedies of a finding; its own dialog can look at a node."""
         return self._window.remedies.of(one for one in step.remedies if one.act != remedies.CHECK_NODE)
 
     # --- Running there ------------------------------------------------------------------------------------------------

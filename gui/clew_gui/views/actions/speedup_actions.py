@@ -64,7 +64,7 @@ class SpeedupActions(QObject):
     # --- Showing ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Show the newest study of the open exercise; cheap where nothing changed, and nothing while out of sight."""
+        """Show the newest study of the open exercise; cheap if nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
         if self._window.pages.currentIndex() != SPEEDUP_TAB or scope.card is None:
             return

@@ -120,7 +120,7 @@ class SweepActions(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """Show how far the selected run's sweep is, while something of it is left. Cheap where nothing changed."""
+        """Show how far the selected run's sweep is, while something of it is left. Cheap if nothing changed."""
         scope = self._controller.scope
         run = scope.run()
         name = run.spec.study if run is not None else ""
@@ -149,7 +149,7 @@ class SweepActions(QObject):
         return is_done_elsewhere(self._places, name)
 
     def selected(self) -> tuple[StudySpec, Progress] | None:
-        """The sweep of the selected run with what is done of it; None where it belongs to none that is kept here."""
+        """The sweep of the selected run with what is done of it; None if it belongs to none that is kept here."""
         run, card = self._controller.scope.run(), self._controller.scope.card
         study = self._study(run.spec.study) if run is not None else None
         if study is None or card is None or study.sweep is None:
@@ -211,7 +211,7 @@ class SweepActions(QObject):
             self._controller.refused(error)
 
     def cancel(self) -> None:
-        """End the runs: the whole job where it has no others, else each of them, the waiting ones first."""
+        """End the runs: the whole job if it has no others, else each of them, the waiting ones first."""
         session, runs = self._controller.scope.session, self._under_way()
         mine = {run.id for run in runs}
         jobs = {run.job.job for run in runs if run.job is not None}

@@ -294,7 +294,7 @@ class PlotWidget(QWidget):
         painter.end()
 
     def event(self, event: QEvent) -> bool:
-        """A tooltip where there is something to say."""
+        """Show a tooltip if there is something to say."""
         if isinstance(event, QHelpEvent):
             QToolTip.showText(event.globalPos(), self.words_at(QPointF(event.pos())), self)
             return True
@@ -532,7 +532,7 @@ def save_png(path: Path, scene: ClusterScene, title: str, theme: Theme, scale: f
 
 
 def save_svg(path: Path, scene: ClusterScene, title: str, theme: Theme, dpi: int) -> None:
-    """Write the plots as a drawing; ``dpi`` is that of the screen. Raises ``ProblemError`` where it cannot be done."""
+    """Write the plots as a drawing; ``dpi`` is that of the screen. Raises ``ProblemError`` if it cannot be written."""
 
     def paint(painter: QPainter) -> None:
         _paint_picture(painter, scene, title, theme)

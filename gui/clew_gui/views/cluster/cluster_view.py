@@ -49,10 +49,10 @@ _SPEED_TIPS = {
 _TOLD_WITHIN_S = 3.0
 """The seconds for which a clicked choice stays, until the journal reports the result."""
 _ALL = 0.97
-"""The timeline shows the whole run where it shows so much of it."""
+"""The share of the run from which on the timeline shows the whole run."""
 _NARROW = 560
 _HOST = 150
-"""A host's name has no more room than this."""
+"""The largest width of a host's name."""
 _EVENTS = 200
 _SHOWN_EVENTS = 4
 """The number of events that can be seen at once."""

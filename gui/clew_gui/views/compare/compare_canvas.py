@@ -101,7 +101,7 @@ class CompareArt:
         return self.area.bottom() - (value - axis.span.low) / axis.span.size * self.area.height()
 
     def nearest(self, place: QPointF) -> int:
-        """The group that is nearest to a pixel; -1 where none is near."""
+        """The group that is nearest to a pixel; -1 if none is near."""
         best, found = _NEAR, -1
         for number, spots in self._spots():
             if spots.size:
@@ -138,7 +138,7 @@ class CompareArt:
         self._legend(painter)
 
     def lift(self, painter: QPainter, number: int) -> None:
-        """The group that stands out, over a veil."""
+        """Draws the group that stands out, over a veil."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         veil = QColor(self.theme.surface)
         veil.setAlphaF(0.55)

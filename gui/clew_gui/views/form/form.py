@@ -297,7 +297,7 @@ class ParamForm(QWidget):
         return self._rows[name]
 
     def values(self) -> dict[str, Value]:
-        """The values that matter, typed; wrong ones stand at their default (see ``problems``)."""
+        """The values that matter, typed; wrong ones have their default (see ``problems``)."""
         return {name: form_row.value for name, form_row in self._rows.items() if form_row.visible}
 
     def touched(self) -> dict[str, Value]:
@@ -353,7 +353,7 @@ class ParamForm(QWidget):
         self._fold()
 
     def fold_usual(self) -> None:
-        """Fold again what begins folded and says nothing unusual."""
+        """Fold again the groups that begin folded and have only usual values."""
         for head, names in self._heads:
             usual = not any(self._rows[name].changed for name in names)
             head.setChecked(not (usual and head.title in self._folded))

@@ -16,7 +16,7 @@ _PRECISIONS = {"float32": "32 bits", "bfloat16": "16 bits (bfloat16)", "float16"
 
 
 def spread_params(card: ExerciseCard) -> tuple[ParamSpec, ...]:
-    """Strategy, devices, nodes, the strategies' own settings and the precision; nothing where there is no choice."""
+    """Strategy, devices, nodes, the strategies' own settings and the precision; nothing if there is no choice."""
     if len(card.strategies) < 2:
         return ()
     strategies = card.strategies

@@ -51,7 +51,7 @@ class ExerciseProgress(msgspec.Struct, frozen=True):
 
 
 def unusable(card: ExerciseCard) -> Tick | None:
-    """The tick of an exercise that cannot run, be it for now; None where it can."""
+    """The tick of an exercise that cannot run, even if only for now; None if it can."""
     if card.problem is None:
         return None
     return "reading" if card.problem.code in WAITS else "broken"

@@ -72,7 +72,7 @@ class _Writer(QObject):
         self._thread.start()
 
     def wait(self, seconds: float) -> None:
-        """Wait for the end of writing, at most so long."""
+        """Wait for the end of writing, at most so many seconds."""
         if self._thread is not None:
             self._thread.join(seconds)
 
@@ -235,7 +235,7 @@ class ConvergencePlots(QWidget):
         self.pictures.set_figures(run_id, figures)
 
     def truncate(self, run_id: str, metric: str | None, step: float) -> None:
-        """Take away what was recorded at or after ``step``, with its events: a later attempt wins."""
+        """Remove what was recorded at or after ``step``, with its events: a later attempt wins."""
         self.store.truncate(run_id, metric, step)
         if metric is None:
             self._events = [e for e in self._events if e.run_id != run_id or e.step < step]

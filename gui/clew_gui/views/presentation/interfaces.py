@@ -124,7 +124,7 @@ class SessionLike(Protocol):
         """Take an allocation and keep it; the job."""
 
     def cancel(self, job: str) -> None:
-        """End a job with all its runs, or let go of an allocation."""
+        """End a job with all its runs, or give back an allocation."""
 
     def pause(self, run: str) -> None:
         """Pause after the current block."""

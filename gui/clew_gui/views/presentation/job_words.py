@@ -57,7 +57,7 @@ def waits(run: RunLike) -> bool:
 
 
 def card_words(run: RunLike, job: JobModel | None, now: float) -> CardWords:
-    """What the run's card says beyond what it says of every run."""
+    """Returns what the card of a run on a site says in addition to what it says of every run."""
     news = run.job
     if words.not_sent(run):
         return CardWords("Failed", words.NOT_SENT)
@@ -108,7 +108,7 @@ def locked_words(jobs: Sequence[JobModel]) -> str:
 
 
 def node_of(job: JobModel | None, news: JobNews) -> str:
-    """The machine in words: the first node where it is known, else the site."""
+    """The machine in words: the first node if it is known, else the site."""
     return news.nodes or (job.title if job is not None else "the site")
 
 
@@ -130,7 +130,7 @@ def countdown(news: JobNews, now: float) -> str:
 
 
 def link_words(job: JobModel, now: float) -> tuple[str, str, str]:
-    """For the status line: text, icon and tone of the link to a job."""
+    """Returns text, icon and tone of the link to a job, for the status line."""
     news, state = job.news, str(job.link.state)
     if news.over:
         return f"{job.title}: the job is over", "server", "text3"
@@ -148,7 +148,7 @@ def link_words(job: JobModel, now: float) -> tuple[str, str, str]:
 
 
 def pill_words(job: JobModel) -> tuple[str, str, str]:
-    """For the top bar: the site and what state it is in, in two words."""
+    """Returns text, icon and tone for the top bar: the site, and its state in two words."""
     news, state = job.news, str(job.link.state)
     name = job.title.split(" (")[0]
     if job.locked is not None:

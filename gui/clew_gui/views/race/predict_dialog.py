@@ -192,7 +192,7 @@ class DrawingBoard(QWidget):
             self.changed.emit()
 
     def _share_at(self, column: int) -> float:
-        """The height of the curve at a column; half of the axis where there is no curve yet."""
+        """The height of the curve at a column; half of the axis if there is no curve yet."""
         if not self._shares:
             return 0.5
         known = sorted(self._shares.items())

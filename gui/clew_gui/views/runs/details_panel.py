@@ -22,7 +22,7 @@ from clew_shared.run_settings import label_of, settings_of
 
 
 class Detail(NamedTuple):
-    """A line: what it says of the run, and of the other one; empty where there is none."""
+    """A line: what it says of the run, and of the other one; empty if there is none."""
 
     label: str
     text: str

@@ -108,7 +108,7 @@ class RecordedSession:
         self.link = LinkStatus(LinkState.RECORDED, 0.0, "recorded runs only")
 
     def tick(self, budget: float = 0.008) -> Changes:
-        """Nothing arrives."""
+        """Returns no changes."""
         del budget
         return Changes()
 
@@ -121,53 +121,53 @@ class RecordedSession:
         )
 
     def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def start_runs(self, specs: Sequence[RunSpec], place: Place) -> Sequence[str]:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def continue_study(
         self, runs: Sequence[str], missing: Sequence[RunSpec], place: Place | None = None
     ) -> Sequence[str]:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def try_here(self, run: str) -> str:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def hold(self, place: Place) -> str:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def cancel(self, job: str) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def pause(self, run: str) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def unpause(self, run: str) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def stop(self, run: str, now: bool = False) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def set_live(self, run: str, name: str, value: float) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def disturb(self, request: DisturbCluster) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
-        """Refused."""
+        """Refuses, because there is no agent."""
         raise self._refuse()
 
     def move_run(self, run: str, place: int) -> None:

@@ -225,7 +225,7 @@ class RunChoices:
         chosen.report, chosen.report_by_hand = set(runs), True
 
     def _nearest(self, goal: Goal, runs: Sequence[RunLike]) -> RunLike | None:
-        """The first run that reached the goal, else the one whose value came nearest; None where none has one."""
+        """The first run that reached the goal, else the one whose value came nearest; None if none has a value."""
         found = []
         for run in runs:
             short = shortfall(goal, self._judged(goal, run))

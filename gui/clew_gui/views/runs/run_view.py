@@ -209,7 +209,7 @@ class PlotControls(QWidget):
         lay_out_now(self.pages, self.units, self)
 
     def show_zoomed(self, zoomed: bool) -> None:
-        """Whether a part is shown that a person chose: then there is a way back in sight."""
+        """Whether a part is shown that a person chose: then the button back is visible."""
         if zoomed != self._zoomed:
             self._zoomed = zoomed
             self._make_room()
@@ -247,7 +247,7 @@ class PlotControls(QWidget):
         self._make_room()
 
     def _choose_page(self) -> None:
-        """The page that a person chose, as far as it is there; else both where there is room for both."""
+        """Shows the page that a person chose, as far as it is there; else both if there is room for both."""
         both = self.width() >= WIDE and not self._measured and not self.pages.isHidden()
         self.pages.button("both").setVisible(both)
         there = {"curves": True, "surface": self._surface and not self._measured, "pictures": self._pictures}

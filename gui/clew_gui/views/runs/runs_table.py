@@ -20,7 +20,7 @@ from clew_gui.views.theme.parts import Appearance, draw_swatch
 from clew_gui.views.theme.theme import FontKind, font
 
 _FIRST_TO_GO = ("batch", "where", "time", "data", "delta")
-"""Optimizer and rate stay: they tell most runs apart."""
+"""The columns to hide first, in this order. Optimizer and rate stay: they distinguish most runs."""
 _PAD = 10
 
 

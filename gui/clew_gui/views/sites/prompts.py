@@ -37,7 +37,7 @@ class WindowPrompter(QObject):
     """
 
     announced = Signal(str)
-    """Something that needs no answer."""
+    """A message that needs no answer."""
     _news = Signal()
 
     def __init__(
@@ -417,7 +417,7 @@ def _mono(text: str, name: str) -> QLabel:
 
 
 class ChangedKeyDialog(FittedDialog):
-    """A server shows a different key than before: the dialog shows both fingerprints and offers no way to connect."""
+    """Shows that a server has a different key than before: both fingerprints, and no button to connect."""
 
     CODES = ("ssh.hostkey.changed", "ssh.hostkey.revoked")
 

@@ -62,7 +62,7 @@ class NodeServices(QObject):
         self._came.connect(self._take, Qt.ConnectionType.QueuedConnection)
 
     def jobs(self) -> frozenset[str]:
-        """The jobs of which something is shown."""
+        """The jobs with something to show."""
         return frozenset(job for job, _kind in self._open)
 
     def status(self, job: str) -> tuple[ServiceStatus, ...]:
@@ -72,7 +72,7 @@ class NodeServices(QObject):
     # --- What a person wants ------------------------------------------------------------------------------------------
 
     def open(self, job: JobModel, node: Node, kind: str) -> None:
-        """Start it on the job's node, or show it once more if it is open there."""
+        """Start it on the job's node, or show it again if it is open there."""
         key = (job.id, kind)
         known = self._open.get(key)
         if known is not None and not known.status.over:

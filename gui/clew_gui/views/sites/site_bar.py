@@ -49,7 +49,7 @@ class LoginRow(QWidget):
 
 
 class ServiceRow(QWidget):
-    """One service on a node: what state it is in, its address, the way to close it."""
+    """One service on a node: what state it is in, its address, the button to close it."""
 
     def __init__(self, appearance: Appearance, kind: str) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class ServiceRow(QWidget):
 
 
 class CommandRow(QWidget):
-    """A command to be typed in a terminal of one's own, where none could be opened."""
+    """A command to type in a terminal of one's own, if none could be opened."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class CommandRow(QWidget):
 
 
 class NodeRow(QWidget):
-    """One allocation: where, until when, what it has cost, what can be opened on it, and the way to give it back."""
+    """One allocation: where, until when, what it has cost, what can be opened on it, and the button to give it back."""
 
     opened = Signal(str)
     """Jupyter, TensorBoard or ``terminal`` is wanted."""

@@ -243,7 +243,7 @@ class SitesDialog(Dialog):
         self._begin(Draft(name, site_from(preset, name, self._known()), None))
 
     def begin_blank(self, name: str, site: Site) -> None:
-        """A new site of which nothing is known but where it is: its scheduler must be found, or chosen."""
+        """Begins a new site with only its address: its scheduler must be found, or chosen."""
         self._begin(Draft(free_name(name, frozenset(self._drafts)), site, None, blank=True))
 
     def _begin(self, draft: Draft) -> None:
@@ -355,7 +355,7 @@ class SitesDialog(Dialog):
         self._show_problems(self._all_wrong())
 
     def not_found(self, problems: Sequence[Problem]) -> None:
-        """Shows below its field why the scheduler could not be found."""
+        """Shows below its field why nobody can say which scheduler the site has, or that it has none."""
         draft, self._finding = self._finding, None
         wrong = self._all_wrong()
         self._show_problems(wrong)

@@ -140,7 +140,7 @@ def lay_out_now(*widgets: QWidget) -> None:
 
 
 def tab_from(place: QWidget, added: QWidget) -> None:
-    """Let Tab reach what was made late where it stands: after what comes before ``place`` in the chain."""
+    """Put a widget that was made late at its place in the Tab chain: after what comes before ``place``."""
     before = place
     while before.focusPolicy() == Qt.FocusPolicy.NoFocus and (earlier := before.previousInFocusChain()) is not None:
         before = earlier

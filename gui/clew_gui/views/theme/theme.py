@@ -145,7 +145,7 @@ def palette(theme: Theme) -> QPalette:
 
 
 def system_theme(app: QApplication) -> Theme:
-    """The theme the system asks for; light where it says nothing."""
+    """The theme that the system asks for; light if it asks for none."""
     return DARK if app.styleHints().colorScheme() is Qt.ColorScheme.Dark else LIGHT
 
 

@@ -27,7 +27,7 @@ class Collector(QObject):
 
 
 def collect_due() -> None:
-    """Collect the generations of which enough has been made since the last time, by Python's own thresholds."""
+    """Collect the generations with enough new objects since the last time, by Python's own thresholds."""
     for generation, (made, allowed) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True)):
         if made <= allowed:
             return

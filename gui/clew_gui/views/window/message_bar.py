@@ -35,7 +35,7 @@ class _MessageLine(QFrame):
     """The widget of a message: shape, sentence, hint, and buttons for what can be done."""
 
     pressed = Signal(int)
-    """The way out at this place."""
+    """Emitted when the remedy at this place was pressed."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()

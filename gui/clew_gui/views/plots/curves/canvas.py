@@ -28,7 +28,7 @@ from clew_gui.views.theme.theme import Theme, font
 _LEAST_LEFT: Final = 46.0
 _NOTE: Final = 18.0
 _LEAST_BOX: Final = 10.0
-"""Narrower in pixels, a box says nothing about that axis."""
+"""The least size of a box in pixels: a narrower one says nothing about that axis."""
 
 
 class PlotCanvas(DrawnWidget):
@@ -104,7 +104,7 @@ class PlotCanvas(DrawnWidget):
         self.touch()
 
     def set_view(self, view: View) -> None:
-        """Show the curves in another way. A zoom ends where the unit or the scale of x changes."""
+        """Show the curves in another way. A zoom ends if the unit or the scale of x changes."""
         if view == self._view:
             return
         if (view.unit, view.log_x) != (self._view.unit, self._view.log_x):

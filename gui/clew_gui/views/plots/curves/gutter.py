@@ -22,7 +22,7 @@ DENSE: Final = 12.5
 """The least height of a label's row, where many runs are shown."""
 KEY_ROW: Final = 16
 CELL: Final = 92.0
-"""The least width of a label without a name, of which several are beside each other in a low plot."""
+"""The least width of a label without a name; several such labels are side by side in a low plot."""
 _LEADER: Final = 16.0
 
 
@@ -79,7 +79,8 @@ class Gutter:
         self._row = ROW
 
     def place(self, labels: Sequence[Label], key: str = "") -> None:
-        """Push the labels apart. Where not all fit, the runs that stand out stay and the others are counted.
+        """Push the labels apart. If not all fit, the runs that stand out stay and the others are counted. The lines of
+        the ``key`` go below the title if all labels still fit.
 
         Below the title is room for the lines of the ``key`` where all labels still fit.
         """
@@ -101,8 +102,8 @@ class Gutter:
         self.placed = list(zip(kept, heights, strict=True))
 
     def _place_in_columns(self, labels: Sequence[Label], fit: int) -> bool:
-        """Put ``fit`` labels below each other in each of several columns, the highest curve's first; False where there
-        is no room for columns."""
+        """Put ``fit`` labels below each other in each of several columns, the highest curve's first; False if there is
+        no room for columns."""
         across = int((self.rect.width() - 4) // CELL)
         if across < 2:
             return False

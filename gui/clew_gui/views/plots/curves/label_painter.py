@@ -236,7 +236,7 @@ class Caption:
 
 @dataclass(frozen=True)
 class _CaptionRequest:
-    """A text with the upper left corners where it may be, the best first."""
+    """A text with the upper left corners at which it may be, the best first."""
 
     text: str
     ink: str

@@ -33,6 +33,7 @@ def write_png(path: Path, image: QImage) -> None:
 
 def write_svg(path: Path, size: QSize, dpi: int, title: str, description: str, paint: Paint) -> None:
     """Write what ``paint`` draws; ``dpi`` is that of the screen: fonts are in points, and would not match the lines.
+    Raises ``ProblemError`` if it cannot be written.
 
     Raises ``ProblemError`` where it cannot be written.
     """

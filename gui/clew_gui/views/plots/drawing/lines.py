@@ -62,7 +62,7 @@ def dashed(colour: QColor, width: float, dash: Sequence[float], cosmetic: bool =
 
 
 def main_line_style(item: Drawn, scene: Scene, theme: Theme, lifted: str) -> LineStyle:
-    """The main line of a curve: heavier where its run stands out, thin where many are shown or nothing is smoothed."""
+    """The main line of a curve: heavier if its run stands out, thin if many are shown or nothing is smoothed."""
     curve, style = item.curve, theme.curve(item.run.index)
     above = stands_out(item, lifted)
     width = LIFTED_WIDTH if above else RUN_WIDTH

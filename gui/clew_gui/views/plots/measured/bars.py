@@ -16,7 +16,7 @@ from clew_gui.views.theme.theme import Theme, contrast, font
 
 FORWARD: Final = 0
 BACKWARD: Final = 1
-"""Their colours, as numbers of curves."""
+"""The colours of the bars, as numbers of curves."""
 _SHARE: Final = 0.78
 """The part of a row's height that its bar takes."""
 _KEY_ROW: Final = 15.0
@@ -36,7 +36,7 @@ def rows(count: int) -> list[int]:
 
 
 def row_ticks(lines: Sequence[MeasuredLine], height: float) -> tuple[Tick, ...]:
-    """The name of each row, of every second or third one where there is no room for all."""
+    """The name of each row, or of every second or third one if there is no room for all."""
     every = max(-int(-_NAME * len(lines) // max(height, 1.0)), 1)
     named = zip(rows(len(lines)), lines, strict=True)
     return tuple(Tick(float(y), line.name) for k, (y, line) in enumerate(named) if k % every == 0)

@@ -185,7 +185,7 @@ class PicturesCanvas(DrawnWidget):
                 return
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go."""
+        """End the drag of a threshold."""
         super().mouseReleaseEvent(event)
         self._gripped = ""
 

@@ -75,7 +75,7 @@ def write(
 
 
 def elided(text: str, width: float, strong: bool = False) -> str:
-    """The text, cut with an ellipsis where it is wider."""
+    """The text, cut with an ellipsis if it is wider."""
     metrics = QFontMetricsF(font("captionStrong" if strong else "caption"))
     return metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
 

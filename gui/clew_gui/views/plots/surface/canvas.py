@@ -63,7 +63,7 @@ class SurfaceCanvas(DrawnWidget):
         return super().settled and not self._fine.isActive()
 
     def set_surface(self, spec: SurfaceSpec | None, metrics: Sequence[MetricSpec] = ()) -> None:
-        """Show this surface; ``metrics`` tell the labels of its axes."""
+        """Show this surface; ``metrics`` has the labels of its axes."""
         self._heights = Heights(spec) if spec is not None else None
         self._labels = {metric.name: metric.label for metric in metrics}
         self.paths.set_metrics(spec.metrics if spec is not None else ("", ""))
@@ -73,7 +73,7 @@ class SurfaceCanvas(DrawnWidget):
         self._redraw()
 
     def list_runs(self, on: bool) -> None:
-        """Whether the runs are listed beside the map, where there is room."""
+        """Whether to list the runs beside the map, if there is room."""
         self._listed = on
         self._redraw()
 

@@ -23,7 +23,7 @@ _FARTHEST: Final = 12.0
 _PLACES: Final = 500
 _PLAY_MS: Final = 40
 _STRIDE: Final = 4
-"""Places that playing moves on at a time: the whole way in about five seconds."""
+"""The places that playing moves on at a time: the whole path in about five seconds."""
 
 
 class ReplayBar(QWidget):
@@ -186,7 +186,7 @@ class SurfaceView(SurfaceCanvas):
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go."""
+        """End the drag."""
         super().mouseReleaseEvent(event)
         self._pressed = None
         self.unsetCursor()
