@@ -24,7 +24,7 @@ _PROGRAMS = (
 _EARLY_S = 1.5
 """A terminal program that ends so soon, and not well, has shown no window."""
 _KEEP = 's=$?; [ $s -eq 0 ] || { printf "\\nIt ended with status %s. Press Enter to close this. " $s; read -r _; }'
-"""Anyone who is refused wants to read why before the window closes."""
+"""Keeps the window open after a failure, because anyone who is refused wants to read why."""
 _KEPT = ("CLEW_HOME", "SSH_AUTH_SOCK")
 """The variables to pass on, because some terminal programs do not pass on what they were started with."""
 

@@ -24,7 +24,7 @@ from clew_shared.spec import SITE_PATH
 FIRST_PIECE = 1 << 20
 LARGEST_PIECE = 32 << 20
 _PIECE_S = 1.0
-"""Pieces grow until one takes this long: progress is reported that often, not more."""
+"""The seconds that one piece may take: pieces grow until then; progress is reported that often, not more."""
 _LIMIT_S = 120.0
 _CHECKED_PER_S = 10_000_000
 """Bytes per second that a busy file system reads at the least."""

@@ -21,7 +21,7 @@ from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_modules
 
 LIMIT_S = 120.0
-"""Modules on a busy file system take their time."""
+"""The time limit in seconds: modules on a busy file system take their time."""
 
 _START = 'exec 9<&0 </dev/null && exec bash -l -c "$1" bash "$2"'
 _READ = 'eval "$(head -c "$1" <&9)"'

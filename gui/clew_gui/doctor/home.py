@@ -11,7 +11,7 @@ from clew_gui.sites.unwritten import unwritten
 from clew_shared.base.number_words import in_bytes
 
 LEAST_BYTES = 300_000_000
-"""Room for the agent, its small packages and some runs with checkpoints."""
+"""The bytes that the agent, its small packages and some runs with checkpoints need."""
 NEEDED_BYTES = 20_000_000
 """The bytes that the agent, its small packages and the journal of one run need at least."""
 SLOW_S = 5.0

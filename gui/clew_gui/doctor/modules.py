@@ -15,7 +15,7 @@ from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import problem
 
 AVAIL_S = 60.0
-"""Lmod without its cache reads thousands of files."""
+"""The time limit in seconds: Lmod without its cache reads thousands of files."""
 _NO_COMMAND = "module-command"
 
 # The keeper's own way of loading, so that a job finds the same; what it would end a job for is said instead.

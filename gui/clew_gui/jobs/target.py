@@ -35,7 +35,7 @@ _SPEC_S = 2.0
 _STEADY_S = 10.0
 _WITHOUT_WAY_S = 1.0
 _PACES = ((20.0, 0.3), (120.0, 2.0))
-"""The address is looked for every 0.3 s for 20 s, every 2 s for two minutes, and then every ``_SLOW_S``."""
+"""The pace of looking for the address: every 0.3 s for 20 s, every 2 s for two minutes, and then every ``_SLOW_S``."""
 _SLOW_S = 10.0
 _NEVER_S = 3600.0
 _PAUSES_S = (0.3, 0.5, 1.0, 2.0, 3.0)
@@ -348,7 +348,8 @@ class JobTarget:
 
 
 PATIENCE_S = 120.0
-"""Modules on a busy file system and a first import take their time; after that something is the matter."""
+"""The seconds in which an agent should answer: modules on a busy file system and a first import take their time; after
+that something is wrong."""
 _AGAIN_S = 30.0
 _LINES = 3
 _CHARACTERS = 300

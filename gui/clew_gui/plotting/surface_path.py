@@ -15,9 +15,10 @@ from clew_shared.journal.curves import Buffer
 
 Floats = npt.NDArray[np.floating[Any]]
 _CELLS: Final = 2.0
-"""Cells of half a pixel: a point in the same cell as the one before it would not be seen."""
+"""The cells per pixel, of half a pixel each: a point in the same cell as the one before it would not be seen."""
 _FAR: Final = 1e6
-"""Pixels. A line to a point farther away is left out: those of a run that diverged would cross everything."""
+"""The limit in pixels: a line to a point farther away is left out, because those of a run that diverged would cross
+everything."""
 _AWAY: Final = 1e12  # the cell of all such points
 
 

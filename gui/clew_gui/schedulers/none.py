@@ -26,7 +26,8 @@ case $(ps -ww -o args= -p "$1") in *"$2/"*) kill -s TERM "$1" && exit ;; esac
 clew_job=$2 clew_grace={GRACE_S} clew_agent='' clew_own='' clew_left=0
 [ -z "$(clew_marked)" ] || clew_end_processes </dev/null >/dev/null 2>&1 &
 """
-"""TERM to the keeper, if the process is still it. If it was killed, its functions end what it left, after the call."""
+"""Sends TERM to the keeper, if the process is still the keeper. If it was killed, its functions end what it left, after
+the call."""
 
 
 class NoScheduler(Scheduler):

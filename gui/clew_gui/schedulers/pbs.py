@@ -79,7 +79,7 @@ class Pbs(Scheduler):
         "N o e j q A I t z S d D r v V C f",
     )
     signature = Signature("qsub", others=("qconf",), version=("qsub", "--version"), select="pbs_version")
-    """Grid Engine's submission command is called qsub as well."""
+    """Excludes Grid Engine by ``qconf``, because its submission command is called qsub as well."""
     preset = SitePreset("pbs", "A PBS or Torque cluster")
     usual_time = "01:00:00"
 

@@ -21,7 +21,7 @@ HEARTBEAT_S = 15.0
 CALL_LIMIT_S = 45.0
 """The bound on one call: a dead controller kept `squeue` for 28 s with short settings; sites have longer ones."""
 _JITTER = 0.1
-"""Forty students who start at once shall not ask at once for ever."""
+"""The random part of each pause: forty students who start at once must not keep asking at the same moment."""
 
 
 class _Watched:

@@ -29,7 +29,7 @@ from clew_shared.wire.messages import (
 _ANSWER_S = 20.0
 """A trainer that is asked to stop answers between two blocks, within 15 s; everything else takes milliseconds."""
 _START_S = 30.0
-"""Python on a cold, slow disk."""
+"""The seconds that the agent may take to start: Python on a cold, slow disk."""
 _LOOK_S = 0.05
 
 

@@ -34,10 +34,11 @@ _GREET_WITHIN_S = 5.0
 _GREET_JOB_WITHIN_S = 35.0
 """The same for a job's agent: its route may be a program that the scheduler starts on its node first."""
 _START_WITHIN_S = 30.0
-"""Python on a cold, slow disk; then the person sees a problem, and it is tried again."""
+"""The seconds that the agent may take to start: Python on a cold, slow disk; then the person sees a problem, and it is
+tried again."""
 _START_AGAIN_S = 0.5
 _LOOK_EVERY_S = 0.02
-"""While the agent comes up, its address file is looked for this often."""
+"""The seconds between two looks for the agent's address file while it starts."""
 _MADE_ROOM_S = 0.01
 _ALIVE_EVERY_S = 0.5
 _TURN_S = 0.25

@@ -17,7 +17,7 @@ from clew_gui.sites.site_connection import NOT_FOUND, SiteConnection
 from clew_shared.base.problem import problem
 
 LIMIT_S = 60.0
-"""Modules on a busy file system take their time."""
+"""The time limit in seconds: modules on a busy file system take their time."""
 
 _OTHERS = {
     "qconf": "Grid Engine",
@@ -25,7 +25,7 @@ _OTHERS = {
     "condor_submit": "HTCondor",
     "oarsub": "OAR",
 }
-"""Schedulers that Clew does not speak."""
+"""Schedulers that Clew does not support."""
 _LOOK = f"""\
 for name in "$@"; do
     path=$(command -v "$name") && printf 'clew-found %s %s\\n' "$name" "$path" && found=yes

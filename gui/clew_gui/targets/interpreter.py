@@ -8,7 +8,7 @@ from pathlib import Path
 from clew_shared.base.problem import Problem
 
 ANSWER_WITHIN_S = 30.0
-"""Python on a cold network disk; nothing of TensorFlow is imported."""
+"""The time limit in seconds: Python on a cold network disk; nothing of TensorFlow is imported."""
 _NEEDED = {"tensorflow": "TensorFlow", "clew_agent": "Clew", "clew_shared": "Clew", "zmq": "pyzmq"}
 _QUESTION = (
     "import importlib.util as u, json, sys; "

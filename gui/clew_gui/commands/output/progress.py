@@ -26,7 +26,8 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 
 _REDRAW_S = 0.25
 _DRAWING_SHARE = 20
-"""Drawing takes at most a twentieth of one core: what it burns, the training beside it loses."""
+"""The divisor for the time spent on drawing, at most a twentieth of one core: what it uses is taken from the training
+beside it."""
 _PLAIN_EVERY_S = 5.0
 _PLOT_ROWS = 8
 _TWO_PLOTS_FROM = 100

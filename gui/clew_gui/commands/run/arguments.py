@@ -46,7 +46,7 @@ _OWN = (
     *_SPREAD,
     *SITE_OPTIONS,
 )
-"""Options of the command itself. A hyperparameter with such a name is reached through ``--set``."""
+"""The options of the command itself. A hyperparameter with such a name is reached through ``--set``."""
 
 
 class _Assign(argparse.Action):

@@ -25,7 +25,7 @@ from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 
 _EDITORS = ("sensible-editor", "nano", "vim", "vi", "notepad")
-"""Tried in this order where the environment names none."""
+"""The editors to try, in this order, if the environment names none."""
 _OURS = "#:"
 """The beginning of lines that are there for the editor only."""
 

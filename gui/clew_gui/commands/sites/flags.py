@@ -37,7 +37,8 @@ def given_allocation(options: argparse.Namespace) -> dict[str, object]:
 
 
 SITE_OPTIONS = ("site", "dry_run", "detach", *(field.name for field in FIELDS))
-"""Options that no hyperparameter can have a flag of the same name beside; it is reached through ``--set``."""
+"""The options that also hyperparameters could be called; a hyperparameter with such a name is reached through
+``--set``."""
 
 
 def add_site_flags(parser: Parser) -> None:

@@ -60,7 +60,7 @@ class Curve:
     ends: bool
     """The last recorded value is in sight."""
     skipped: bool
-    """Values of 0 or less could not be drawn on the logarithmic axis."""
+    """Whether values of 0 or less could not be drawn on the logarithmic axis."""
     bad_x: float | None
     """The first x at which the values were not finite."""
     bad_word: str

@@ -10,7 +10,7 @@ from clew_shared.params import ParamSpec, Value, matters
 from clew_shared.run_settings import RunFilter
 
 FIRST_EXERCISE = "linear-regression"
-"""Open when no window was open before: it needs no data and trains within two seconds."""
+"""The exercise to open if no window was open before: it needs no data and trains within two seconds."""
 
 
 class Scope:

@@ -33,7 +33,7 @@ from clew_shared.study.scaling import figures
 
 _FOOT: Final = 22.0
 _TOP: Final = 18.0
-"""Above the rows of the timeline, for what happened."""
+"""The space above the rows of the timeline, for what happened."""
 LANE: Final = 22
 """Height of a worker's row."""
 _NAMED: Final = 8

@@ -124,7 +124,7 @@ class ClusterView(QWidget):
     add_asked = Signal()
     config_asked = Signal()
     export_asked = Signal(str)
-    """Write "png", "svg" or "csv"."""
+    """Asks to write "png", "svg" or "csv"."""
     seen_changed = Signal(object)
     """Asks for this Span of the training time, or None: follow the run."""
 

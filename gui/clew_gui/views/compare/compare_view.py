@@ -50,7 +50,7 @@ class CompareView(QWidget):
     changed = Signal()
     run_chosen = Signal(str)
     export_asked = Signal(str)
-    """Write "png", "svg" or "csv"."""
+    """Asks to write "png", "svg" or "csv"."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()

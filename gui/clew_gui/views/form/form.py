@@ -243,7 +243,7 @@ class ParamForm(QWidget):
 
     changed = Signal()
     sweep_asked = Signal()
-    """Several values in a field are to be swept."""
+    """Asks for a sweep over several values in a field."""
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ class ConvergencePlots(QWidget):
     run_clicked = Signal(str)
     """A run's label in the gutter was clicked."""
     run_hovered = Signal(str)
-    """The pointer is on a run's label; empty when it left."""
+    """Emitted when the pointer is on a run's label; empty when it left."""
     view_changed = Signal(object)
     """The ``View`` changed, by a call or by hand."""
     saved = Signal(object)

@@ -34,7 +34,7 @@ class BottomPanel(QWidget):
     """Show or hide a column."""
     details_made = Signal(object)
     filled = Signal()
-    """Runs came, or the last one went."""
+    """Emitted when runs came, or the last one went."""
 
     def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()

@@ -88,7 +88,7 @@ class DetailsPanel(QWidget):
     """A table of the lines, and the choice of the run beside it. Ctrl+C copies what is selected."""
 
     other_chosen = Signal(str)
-    """Compare with this run; empty: with none."""
+    """Asks to compare with this run; empty: with none."""
     note_asked = Signal()
 
     def __init__(self, appearance: Appearance) -> None:

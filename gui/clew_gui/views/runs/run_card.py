@@ -80,7 +80,7 @@ class ReasonBox(QFrame):
 
 NARROW = 640
 _SHORT = 200
-"""Characters of a reason that takes at most three lines of a narrow card."""
+"""The number of characters of a reason that takes at most three lines of a narrow card."""
 _STOP = "Stop after this block and keep a checkpoint (Ctrl+.); to stop at once: Ctrl+Shift+."
 _SILENT = "The link is silent; the run goes on, and what it does will be fetched when it answers."
 _LEAVE = "This run will not begin (Ctrl+Shift+X)"
@@ -100,7 +100,7 @@ class RunCard(QFrame):
     """Try it here meanwhile."""
     log_in_asked = Signal()
     rate_taken = Signal(float)
-    """Put this learning rate into the form."""
+    """Asks to put this learning rate into the form."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()

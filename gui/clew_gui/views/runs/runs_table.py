@@ -29,7 +29,7 @@ class RunsTable(QTableView):
 
     chosen = Signal(str)
     columns_asked = Signal(QPointF)
-    """Choose columns, from a menu at this place of the screen."""
+    """Asks to choose columns, from a menu at this place of the screen."""
     remove_asked = Signal()
     menu_asked = Signal(QPointF)
 

@@ -110,7 +110,7 @@ class DoctorDialog(Dialog):
     """Runs ``examine`` in a thread and shows what it finds, one by one. Can be stopped, copied and run again."""
 
     ended = Signal()
-    """The examination is over, or was stopped."""
+    """Emitted when the examination is over, or was stopped."""
     key_changed = Signal(Problem)
 
     def __init__(

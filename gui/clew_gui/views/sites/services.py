@@ -39,7 +39,7 @@ class _Open:
         self.service: OpenedService | None = None
         self.page: RedirectPage | None = None
         self.wanted = True
-        """The browser is to show it as soon as there is an address."""
+        """Whether the browser is to show it as soon as there is an address."""
 
 
 class NodeServices(QObject):

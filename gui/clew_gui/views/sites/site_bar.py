@@ -92,7 +92,7 @@ class NodeRow(QWidget):
     """One allocation: where, until when, what it has cost, what can be opened on it, and the button to give it back."""
 
     opened = Signal(str)
-    """Jupyter, TensorBoard or ``terminal`` is wanted."""
+    """Asks for Jupyter, TensorBoard or ``terminal``."""
     shown = Signal(str)
     copied = Signal(str)
     closed = Signal(str)

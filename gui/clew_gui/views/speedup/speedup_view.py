@@ -64,12 +64,12 @@ class SpeedupView(QWidget):
     """Shows what one scaling study of the open exercise measured."""
 
     kind_chosen = Signal(str)
-    """Show "strong" or "weak" scaling."""
+    """Asks to show "strong" or "weak" scaling."""
     measure_asked = Signal()
     """Start a study."""
     repeats_edited = Signal()
     export_asked = Signal(str)
-    """Write "png", "svg" or "csv"."""
+    """Asks to write "png", "svg" or "csv"."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ from clew_gui.views.plots.drawing.pixels import TITLE, Frame, Stack
 from clew_gui.views.theme.theme import Theme, alpha, font
 
 _CROWDED: Final = 8.0
-"""Pixels between strokes for spikes out of sight; where they are closer, one line along the border says the same."""
+"""The pixels between strokes for spikes out of sight; if they are closer, one line along the border says the same."""
 _EVERY: Final = 4
 """Pixels between the points of a line that labels keep off."""
 _LEFT = Qt.AlignmentFlag.AlignLeft

@@ -138,11 +138,11 @@ class RangeBox(pg.ViewBox):  # type: ignore[misc]  # pyqtgraph has no types
     """pyqtgraph's view box, with signals for what wheel and drag ask for."""
 
     zoom_asked = Signal(float, float)
-    """Show so many times as much of x, with this x kept in place."""
+    """Asks to show so many times as much of x, with this x kept in place."""
     pan_asked = Signal(float)
-    """Move by this part of what is visible."""
+    """Asks to move by this part of what is visible."""
     dragged = Signal(object, float)
-    """Dragged from the ``Span`` that was visible at the press, by this part of its extent."""
+    """Emitted while dragging from the ``Span`` that was visible at the press, by this part of its extent."""
     drag_ended = Signal()
     boxed = Signal(QPointF, QPointF, bool)
     """A box from one pixel of the scene to another; whether it is finished."""

@@ -19,11 +19,11 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
     """Shows frames, or paints one into a file; ``before_paint`` may bring a frame just in time."""
 
     zoom_asked = Signal(float, float)
-    """Show so many times as much of x, with this x kept in place."""
+    """Asks to show so many times as much of x, with this x kept in place."""
     pan_asked = Signal(float)
-    """Move by this part of what is visible."""
+    """Asks to move by this part of what is visible."""
     dragged = Signal(object, float)
-    """Dragged from a ``Span`` by this part of its extent."""
+    """Emitted while dragging from a ``Span`` by this part of its extent."""
     drag_ended = Signal()
     boxed = Signal(QPointF, QPointF)
     """A box was drawn, from one pixel to another."""

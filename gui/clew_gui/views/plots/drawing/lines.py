@@ -22,14 +22,14 @@ RUN_WIDTH: Final = 1.8
 LIFTED_WIDTH: Final = 2.2
 OTHER_WIDTH: Final = 1.2
 _DENSE: Final = 300
-"""Lines of more points are drawn segment by segment, which looks the same and takes a tenth of the time; wide raw lines
-would take seconds, because QPainter looks for places where a stroke crosses itself."""
+"""The number of points above which lines are drawn segment by segment, which looks the same and takes a tenth of the
+time; wide raw lines would take seconds, because QPainter looks for places where a stroke crosses itself."""
 _UPRIGHT: Final = 1000
-"""Raw lines of more points are one upright stroke beside the other. Nobody sees antialiasing there, and it takes five
-times as long."""
+"""The number of points above which raw lines are one upright stroke beside the other. Nobody sees antialiasing there,
+and it takes five times as long."""
 _REACH: Final = 4.0
-"""How far beyond the visible range a line is passed on, as a multiple of it: farther out, coordinates overflow in the
-rasteriser."""
+"""The distance beyond the visible range, as a multiple of it, to which a line is passed on: farther out, coordinates
+overflow in the rasteriser."""
 
 
 @dataclass(frozen=True)

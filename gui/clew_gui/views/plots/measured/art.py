@@ -28,7 +28,7 @@ EMPTY: Final = "Points appear here as they are measured."
 _LEFT: Final = 46.0
 _ROW: Final = 17.0
 _FOOT: Final = 16
-"""Below the numbers of the x axis: its name."""
+"""The space below the numbers of the x axis, for its name."""
 _DOT: Final = 3.5
 _FAINT: Final = 0.4
 _SIZES: Final = 12

@@ -29,7 +29,7 @@ class PicturesCanvas(DrawnWidget):
     steps_changed = Signal()
     """Emitted when another run is shown, or it took more pictures."""
     walked = Signal(int)
-    """Go so many pictures forward (left and right arrow)."""
+    """Asks to go so many pictures forward (left and right arrow)."""
     threshold_moved = Signal(str, float)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:

@@ -17,14 +17,14 @@ from clew_gui.views.plots.pictures.tile import CENTRE, TO_LEFT, TO_RIGHT, Tile, 
 from clew_shared.journal.events import Image, Matrix
 
 _LABEL: Final = 15.0
-"""Below an image: its class and the model's answer."""
+"""The height of the text below an image: its class and the model's answer."""
 _GAP: Final = 3.0
 _APART: Final = 8.0
 """The pixels between the texts below two images."""
 _LONGEST: Final = 170.0
-"""Longer words below an image are cut off: names of folders may be of any length."""
+"""The width at which words below an image are cut off: names of folders may be of any length."""
 _SMALLEST_APART: Final = 24.0
-"""Smaller images, those of a manifold for example, lie almost side by side."""
+"""The size below which images, those of a manifold for example, are almost side by side."""
 _ROW: Final = 15.0
 _THICKEST: Final = 26.0
 

@@ -30,7 +30,7 @@ class ReplayBar(QWidget):
     """A slider over the steps of all paths, and a button that plays them. At its end the paths are live."""
 
     moved = Signal(float)
-    """Show the paths up to this step; infinite: as far as they go."""
+    """Asks to show the paths up to this step; infinite: as far as they go."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
