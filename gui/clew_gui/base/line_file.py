@@ -12,8 +12,9 @@ from clew_shared.base.problem import ProblemError
 
 
 class LineFile:
-    """``path`` need not be there yet. A line that is still being written, or was torn, is left for later or skipped by
-    readers; what is appended after a torn line begins on a new line."""
+    """Appends and reads the lines of a file that several programs share. ``path`` need not be there yet. A line that is
+    still being written, or was torn, is left for later or skipped by readers; what is appended after a torn line begins
+    on a new line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

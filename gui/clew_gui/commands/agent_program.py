@@ -86,7 +86,7 @@ class Agent(Protocol):
 
 
 class AgentProgram:
-    """``python -m clew_agent …`` with its output in a temporary file, in a session of its own.
+    """Runs ``python -m clew_agent …`` with its output in a temporary file, in a session of its own.
 
     Ctrl+C in the terminal reaches only Clew, which then passes it on: the agent is never interrupted twice by one key.
     """

@@ -168,7 +168,8 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 
 class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """``host`` is the node's own name. ``python`` is empty where the login node's Python does not run there.
+    """The answer of a job on a node. ``host`` is the node's own name. ``python`` is empty if the login node's Python
+    does not run there.
 
     ``clock`` is seconds since 1970 when it was written, ``gpus`` what the scheduler gave (``CUDA_VISIBLE_DEVICES``)
     and ``cards`` what ``nvidia-smi`` lists. ``port`` is one that was free, 0 when none of the site's was.

@@ -15,7 +15,8 @@ LONGEST_PAUSE_S = 30.0
 
 
 class BackgroundTasks:
-    """``failed`` gets the key of a piece of work and why it was not done; it is called from the work's thread."""
+    """Does pieces of work in threads. ``failed`` gets the key of a piece of work and why it was not done; it is called
+    from the work's thread."""
 
     def __init__(self, failed: Callable[[str, Problem], None]) -> None:
         self._failed = failed

@@ -16,8 +16,9 @@ Change = Callable[[JobNews], JobNews]
 
 
 class JobStatusStore:
-    """``report`` gets all that is new of a job, from the thread that learned it; it must not wait. ``turned`` is called
-    after it when the job came to another stage, or a trouble came or went."""
+    """Keeps the latest news of jobs and publishes it. ``report`` gets all that is new of a job, from the thread that
+    learned it; it must not wait. ``turned`` is called after it when the job came to another stage, or a trouble came or
+    went."""
 
     def __init__(self, book: JobBook, report: Callable[[JobNews], None], turned: Callable[[str], None]) -> None:
         self._book = book

@@ -109,7 +109,7 @@ class Route:
 
 
 class RouteSearch(msgspec.Struct, frozen=True):
-    """The way, or why there is none."""
+    """The route, or why there is none."""
 
     way: Route | None
     problem: Problem | None = None
@@ -130,7 +130,7 @@ class RouteFinder:
         """Nodes whose login a person was asked about and cancelled: nobody is asked twice."""
 
     def find(self, job: JobRef, address: AgentAddress, ended: Callable[[], bool] = lambda: False) -> RouteSearch:
-        """The first way that works. Raises ``ProblemError`` when the login node itself cannot be reached."""
+        """The first route that works. Raises ``ProblemError`` if the login node itself cannot be reached."""
         self._line.connection.connected()
         why: list[str] = []
         for kind in sorted(RouteKind, key=lambda kind: kind is not self._last):

@@ -18,7 +18,8 @@ _OWN = "the scheduler's own"
 
 
 class AllocationRequest(Params, frozen=True):
-    """Empty texts and None mean that the scheduler's own default holds. GPUs and CPU cores are those of one node."""
+    """The request of a job to the scheduler. Empty texts and None mean that the scheduler's own default holds. GPUs and
+    CPU cores are those of one node."""
 
     partition: Annotated[str, Knob("Partition", "partition or queue; several with commas", _GROUP, example=_OWN)] = ""
     account: Annotated[str, Knob("Account", "account or project that pays", _GROUP, example="none")] = ""

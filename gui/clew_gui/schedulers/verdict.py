@@ -15,8 +15,8 @@ NAME = re.compile(r"record\.[0-9]{1,6}")
 
 
 class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """``state`` is running, ending or ended; ``why`` one of finished, time, terminated, absent, refused,
-    crashing, module, ended.
+    """The record that a job's keeper leaves. ``state`` is running, ending or ended; ``why`` one of finished, time,
+    terminated, absent, refused, crashing, module, ended.
 
     Times are seconds since 1970 by the node's clock; ``until`` is when the scheduler ends the job, 0 if not known.
     ``code`` is the agent's last exit code, ``detail`` the module, or for absent, refused and crashing what was printed

@@ -34,9 +34,9 @@ _LOOK_S = 0.05
 
 
 class AgentLine:
-    """Connected while it is open; a key of its own lets it in and goes with it. ``start``: an agent is started when
-    none serves; else that is refused; ``report`` gets a problem if its version differs. ``__enter__`` raises
-    ``ProblemError`` when there is nobody to talk to."""
+    """A connection of a command to an agent. Connected while it is open; a key of its own lets it in and goes with it.
+    ``start``: an agent is started when none serves; else that is refused; ``report`` gets a problem if its version
+    differs. ``__enter__`` raises ``ProblemError`` when there is nobody to talk to."""
 
     def __init__(
         self, target: Target, start: bool = False, report: Callable[[Problem], None] = lambda _problem: None

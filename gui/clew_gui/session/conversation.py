@@ -57,7 +57,7 @@ class CommandOutcome(msgspec.Struct, frozen=True):
 
 
 class OutgoingCommands:
-    """Filled from any thread (``put``), emptied by the link's."""
+    """The queue of commands for the agent. Filled from any thread (``put``), emptied by the link's."""
 
     def __init__(self) -> None:
         self._new: deque[Command] = deque()

@@ -65,9 +65,9 @@ class JobManager(Protocol):
 
 
 class JobManagers:
-    """``make`` makes the manager of a site, given its name, the book and where to report news; ``forget`` forgets what
-    a person typed to log in. Used from one thread, but ``preview`` and ``log_out``; the news come from threads of the
-    managers."""
+    """Keeps the job managers of all sites. ``make`` makes the manager of a site, given its name, the book and where to
+    report news; ``forget`` forgets what a person typed to log in. Used from one thread, but ``preview`` and
+    ``log_out``; the news come from threads of the managers."""
 
     def __init__(
         self,

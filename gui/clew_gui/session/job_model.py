@@ -15,8 +15,8 @@ from clew_shared.spec import RunSpec
 
 
 class LinkState(StrEnum):
-    """OFFLINE: nobody to talk to. STALE: silent for a while, nothing torn down. REFUSED: it does not let us in.
-    RECORDED: there are recorded runs only, and no agent is missing."""
+    """The states of a link. OFFLINE: nobody to talk to. STALE: silent for a while, nothing torn down. REFUSED: it does
+    not let us in. RECORDED: there are recorded runs only, and no agent is missing."""
 
     OFFLINE = "OFFLINE"
     CONNECTING = "CONNECTING"
@@ -79,11 +79,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobModel:
-    """Changed by ``Session.tick`` only. ``title`` is the site's; ``runs`` those that it was given, in order; ``link``
-    how the link to its agent is; ``number`` is the job book's. ``elsewhere``: another program sent it
-    while this one was open; ``locked``: why nobody is logged in there, until a person does it; ``kept``: why its agent,
-    asked to give the node back after its runs, does not; ``idle_until``: until when (wall clock) its node is kept
-    although all of its runs have ended, 0 where it is not."""
+    """A job on a site as the viewer knows it. Changed by ``Session.tick`` only. ``title`` is the site's; ``runs`` those
+    that it was given, in order; ``link`` how the link to its agent is; ``number`` is the job book's. ``elsewhere``:
+    another program sent it while this one was open; ``locked``: why nobody is logged in there, until a person does it;
+    ``kept``: why its agent, asked to give the node back after its runs, does not; ``idle_until``: until when (wall
+    clock) its node is kept although all of its runs have ended, 0 where it is not."""
 
     def __init__(self, number: int, order: JobOrder, title: str, news: JobNews) -> None:
         self.number = number

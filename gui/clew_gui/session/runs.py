@@ -20,7 +20,8 @@ from clew_shared.wire.messages import RunStatus
 
 
 class RunModel:
-    """Changed by ``Session.tick`` only. ``number`` is kept for good; ``index`` picks the curve's style.
+    """A run as the viewer knows it. Changed by ``Session.tick`` only. ``number`` is kept for good; ``index`` picks the
+    curve's style.
 
     ``where`` is the machine in words, ``site`` its name among the sites (empty: this computer).
     """
@@ -141,8 +142,8 @@ class RunModel:
 
 
 class RunTable:
-    """``models`` by id, in the order in which they were found. ``here`` is this computer in words; ``book`` None: no
-    run was given to a job."""
+    """The table of all runs. ``models`` by id, in the order in which they were found. ``here`` is this computer in
+    words; ``book`` None: no run was given to a job."""
 
     def __init__(self, places: Places, record: RunRecord, book: JobBook | None, here: str) -> None:
         self.models: dict[str, RunModel] = {}

@@ -29,10 +29,10 @@ _AGAIN_S = 10.0
 
 
 class SiteJobs:
-    """``models`` by UUID: all jobs of the book and those that were sent since, the oldest first. ``here`` is this
-    computer's link, through which runs come whose job needs none any more. ``grace`` is for how many seconds a node
-    without work is kept, if nobody holds it: so long Continue goes on at once. With ``watching`` the jobs that other
-    programs send meanwhile are followed as well.
+    """Handles the jobs on sites for a session. ``models`` by UUID: all jobs of the book and those that were sent since,
+    the oldest first. ``here`` is this computer's link, through which runs come whose job needs none any more. ``grace``
+    is for how many seconds a node without work is kept, if nobody holds it: so long Continue goes on at once. With
+    ``watching`` the jobs that other programs send meanwhile are followed as well.
 
     For the session's thread. The disk is asked for the book; nothing else is waited for.
     """

@@ -12,7 +12,8 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 
 
 class SharedConnection:
-    """``open_site`` makes the line and raises ``ProblemError``, as when consent is lacking; it is tried again then.
+    """Shares one connection to a site. ``open_site`` makes the line and raises ``ProblemError``, as when consent is
+    lacking; it is tried again then.
 
     With a ``policy`` only a login that a person has just asked for asks a person anything.
     """

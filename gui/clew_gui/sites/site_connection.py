@@ -29,7 +29,8 @@ from clew_shared.base.remedies import read_consent
 
 
 class SiteLayout(msgspec.Struct, frozen=True):
-    """``home`` is what the agent there gets as ``CLEW_HOME``: on a file system that login node and nodes share."""
+    """The folders on a site. ``home`` is what the agent there gets as ``CLEW_HOME``: on a file system that login node
+    and nodes share."""
 
     home: str
 

@@ -20,7 +20,8 @@ _PEM_TYPES = {b"RSA": "ssh-rsa", b"EC": "ecdsa-sha2-nistp256"}  # one class read
 
 
 class Incompatible(Exception):
-    """paramiko cannot do this, the system's ``ssh`` perhaps can. The text says what, as the end of a sentence."""
+    """Raised for something that paramiko cannot do, and the system's ``ssh`` perhaps can. The text says what, as the
+    end of a sentence."""
 
 
 class KeyFile(msgspec.Struct, frozen=True):

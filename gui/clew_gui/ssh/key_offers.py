@@ -46,7 +46,7 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 class SshKeyAgent(AgentSSH):
-    """paramiko's own waits for ever when the agent does not answer."""
+    """The SSH agent with a time limit: paramiko's own waits for ever if the agent does not answer."""
 
     def __init__(self) -> None:
         super().__init__()

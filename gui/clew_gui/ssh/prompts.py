@@ -220,7 +220,7 @@ def _ask_on(tty: IO[bytes], prompt: Prompt) -> str | None:
 
 
 class _echo_off:  # noqa: N801  # reads as a statement, like contextlib's own
-    """Typed characters stay unseen within; Ctrl-C arrives as a character, so that the program is not ended by it."""
+    """Hides typed characters meanwhile; Ctrl-C arrives as a character, so that the program is not ended by it."""
 
     def __init__(self, handle: int, echo: bool) -> None:
         self._handle = handle

@@ -26,8 +26,8 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 
 _REDRAW_S = 0.25
 _DRAWING_SHARE = 20
-"""The divisor for the time spent on drawing, at most a twentieth of one core: what it uses is taken from the training
-beside it."""
+"""The least pause after a drawing, as a multiple of its time: drawing takes at most a twentieth of one core, which the
+training beside it loses."""
 _PLAIN_EVERY_S = 5.0
 _PLOT_ROWS = 8
 _TWO_PLOTS_FROM = 100

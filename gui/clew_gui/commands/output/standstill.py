@@ -20,7 +20,8 @@ is the cause then, and the only thing to say."""
 
 
 class Standstill(NamedTuple):
-    """``text`` is a sentence that stays the same as long as it lasts; it began ``since``, in seconds since 1970."""
+    """Says why a run does not move. ``text`` is a sentence that stays the same as long as it lasts; it began ``since``,
+    in seconds since 1970."""
 
     text: str
     since: float

@@ -37,8 +37,7 @@ def given_allocation(options: argparse.Namespace) -> dict[str, object]:
 
 
 SITE_OPTIONS = ("site", "dry_run", "detach", *(field.name for field in FIELDS))
-"""The options that also hyperparameters could be called; a hyperparameter with such a name is reached through
-``--set``."""
+"""The options whose names no hyperparameter can have as a flag; such a hyperparameter is reached through ``--set``."""
 
 
 def add_site_flags(parser: Parser) -> None:

@@ -35,7 +35,7 @@ _ONE_COLUMN = 16
 
 
 class PythonColours(QSyntaxHighlighter):
-    """Just enough colour to read an exercise: keywords, strings, comments, numbers."""
+    """Colours an exercise just enough to read it: keywords, strings, comments, numbers."""
 
     def __init__(self, document: QTextDocument, appearance: Appearance) -> None:
         super().__init__(document)
@@ -199,7 +199,7 @@ class CodeDialog(PythonDialog):
 
 
 class LiveDialog(Dialog):
-    """Change what may be changed while the run goes on. Acts from the next block."""
+    """Changes what may be changed while the run goes on. Acts from the next block."""
 
     changed = Signal(str, float)
 
@@ -362,7 +362,7 @@ def _grid(groups: Sequence[_Group], wrap: bool) -> QGridLayout:
 
 
 class SettingsDialog(Dialog):
-    """Light or dark, the layout, and this computer's agent."""
+    """Lets a person choose light or dark, the layout, and this computer's agent."""
 
     theme_chosen = Signal(str)
     reset_asked = Signal()

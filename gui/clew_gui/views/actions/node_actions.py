@@ -32,8 +32,8 @@ _NO_NODE = "There is no node yet: hold one (Ctrl+H), or select a run that is tra
 
 
 class NodeActions(QObject):
-    """``managers`` None: this session talks to no sites. ``terminal`` opens a window with one of Clew's commands in
-    it."""
+    """Handles jobs and logins on sites for the window. ``managers`` None: this session talks to no sites. ``terminal``
+    opens a window with one of Clew's commands in it."""
 
     def __init__(
         self,

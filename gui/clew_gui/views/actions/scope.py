@@ -14,7 +14,8 @@ FIRST_EXERCISE = "linear-regression"
 
 
 class Scope:
-    """Shared by everything that updates the panels or asks the session for something."""
+    """Knows what the window is about. Shared by everything that updates the panels or asks the session for
+    something."""
 
     def __init__(self, catalogue: Catalogue, session: SessionLike) -> None:
         self.board = RunChoices()

@@ -294,7 +294,7 @@ def _chapters(catalogue: Catalogue) -> Sequence[str]:
 
 
 class SearchEdit(QLineEdit):
-    """Escape clears it."""
+    """The search field; Escape clears it."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Clears the search with Escape; in an empty field Escape is left to others."""

@@ -38,7 +38,7 @@ class FeedCursor:
 
 
 class PlotFeed:
-    """Glue between run models and the plots. Cheap to call on every tick."""
+    """Brings news from run models to the plots. Cheap to call on every tick."""
 
     def __init__(self, plots: ConvergencePlots) -> None:
         self._plots = plots

@@ -26,8 +26,9 @@ STATES = {
 
 
 class CardWords(NamedTuple):
-    """``state`` and ``word`` for the pill, the ``sentence`` beside it, a ``notice`` of whole sentences on lines of its
-    own, the text ``below`` in place of the progress, the ``countdown`` of the job's time.
+    """The words on a run's card that concern its job. ``state`` and ``word`` for the pill, the ``sentence`` beside it,
+    a ``notice`` of whole sentences on lines of its own, the text ``below`` in place of the progress, the ``countdown``
+    of the job's time.
 
     Empty texts: as without a job. ``left_s``: how much of that time is left, None while nobody knows; ``waits``:
     nothing can have begun yet, so that the run is cancelled rather than stopped; ``locked``: a person has to log in

@@ -9,7 +9,7 @@ from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, l
 
 
 class SweepBar(QFrame):
-    """Pause or resume, an earlier or later turn, cancel, continue. Says what a person wants; someone else does it."""
+    """Offers to pause or resume, move, cancel or continue a sweep. Says what a person wants; someone else does it."""
 
     paused = Signal()
     resumed = Signal()

@@ -145,7 +145,7 @@ def missing_consents(site: Site, places: Places) -> tuple[OwnWords, ...]:
 
 
 class ConsentDialog(FittedDialog):
-    """``accepted`` when the person agrees; the default is not to."""
+    """Asks for consent to a site's own shell commands. ``accepted`` when the person agrees; the default is not to."""
 
     def __init__(self, parent: QWidget, appearance: Appearance, title: str, words: Sequence[OwnWords]) -> None:
         lines = sum(one.text.strip().count("\n") + 1 for one in words)

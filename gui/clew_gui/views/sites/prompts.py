@@ -325,7 +325,7 @@ class CompareEdit(QLineEdit):
 
 
 class HostKeyDialog(PromptDialog):
-    """Whether a server that was never seen is the right one. The default is no."""
+    """Asks whether a server that was never seen is the right one. The default is no."""
 
     def __init__(self, parent: QWidget, appearance: Appearance, prompt: Prompt) -> None:
         super().__init__(parent, f"Is this really {prompt.title}?")

@@ -17,8 +17,8 @@ from clew_shared.params import Value, convert, format_value
 
 
 class SiteForm(QWidget):
-    """``changed`` is emitted after any change by a person; ``site`` and ``problems`` are up to date then.
-    ``find_button`` is for looking for the scheduler."""
+    """The form of one site. ``changed`` is emitted after any change by a person; ``site`` and ``problems`` are up to
+    date then. ``find_button`` is for looking for the scheduler."""
 
     changed = Signal()
 

@@ -53,8 +53,9 @@ class Draft:
 
 
 class SitesDialog(Dialog):
-    """``changed``: a site was saved or removed. ``test_asked`` asks for the doctor for a saved site; ``find_asked``
-    asks which scheduler a site has, which ``found`` or ``not_found`` answers."""
+    """Lists all sites, to edit and test them. ``changed``: a site was saved or removed. ``test_asked`` asks for the
+    doctor for a saved site; ``find_asked`` asks which scheduler a site has, which ``found`` or ``not_found``
+    answers."""
 
     changed = Signal()
     test_asked = Signal(str)

@@ -10,7 +10,8 @@ from clew_gui.views.theme.theme import font
 
 
 class FoldingSection(QWidget):
-    """``content`` below a button that shows and hides it; ``extra`` is at the end of its line."""
+    """A section that can be folded: ``content`` below a button that shows and hides it; ``extra`` is at the end of its
+    line."""
 
     toggled = Signal(bool)
 

@@ -95,7 +95,7 @@ class GoalChip(QFrame):
 
 
 class ExerciseHead(QWidget):
-    """Title, subtitle, goal, tabs."""
+    """Shows title, subtitle, goal and tabs of an exercise."""
 
     tab_chosen = Signal(int)
 

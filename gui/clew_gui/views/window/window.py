@@ -60,7 +60,8 @@ def _late_page() -> QWidget:
 
 
 class MainWindow(QMainWindow):
-    """Top bar, three columns with messages over them, status line. ``closing`` is asked before it closes."""
+    """Shows the top bar, three columns with messages over them, and the status line. ``closing`` is asked before it
+    closes."""
 
     theme_worn = Signal()
     painted = Signal()

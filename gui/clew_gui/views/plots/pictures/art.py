@@ -22,8 +22,9 @@ _EDGE: Final = 6.0
 
 
 class PicturesArt:
-    """``taken`` are the pictures to show, ``thresholds`` where those of histograms are, by the picture's id. The title
-    of a picture has its step, unless that is ``step``, which is shown elsewhere."""
+    """Lays out and paints the pictures of a run. ``taken`` are the pictures to show, ``thresholds`` where those of
+    histograms are, by the picture's id. The title of a picture has its step, unless that is ``step``, which is shown
+    elsewhere."""
 
     def __init__(
         self,
