@@ -80,13 +80,13 @@ class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The settings of one run: the exercise, its hyperparameters, the seed, the data and where it spreads.
 
-    ``revision`` and ``source_hash`` are those of the exercise file that was chosen from; the agent refuses one that
-    trains in another way (``revisions``). Defaults are not sent, so that an earlier version takes the rest. ``data`` is
-    a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID that the client makes.
-    ``study`` names the race or sweep that the run belongs to (``study.study``), empty for none. ``devices`` are
-    those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is the number
-    format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for nobody.
-    ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for.
+    ``source_hash`` is that of the exercise file that was chosen from; the agent refuses another one, unless the run's
+    journal names the revision that is here (``revisions``). Defaults are not sent, so that an earlier version takes the
+    rest. ``data`` is a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID that the
+    client makes. ``study`` names the race or sweep that the run belongs to (``study.study``), empty for none.
+    ``devices`` are those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is
+    the number format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for
+    nobody. ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for.
     """
 
     exercise: str
@@ -103,7 +103,6 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     nodes: int = 1
     precision: str = "float32"
     source_hash: str = ""
-    revision: int = 0
     params: dict[str, Value] = {}
     options: dict[str, Value] = {}
     pruning: Pruning | None = None
@@ -129,11 +128,10 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
     usual = {
         "nodes": 1,
         "precision": "float32",
-        "revision": 0,
         "pruning": None,
         "rate_range": None,
         "prediction": None,
-    }  # left out, so that an earlier version reads what it can run
+    }  # left out, so that an earlier version reads what it can run: it refuses a field that it does not know
     table = {key: value for key, value in table.items() if key not in usual or value != usual[key]}
     return table | {key: without_null(table[key]) for key in _TABLES if key in table}
 

@@ -22,7 +22,7 @@ from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
 from clew_agent.processes.guard import watch_headless
 from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import check_resumable
-from clew_agent.trainer.spec_check import misfits
+from clew_agent.trainer.spec_check import misfits, recorded_revision
 from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.harmless import on_one_line, say
 from clew_shared.base.places import find_places
@@ -155,7 +155,9 @@ def _prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[
     before = read_spec(folder.spec_of(attempt))
     card = _find_card(before.exercise, exercises)
     spec = spread_again(before, card, changes)
-    raise_all([*check_spec(spec, "the attempt"), *misfits(spec, card, find_search(find_places()))])
+    revision = recorded_revision(folder, attempt - 1)
+    wrong = misfits(spec, card, find_search(find_places()), revision=revision)
+    raise_all([*check_spec(spec, "the attempt"), *wrong])
     return PreparedRun(folder, attempt, to_toml(spec) if spec != before else "")
 
 

@@ -69,6 +69,7 @@ _DAMAGED = (
     BufferError,
     EOFError,
     LookupError,
+    MemoryError,
     TypeError,
     ValueError,
 )
@@ -98,9 +99,12 @@ def _check(data: bytes) -> None:
 
 
 def _instructions(data: bytes) -> Iterator[tuple[str, object, int]]:
-    """Name, argument and offset of each. Like ``pickletools.genops``, which cannot read Python 2's texts of bytes."""
+    """Name, argument and offset of each; a frame may only end between two of them.
+
+    Like ``pickletools.genops``, which cannot read Python 2's texts of bytes.
+    """
     file = io.BytesIO(data)
-    name = ""
+    name, frame_end = "", 0
     while name != "STOP":
         at, code = file.tell(), file.read(1)
         known = _INSTRUCTIONS.get(code)
@@ -108,9 +112,14 @@ def _instructions(data: bytes) -> Iterator[tuple[str, object, int]]:
             raise _Refusal(f"uses the instruction {code!r}, which no data set needs (at byte {at:,})")
         name = known.name
         if name == "STRING":
-            yield name, file.readline(), at
+            argument: object = file.readline()
         else:
-            yield name, known.arg.reader(file) if known.arg is not None else None, at
+            argument = known.arg.reader(file) if known.arg is not None else None
+        if at < frame_end and (name == "FRAME" or file.tell() > frame_end):  # Python would lose the rest of the frame
+            raise _Refusal(f"has a frame that ends inside an instruction (at byte {at:,})")
+        if name == "FRAME" and isinstance(argument, int):
+            frame_end = file.tell() + argument
+        yield name, argument, at
 
 
 class _Unpickler(pickle.Unpickler):

@@ -21,7 +21,7 @@ from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord, RunQueue
 from clew_agent.supervisor.run_registry import RunRegistry, is_run_id
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_agent.supervisor.trainer_client import ControlClient
-from clew_agent.trainer.spec_check import STRATEGIES, check_spec, combine
+from clew_agent.trainer.spec_check import STRATEGIES, check_spec, combine, recorded_revision
 from clew_agent.wire.long_polls import Caller
 from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import make_private, write_private
@@ -149,7 +149,7 @@ class RunManager:
             raise problem("run.finished", "This run has finished; there is nothing to continue.", "Start a new run.")
         with suppress(ProblemError):  # one that cannot be read any more is the trainer's to refuse
             tracked.spec = read_spec(tracked.folder.latest_spec)  # a terminal may have gone on on other devices
-        spec = self._spread_again(tracked.spec, catalogue, changes or {})
+        spec = self._spread_again(tracked, catalogue, changes or {})
         few = self._queue.devices.problem(spec.devices)
         if few is not None:
             raise ProblemError(few)
@@ -161,12 +161,14 @@ class RunManager:
         self._enqueue(tracked, tracked.attempt + 1)
         return Done(run=run)
 
-    def _spread_again(self, spec: RunSpec, catalogue: Catalogue, changes: Mapping[str, str | int]) -> RunSpec:
-        """``spec`` with these changes, checked. Raises ``ProblemError`` with all that is wrong."""
+    def _spread_again(self, run: TrackedRun, catalogue: Catalogue, changes: Mapping[str, str | int]) -> RunSpec:
+        """The run's spec with these changes, checked. Raises ``ProblemError`` with all that is wrong."""
+        spec = run.spec
         if all(getattr(spec, name) == value for name, value in changes.items()):
             return spec
         spread = spread_again(spec, find_card(catalogue.exercises, spec.exercise), changes)
-        found = check_spec(spread, catalogue, self._search, self._strategies)
+        revision = recorded_revision(run.folder, run.attempt)
+        found = check_spec(spread, catalogue, self._search, self._strategies, revision)
         if found:
             raise ProblemError(combine(found))
         return spread

@@ -18,7 +18,8 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, find_preset, known_sets, load_builtin
-from clew_shared.journal.files import check_size
+from clew_shared.journal.files import check_size, first_attempt
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value, check
 from clew_shared.revisions import trains_alike
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, check_extras
@@ -29,7 +30,7 @@ others: they are refused, not taken for one of these."""
 
 
 def check_spec(
-    spec: RunSpec, catalogue: Catalogue, search: Search, able: Collection[str] = STRATEGIES
+    spec: RunSpec, catalogue: Catalogue, search: Search, able: Collection[str] = STRATEGIES, revision: int = 0
 ) -> tuple[Problem, ...]:
     """Everything that is wrong with ``spec``; empty when the run can be started. ``able`` are the strategies that its
     trainer can train with."""
@@ -38,11 +39,11 @@ def check_spec(
         card = find_card(catalogue.exercises, spec.exercise)
     except ProblemError as error:
         return (*found, *error.problems)
-    return (*found, *misfits(spec, card, search, able))
+    return (*found, *misfits(spec, card, search, able, revision))
 
 
 def misfits(
-    spec: RunSpec, card: ExerciseCard, search: Search, able: Collection[str] = STRATEGIES
+    spec: RunSpec, card: ExerciseCard, search: Search, able: Collection[str] = STRATEGIES, revision: int = 0
 ) -> tuple[Problem, ...]:
     """Returns all that does not fit the exercise of ``card``: file, hyperparameters, preset, strategy, length and
     data."""
@@ -50,7 +51,7 @@ def misfits(
         return (card.problem,)
     values, problems = check(card.params, spec.params)
     return (
-        *_file(spec, card),
+        *_file(spec, card, revision),
         *problems,
         *_preset(spec, card),
         *_strategy(spec, card, able),
@@ -81,7 +82,9 @@ def check_texts(texts: Sequence[str], search: Search, own: bool = False) -> Prob
             found += error.problems
             continue
         if not own:
-            found += check_spec(spec, catalogue, search)
+            folder = RunFolder(find_places().runs / spec.run)
+            before = max(folder.attempts(), default=0) if spec.run else 0
+            found += check_spec(spec, catalogue, search, revision=recorded_revision(folder, before))
         elif spec.data:
             found += _absent(spec.data, search)
     return combine(tuple(dict.fromkeys(found))) if found else None
@@ -109,14 +112,20 @@ def combine(problems: Sequence[Problem]) -> Problem:
     return Problem("spec.refused", text, where=problems[0].where, remedies=remedies)
 
 
-def _file(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
-    if trains_alike(card, spec.revision, spec.source_hash):
+def recorded_revision(folder: RunFolder, attempt: int) -> int:
+    """Returns the revision of the exercise that the journal of ``attempt`` names; 0 if there is none (attempt 0)."""
+    first = first_attempt(folder.journal(attempt)) if attempt else None
+    return first.revision if first is not None else 0
+
+
+def _file(spec: RunSpec, card: ExerciseCard, revision: int) -> Iterator[Problem]:
+    if trains_alike(card, revision, spec.source_hash):
         return
     here, there = f"the SHA-256 {card.source_hash[:12]}…", f"{spec.source_hash[:12]}…"
-    if spec.revision and card.revision:
-        here, there = f"revision {card.revision}", str(spec.revision)
-    text = f"The spec was made for another version of {card.id}: its file has {here}, the spec names {there}."
-    hint = "Choose the exercise again, or leave source_hash and revision out."
+    if revision and card.revision:
+        here, there = f"revision {card.revision}", str(revision)
+    text = f"The spec was made for another version of {card.id}: its file has {here}, the run has {there}."
+    hint = "Choose the exercise again, or leave source_hash out."
     yield Problem("spec.source", text, hint, "source_hash")
 
 

@@ -47,7 +47,7 @@ from clew_agent.trainer.loop import SCHEMA, Loop, measure, stopped
 from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.resuming import AttemptStart
-from clew_agent.trainer.spec_check import combine, data_name, misfits
+from clew_agent.trainer.spec_check import combine, data_name, misfits, recorded_revision
 from clew_agent.trainer.time_limit import Timekeeper, in_words
 from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import find_places
@@ -301,9 +301,10 @@ class _Attempt:
     def _train(self, spec: RunSpec, start: AttemptStart) -> State:
         """Check, load and build in the order in which a refusal costs least, then train."""
         search = find_search(find_places())
+        revision = recorded_revision(self._folder, start.resumes)
         self._card = card = quick_card(spec.exercise, self._exercises)
         if card is not None:
-            raise_all(misfits(spec, card, search))
+            raise_all(misfits(spec, card, search, revision=revision))
         self._go_on()
         self._recorder.put(State(state=RunState.PREPARING, step=start.step))
         if card is not None and card.kind == "script":
@@ -316,7 +317,7 @@ class _Attempt:
             self._start_peers(spec.nodes)
         data = self._data(data_name(spec, card)) if card is not None else None
         exercise, self._card = self._staged("import", lambda: self._import(spec))
-        raise_all(misfits(spec, self._card, search))
+        raise_all(misfits(spec, self._card, search, revision=revision))
         if data is None:
             data = self._data(data_name(spec, self._card))
         if exercise.kind == "measurement":

@@ -14,15 +14,11 @@ from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.session.run_state import state_with_job
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem, raise_all
-from clew_shared.journal.events import Attempt
-from clew_shared.journal.files import FrameReader, Record, attempts, journal_path
+from clew_shared.journal.files import attempts, first_attempt, journal_path
 from clew_shared.journal.lifecycle import RunFold, RunState
 from clew_shared.run_settings import RunNote
 
 RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
-
-_HEAD_BYTES = 64 * 1024
-"""The bytes that contain the first frame of a journal."""
 
 
 class KeptRun(NamedTuple):
@@ -83,10 +79,8 @@ class KeptJobs:
 
 def began(folder: Path) -> float:
     """Returns when the run's first attempt began, as wall-clock seconds since 1970; 0 if its journal does not say."""
-    with journal_path(folder, attempts(folder)[0]).open("rb") as file:
-        found = FrameReader().feed(file.read(_HEAD_BYTES))
-    first = found[0] if found else None
-    return first.event.time if isinstance(first, Record) and isinstance(first.event, Attempt) else 0.0
+    first = first_attempt(journal_path(folder, attempts(folder)[0]))
+    return first.time if first is not None else 0.0
 
 
 def _not_begun(places: Places, runs: Sequence[KeptRun]) -> list[Problem]:

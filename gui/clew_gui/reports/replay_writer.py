@@ -20,7 +20,7 @@ import msgspec
 from clew_gui.reports.facts import read_source
 from clew_shared.base.problem import did_you_mean, problem
 from clew_shared.journal.events import Attempt, Checkpoint, Digest, Event, Files, Seal, State
-from clew_shared.journal.files import JournalWriter, Record, read_journal
+from clew_shared.journal.files import JournalWriter, Record, first_attempt, read_journal
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import MAX_NAME, RunSpec, to_toml
@@ -46,9 +46,9 @@ def schedule(folder: Path) -> list[Due]:
     numbers = RunFolder(folder).attempts()
     cuts: dict[int, int] = {}
     for number in numbers:
-        first = next(read_journal(RunFolder(folder).journal(number)), None)
-        if isinstance(first, Record) and isinstance(first.event, Attempt) and first.event.earlier_size:
-            cuts[first.event.resumes] = first.event.earlier_size
+        first = first_attempt(RunFolder(folder).journal(number))
+        if first is not None and first.earlier_size:
+            cuts[first.resumes] = first.earlier_size
     found, clock, last = list[Due](), 0.0, 0.0
     for number in numbers:
         for event in _events(RunFolder(folder).journal(number), cuts.get(number)):

@@ -10,7 +10,7 @@ from pathlib import Path
 from clew_shared.base.file_lock import exclusive
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.journal.events import Attempt, Seal
+from clew_shared.journal.events import Seal
 from clew_shared.journal.files import (
     MIRROR_MARK,
     Damage,
@@ -18,8 +18,8 @@ from clew_shared.journal.files import (
     Record,
     attempts,
     ends_sealed,
+    first_attempt,
     journal_path,
-    read_journal,
 )
 from clew_shared.journal.prefix_hash import PrefixHash
 from clew_shared.journal.run_folder import RunFolder
@@ -52,8 +52,8 @@ def attempts_before(folder: Path, job: str) -> int:
 
 def _job_of(path: Path) -> str | None:
     """The batch job that the journal's first frame names; None when that cannot be read."""
-    found = next(read_journal(path), None)
-    return found.event.job if isinstance(found, Record) and isinstance(found.event, Attempt) else None
+    first = first_attempt(path)
+    return first.job if first is not None else None
 
 
 class Mirror:

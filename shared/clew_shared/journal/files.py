@@ -18,7 +18,7 @@ from typing import Self
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import continue_run
 from clew_shared.cards import MetricSpec
-from clew_shared.journal.events import Digest, Event, Seal
+from clew_shared.journal.events import Attempt, Digest, Event, Seal
 from clew_shared.journal.frames import (
     HEADER_SIZE,
     MAGIC,
@@ -133,6 +133,15 @@ def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------------
+
+
+def first_attempt(journal: Path) -> Attempt | None:
+    """Returns the event with which a journal begins; None if there is none that can be read."""
+    try:
+        found = next(read_journal(journal), None)
+    except OSError:
+        return None
+    return found.event if isinstance(found, Record) and isinstance(found.event, Attempt) else None
 
 
 class JournalWriter:

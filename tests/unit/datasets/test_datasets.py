@@ -584,6 +584,7 @@ def test_hostile_pickles_are_refused(tmp_path: Path, hostile: bytes) -> None:
 
 DOUBLED = b")q\1" + b"0h\1h\1\x86q\1" * 60
 SAME_HASH = b"".join(b"\x8a\x0a" + (one * (2**61 - 1)).to_bytes(10, "little") + b"N" for one in range(1, 30_000))
+FRAME = b"\x95"
 BUFFER = b"cnumpy.core.numeric\n_frombuffer\n(\x96\4\0\0\0\0\0\0\0aaaaq\0"
 
 
@@ -599,6 +600,12 @@ BUFFER = b"cnumpy.core.numeric\n_frombuffer\n(\x96\4\0\0\0\0\0\0\0aaaaq\0"
         pytest.param(BUFFER + DTYPE + b"K\1\x85\x8c\1CtRh\0K\1a.", "damaged", id="bytes of an array that grow"),
         pytest.param(b"G" + bytes(8) + b".", "the instruction b'G'", id="a fraction outside of an array"),
         pytest.param(b"N" + b"r\0\0\1\0.", "in place 65,536", id="room for values that are not there"),
+        pytest.param(
+            FRAME + b"\3" + bytes(7) + b"B\x09\0\0\0\0\0Nr\0\0\0\1..", "inside an instruction", id="a cut frame"
+        ),
+        pytest.param(
+            FRAME + b"\x14" + bytes(7) + FRAME + bytes(8) + b"N.", "inside an instruction", id="a frame in a frame"
+        ),
     ],
 )
 def test_what_pythons_unpickler_would_believe_is_refused_before(hostile: bytes, words: str) -> None:

@@ -28,7 +28,6 @@ SPECS = st.builds(
     strategy=st.text(),
     devices=st.integers(1, 1024),
     source_hash=st.text(alphabet="0123456789abcdef"),
-    revision=st.integers(0, 9),
     params=st.dictionaries(st.text(), VALUES),
 )
 

@@ -29,13 +29,14 @@ from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord
 from clew_agent.supervisor.run_registry import RunRegistry, is_run_id
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_agent.supervisor.trainer_client import ControlClient
-from clew_agent.trainer.spec_check import check_spec, combine
+from clew_agent.trainer.spec_check import check_spec, combine, recorded_revision
 from clew_agent.wire.long_polls import Caller, LongPolls
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.remedies import list_all, set_to
 from clew_shared.cards import Catalogue, ExerciseCard, Preset, StrategyCard
 from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Attempt, Log
 from clew_shared.journal.files import MAGIC, JournalWriter, Record, encode_frame, read_journal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
@@ -74,8 +75,6 @@ CARDS = Catalogue(exercises=(CARD, BROKEN))
         ({"precision": "int8", "nodes": 0}, ["spec.nodes", "spec.precision"]),
         ({"exercise": "toi"}, ["exercise.unknown"]),
         ({"exercise": "broken"}, ["exercise.broken"]),
-        ({"source_hash": "abd", "revision": 2}, []),  # a later or earlier text of the same revision
-        ({"source_hash": "abc", "revision": 1}, ["spec.source"]),
         ({"source_hash": "abd"}, ["spec.source"]),
         ({"params": {"steps": 0}}, ["params.value"]),
         ({"params": {"stops": 1}}, ["params.unknown"]),
@@ -96,6 +95,23 @@ def test_everything_that_is_wrong_with_a_spec_is_found(changes: dict[str, object
     assert [one.code for one in found] == codes
     if found:
         assert all(one.text in combine(found).text for one in found)
+
+
+@pytest.mark.parametrize(("source", "revision", "codes"), [("abd", 2, []), ("abc", 1, ["spec.source"])])
+def test_a_run_goes_on_with_another_file_of_its_revision_only(source: str, revision: int, codes: list[str]) -> None:
+    spec = RunSpec(exercise="toy", source_hash=source)
+    assert [one.code for one in check_spec(spec, CARDS, Search(), revision=revision)] == codes
+
+
+def test_the_journal_of_the_attempt_before_names_the_revision(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert recorded_revision(folder, 0) == 0
+    begin = Attempt(format=1, run="r", attempt=1, exercise="toy", spec_sha256="", steps=1, time=1.0, revision=2)
+    for attempt, event in ((1, begin), (2, Log(time=1.0, text="no beginning"))):
+        journal = JournalWriter.create(folder.journal(attempt))
+        journal.append(event)
+        journal.close()
+    assert (recorded_revision(folder, 1), recorded_revision(folder, 2), recorded_revision(folder, 3)) == (2, 0, 0)
 
 
 def test_several_problems_as_one_keep_all_ways_out() -> None:

@@ -181,7 +181,7 @@ def _repeat(
     count = min(steps, history.fold.step)
     exercises, data = given
     usual = {"run": str(uuid.uuid4()), "data": data or _data_here(source), "pruning": None}
-    spec = msgspec.structs.replace(source.spec, source_hash="", revision=0, **usual)
+    spec = msgspec.structs.replace(source.spec, source_hash="", **usual)
     with tempfile.TemporaryDirectory(prefix="clew-rerun-") as place:
         folder = Path(place) / "run"
         again = _train(context, spec, history.live, folder, count, exercises)

@@ -298,7 +298,6 @@ def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunS
         seed=seed,
         data=data,
         source_hash=card.source_hash,
-        revision=card.revision,
         params={spec.name: _written(spec, typed[spec.name]) for spec in card.params},
     )
     test, found = _rate_range(request.rate_range)

@@ -287,7 +287,6 @@ class NextRun(QWidget):
             seed=seed if isinstance(seed, int) else 1,
             data=self.data_choice.value(),
             source_hash=card.source_hash if card is not None else "",
-            revision=card.revision if card is not None else 0,
             params=self.form.values(),
             **(spread_fields(card, self.spread.values()) if card is not None else {}),
         )

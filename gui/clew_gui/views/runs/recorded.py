@@ -17,16 +17,12 @@ from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_all
-from clew_shared.journal.events import Attempt
-from clew_shared.journal.files import FrameReader, Record, attempts, journal_path
+from clew_shared.journal.files import attempts, first_attempt, journal_path
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.wire.messages import DisturbCluster
-
-_FIRST_BYTES = 64 * 1024
-"""A journal's first frame is shorter."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +51,10 @@ def read_heads(folders: Iterable[Path]) -> dict[str, RunHeader]:
         except ProblemError:
             continue
         if attempts(folder):
-            found[spec.run or folder.name] = RunHeader(
-                spec, folder, _begin_time(journal_path(folder, attempts(folder)[0]))
-            )
+            first = first_attempt(journal_path(folder, attempts(folder)[0]))
+            began = first.time if first is not None else 0.0
+            found[spec.run or folder.name] = RunHeader(spec, folder, began)
     return dict(sorted(found.items(), key=lambda item: item[1].began))
-
-
-def _begin_time(journal: Path) -> float:
-    """Returns when the first attempt began; 0 if its first frame cannot be read."""
-    try:
-        with journal.open("rb") as file:
-            items = FrameReader().feed(file.read(_FIRST_BYTES))
-    except OSError:
-        return 0.0
-    return next((i.event.time for i in items if isinstance(i, Record) and isinstance(i.event, Attempt)), 0.0)
 
 
 def read_runs(heads: Mapping[str, RunHeader], record: RunRecord, exercise: str = "") -> dict[str, RunModel]:
