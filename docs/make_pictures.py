@@ -45,12 +45,14 @@ def paint(theme: str, tab: str, file: str) -> None:
     """Paint one picture in a separate process: the window with all runs, their pictures, a race, or a guide."""
     from clew_gui.app import build_app
     from clew_gui.session.run_record import run_record
-    from clew_gui.views.runs.recorded import RecordedSession, read_heads
+    from clew_gui.views.runs.recorded import RecordedSession, read_heads, read_runs
     from clew_gui.views.window.window_state import NoMemory
     from clew_shared.base.places import find_places
 
     places = find_places()
-    session = RecordedSession(read_heads(() if tab == "guide" else places.runs.iterdir()), run_record(places))
+    session = RecordedSession(
+        read_runs(read_heads(() if tab == "guide" else places.runs.iterdir()), run_record(places))
+    )
     exercise = {"run": "softmax", "pictures": "softmax", "race": "linear-regression"}.get(tab, "cnn")
     program = build_app(places, session=session, memory=NoMemory(), theme=theme, exercise=exercise)
     program.window.head.tabs.setCurrentIndex(0 if tab == "guide" else 1)
@@ -116,14 +118,14 @@ def paint_waiting(theme: str, file: str) -> None:
     from clew_gui.session.runs import RunModel
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
-    from clew_gui.views.runs.recorded import RecordedSession, read_heads
+    from clew_gui.views.runs.recorded import RecordedSession, read_heads, read_runs
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places
     from clew_shared.spec import RunSpec
 
     places = find_places()
     site_store(places).save("jureca", msgspec.structs.replace(PRESETS["jureca"], user="lab017"), replace=True)
-    session = RecordedSession(read_heads(places.runs.iterdir()), run_record(places))
+    session = RecordedSession(read_runs(read_heads(places.runs.iterdir()), run_record(places)))
     news = JobNews(
         job="waiting",
         stage=JobStage.QUEUED,
@@ -157,7 +159,7 @@ def paint_node(theme: str, file: str) -> None:
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
     from clew_gui.ssh.login_policy import NEEDS_PERSON
-    from clew_gui.views.runs.recorded import RecordedSession, read_heads
+    from clew_gui.views.runs.recorded import RecordedSession, read_heads, read_runs
     from clew_gui.views.sites.services import NodeServices, ServiceStatus
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places
@@ -181,7 +183,7 @@ def paint_node(theme: str, file: str) -> None:
     places, now = find_places(), time.time()
     for name in ("jureca", "davide"):
         site_store(places).save(name, msgspec.structs.replace(PRESETS[name], user="lab017"), replace=True)
-    session = RecordedSession(read_heads(places.runs.iterdir()), run_record(places))
+    session = RecordedSession(read_runs(read_heads(places.runs.iterdir()), run_record(places)))
     asked = AllocationRequest(gpus=1, time="01:00:00")
     held = JobNews(
         job="node", stage=JobStage.RUNNING, id="8021734", starts=now - 780, until=now + 2820, nodes="jrc0042"

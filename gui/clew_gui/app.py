@@ -16,6 +16,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.session.job_managers import JobManagers, open_managers
+from clew_gui.session.job_model import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
 from clew_gui.sites.logins import stays_s
@@ -27,7 +28,7 @@ from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
 from clew_gui.views.actions.scope import FIRST_EXERCISE
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.presentation.interfaces import SessionLike
-from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads
+from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads, read_runs
 from clew_gui.views.sites.prompts import WindowPrompter
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button
@@ -39,7 +40,7 @@ from clew_gui.views.window.window import MainWindow
 from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory, WindowState
 from clew_shared.base.harmless import say
 from clew_shared.base.places import Places, find_places
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.lifecycle import TERMINAL
@@ -204,10 +205,19 @@ def build_app(
     known = catalogue or load_builtin()
     given = session
 
+    troubles: list[Problem] = []
+
     def make_session(prompter: Prompter) -> tuple[SessionLike, JobManagers | None]:
-        return (given, managers) if given is not None else _live_session(places, known, prompter)
+        if given is not None:
+            return given, managers
+        try:
+            return _live_session(places, known, prompter)
+        except OSError as error:  # one of Clew's own files: the window says which, and nothing can be run
+            troubles.append(_unreadable(error))
+            return RecordedSession({}, LinkStatus(LinkState.REFUSED, 0.0, "Clew's own files cannot be read")), None
 
     program = Program(app, places, known, make_session, kept, theme)
+    program.window.messages.show_problems(tuple(troubles))
     if isinstance(kept, FileMemory) and kept.problem is not None:
         program.window.messages.show_problems((kept.problem,))
     ids = [card.id for card in known.exercises]
@@ -225,6 +235,11 @@ def _specs(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, RunSpec]:
         with suppress(msgspec.ValidationError):
             found[exercise] = msgspec.convert(table, RunSpec)
     return found
+
+
+def _unreadable(error: OSError) -> Problem:
+    text = f"{error.filename} cannot be read: {error.strerror or error}. It is one of Clew's own files."
+    return Problem("home.read", text, "Move it away or make it readable, and open Clew again.", str(error.filename))
 
 
 def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[SessionLike, JobManagers]:
@@ -312,14 +327,15 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
         say(f"clew start: {error.command_text()}", sys.stderr)
         return 2
     exercise = heads[run].spec.exercise if run else options.exercise
-    session = RecordedSession(heads, run_record(places), exercise)
+    session = RecordedSession(read_runs(heads, run_record(places), exercise))
     program = build_app(places, session=session, memory=NoMemory(), theme=options.theme or "light", exercise=exercise)
     _size(program.window, options.size)
     program.window.head.tabs.setCurrentIndex(TAB_WORDS.index(options.tab or "run"))
     program.window.show()
     program.controller.select(run)
     program.controller.reuse()
-    # Not ``quit``, which closes windows first.
+    # Not ``quit``, which closes windows first. A window that is never painted ends all the same.
+    QTimer.singleShot(20_000, program.window, lambda: program.app.exit(0))
     program.window.painted.connect(lambda: QTimer.singleShot(400, program.window, lambda: program.app.exit(0)))
     program.app.exec()
     options.screenshot.parent.mkdir(parents=True, exist_ok=True)

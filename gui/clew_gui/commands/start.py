@@ -1,6 +1,6 @@
 """``clew start``: the window, or on a machine without a display a run in the terminal and a picture of the window.
 
-What only the second needs is imported there: the window paints before NumPy, ZeroMQ and rich are loaded.
+What only one of them needs is imported there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _window(exercise: str, catalogue: Catalogue) -> int:
     gc.disable()  # nearly all that is made on the way to the window stays; then it collects by itself
     try:
         from clew_gui.app import open_window
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # a library that Qt needs
         hint = "Install Clew again: pip install 'clew[gui]'."
         raise problem("start.load", f"A part of the window cannot be loaded: {error}.", hint) from error
     return open_window(exercise, catalogue)

@@ -12,11 +12,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QIcon, QImage
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QSlider, QWidget
+from pytestqt.qtbot import QtBot
 
 from clew_gui import app
 from clew_gui.app import Program
 from clew_gui.session.run_record import RunRecord
-from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads
+from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads, read_runs
 from clew_gui.views.theme import parts
 from clew_gui.views.theme.theme import DARK
 from clew_gui.views.window import error_reporting
@@ -33,6 +34,7 @@ from clew_shared.spec import RunSpec, to_toml
 from tests.guards import LogBook
 from tests.gui import fakes
 from tests.gui.conftest import Opener
+from tests.gui.program_end import end_program
 
 
 def run_python(*words: str) -> subprocess.CompletedProcess[str]:
@@ -94,6 +96,18 @@ def test_a_part_that_cannot_be_loaded_is_named_before_a_window_opens() -> None:
     assert done.returncode == 2, done.stderr
     assert "A part of the window cannot be loaded: import of numpy halted" in done.stderr
     assert "pip install 'clew[gui]'" in done.stderr
+
+
+def test_the_window_opens_and_names_a_file_of_its_own_that_cannot_be_read(places: Places, qtbot: QtBot) -> None:
+    (places.home / "jobs.jsonl").mkdir(parents=True)
+    program = app.build_app(places, catalogue=fakes.catalogue(), memory=NoMemory())
+    try:
+        with qtbot.waitExposed(program.window):
+            program.window.show()
+        assert "jobs.jsonl cannot be read" in program.window.messages.problems()[0].text
+        assert not program.window.next_run.run.isEnabled()
+    finally:
+        end_program(program)
 
 
 def test_an_icon_is_drawn_once_for_all_buttons_that_have_it(
@@ -164,7 +178,7 @@ def test_a_picture_reads_the_runs_of_its_exercise_only(
 
     monkeypatch.setattr("clew_gui.views.runs.recorded.read_run", reading)
     heads = read_heads((home / "runs").iterdir())
-    session = RecordedSession(heads, RunRecord(home / "runs.jsonl"), "softmax")
+    session = RecordedSession(read_runs(heads, RunRecord(home / "runs.jsonl"), "softmax"))
     assert set(heads) == {recorded.name, other.name}
     assert [head.began for head in heads.values()] == [1000.0, 1000.0]
     assert list(session.runs) == [recorded.name]

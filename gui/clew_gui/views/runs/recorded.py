@@ -84,14 +84,17 @@ def choose_run(runs: Mapping[str, HasSpec], wanted: str, exercise: str) -> str:
     return next((run for run in reversed(list(runs)) if exercise in ("", runs[run].spec.exercise)), "")
 
 
+RECORDED = LinkStatus(LinkState.RECORDED, 0.0, "recorded runs only")
+
+
 class RecordedSession:
     """A session that only shows recorded runs, of one exercise or of all. Anyone who wants more of it gets a
     sentence."""
 
-    def __init__(self, heads: Mapping[str, RunHeader], record: RunRecord, exercise: str = "") -> None:
-        self.runs: Mapping[str, RunLike] = read_runs(heads, record, exercise)
+    def __init__(self, runs: Mapping[str, RunLike], link: LinkStatus = RECORDED) -> None:
+        self.runs = runs
         self.jobs: Mapping[str, JobModel] = {}
-        self.link = LinkStatus(LinkState.RECORDED, 0.0, "recorded runs only")
+        self.link = link
 
     def tick(self, budget: float = 0.008) -> Changes:
         """Returns no changes."""
