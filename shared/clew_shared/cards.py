@@ -330,7 +330,7 @@ class DataSetCard(msgspec.Struct, frozen=True, kw_only=True):
     ``files`` are where it is looked for in a folder, the first choice first; of a set in several files one is enough.
     ``whole`` are the names of files that hold all of it, ``parts`` those of files that hold some of it and that no
     other set has. A file with one of ``endings`` is taken for this set when no name says otherwise. ``wanted`` says
-    which files it needs, and ``published`` where they are to be had, in words: Clew downloads none. Exercises that take
+    which files it needs, and ``published`` where to get them, in words: Clew downloads none. Exercises that take
     the set ``like`` take this one too. A built-in set comes with a Python package: ``packaged`` is its file there,
     ``package`` what pip calls the package.
     """

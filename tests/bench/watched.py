@@ -87,7 +87,6 @@ class Watched(QObject):
 
     def _note(self) -> None:
         now, plots = time.time(), self.program.actions.plots
-        assert plots is not None
         for run in plots.store.runs():
             for metric in plots.store.metrics(run):
                 series, known = plots.store.get(run, metric), self.painted.setdefault((run, metric), [])

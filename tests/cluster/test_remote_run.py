@@ -216,7 +216,7 @@ def test_the_script_that_is_shown_is_the_one_that_is_sent(
 
 
 @pytest.mark.parametrize("kind", ["minicluster-pbs", "minicluster-ssh"])
-def test_every_kind_of_site_is_reached_and_let_go(
+def test_a_site_with_pbs_and_one_without_scheduler_are_reached_and_let_go(
     cluster: MiniCluster, laptop: Laptop, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", cluster.info()["laptop_home"])  # its key opens the login node on the way to node1

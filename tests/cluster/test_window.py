@@ -110,7 +110,6 @@ class Student:
         self.window = self.program.window
         with self._qtbot.waitExposed(self.window):
             self.window.show()
-        self.until(lambda: self.program.sites is not None, LIMIT_S)
 
     def close(self) -> None:
         """End it."""

@@ -46,7 +46,6 @@ class Student:
         self.program = build_app(places, memory=memory, theme="light", exercise="linear-regression")
         with qtbot.waitExposed(self.program.window):
             self.program.window.show()
-        self.until(lambda: self.program.sites is not None, LIMIT_S)
 
     def until(self, condition: Callable[[], bool], limit_s: float) -> None:
         """Let the window live, and answer, until something is so."""

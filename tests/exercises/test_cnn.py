@@ -24,7 +24,7 @@ def context(step: int, rows: Rows) -> StepContext:
 
 @pytest.mark.needs("real-mnist")
 @pytest.mark.timeout(900)
-def test_the_slides_values_give_the_slides_accuracy(real_mnist: DataSet) -> None:
+def test_the_slides_values_give_the_known_accuracy(real_mnist: DataSet) -> None:
     """In a soak all 1,000 steps; else the first 150, of which the accuracy is known as well."""
     soak = os.environ.get("CLEW_SOAK") == "1"
     engine = make_engine(EXERCISE, {}, real_mnist)

@@ -44,8 +44,11 @@ def _remind(made: Catalogue) -> None:
         kept = [card for card in made.exercises if card.id in before and before[card.id].revision == card.revision]
         for card in kept:
             if before[card.id].source_hash != card.source_hash:
-                words = f"{card.id}: its file changed and is still revision {card.revision}, so earlier runs go on."
-                say(f"{words} If it trains in another way now, raise the revision in {card.file}.", sys.stderr)
+                words = f"{card.id}: its file changed but its revision is still {card.revision}"
+                say(
+                    f"{words}, so earlier runs can be continued. If it trains in another way now, raise the revision in {card.file}.",
+                    sys.stderr,
+                )
 
 
 def _check(made: Catalogue) -> int:

@@ -131,14 +131,20 @@ def _read(spec: ParamSpec, whole: str) -> tuple[Value | tuple[str, ...] | tuple[
     """The value that a field's text stands for, and what is wrong with it."""
     name, text = spec.name, whole.strip("\n") if spec.lines > 1 else whole.strip()
     if name in _BETWEEN:
-        parts = text.splitlines() if spec.lines > 1 else text.split(",")
+        parts = text.splitlines() if spec.lines > 1 else text.replace("\n", ",").split(",")
         return tuple(part.strip() for part in parts if part.strip()), None
     if name in ("port", "ports"):
         return _numbers(name, text)
     if name == "scheduler" and not text:
         found = Problem("site.scheduler", "The scheduler is not known yet.", "Choose it, or press Find.", name)
         return NO_SCHEDULER, found
-    return convert(spec, text) if text else (spec.default, None)
+    if not text:
+        return spec.default, None
+    value, problem = convert(spec, text)
+    if problem is None:
+        return value, None
+    # On the command line a field is named without ``allocation.``.
+    return value, msgspec.structs.replace(problem, text=problem.text.replace(f"({ASKED}", "("))
 
 
 def with_fields(site: Site, words: Sequence[str]) -> Site:

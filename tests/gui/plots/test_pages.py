@@ -35,7 +35,6 @@ CATALOGUE = Catalogue(
 
 def shown(program: Program) -> set[str]:
     plots = program.actions.plots
-    assert plots is not None
     return {name for name, kind in plots.kinds.items() if not kind.isHidden()}
 
 

@@ -209,7 +209,6 @@ def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> N
     dialog.accept()
     student.dialog(ConsentDialog).accept()
     sites = student.program.sites
-    assert sites is not None
     student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
     job = sites.bar.rows()[0].job
     assert form.where.choice().job == job, "the next run goes there"
@@ -237,7 +236,7 @@ def cave(places: Places) -> Places:
 
 
 def handlers(program: Program, qtbot: QtBot) -> SiteActions:
-    """What concerns sites, once it is there."""
+    """What concerns sites."""
     return program.sites
 
 
@@ -443,7 +442,6 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
     student.says("Finished")
     book.note_order(hold, "The Cave")
     sites = student.program.sites
-    assert sites is not None
     student.until(lambda: [row.job for row in sites.bar.rows()] == [hold.job], "the held node")
     book.refresh()
     book.note_news(JobNews(job=hold.job, stage=JobStage.ENDED, id="8", text="You gave the allocation back."))
@@ -460,7 +458,6 @@ def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Stud
     student.says("Queued")
     assert not card.log_in.isVisible()
     sites = student.program.sites
-    assert sites is not None
     buttons: tuple[Callable[[], Button], ...] = (lambda: sites.bar.logins()["cave"].log_in, lambda: card.log_in)
     for button in buttons:
         student.site.refusal = Problem("ssh.person", "login asks for a one-time code.", "Log in.")
@@ -476,7 +473,6 @@ def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Stud
 def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(student: Student) -> None:
     job = student.program.session.hold(Place(site="cave"))
     sites = student.program.sites
-    assert sites is not None
     student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
     row = sites.bar.rows()[0]
     assert not row.buttons["terminal"].isEnabled(), "the node is not there yet"
@@ -509,7 +505,6 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
     monkeypatch.setattr(shown, "OpenedService", Opened)
     job = student.program.session.hold(Place(site="cave"))
     sites = student.program.sites
-    assert sites is not None
     pages: list[str] = []
 
     def browse(page: str) -> bool:

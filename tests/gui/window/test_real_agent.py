@@ -167,7 +167,6 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     assert again.run.id == run
     again.until(lambda: again.drawn() > step + 1000, "steps made meanwhile")
     plots = again.program.actions.plots
-    assert plots is not None
     series = plots.store.get(run, "loss")
     assert series is not None
     assert series.pyramid.x.at(len(series) - 1) == len(series) - 1, "no step is missing"
@@ -188,7 +187,6 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
 def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], Student]) -> None:
     student = new_student()
     window, plots = student.window, student.program.actions.plots
-    assert plots is not None
     student.look_for("linear")
     student.until(window.next_run.run.isEnabled, "the agent")
     window.next_run.race.click()
@@ -199,7 +197,6 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
 
     # The map stays; while lane after lane trains, paths grow over it, and each ends where its run ended.
     session = student.program.controller.scope.session
-    assert session is not None
     student.until(lambda: len(session.runs) == lanes, "all lanes")
     student.until(
         lambda: all(run.state is RunState.FINISHED for run in session.runs.values()), "the end of the race", 4 * BOUND_S

@@ -73,4 +73,4 @@ def test_writing_the_catalogue_reminds_of_the_revision(
     changed = (replace(first, source_hash="a"), replace(second, source_hash="b", revision=second.revision + 1), *others)
     monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda _: replace(before, exercises=changed))
     assert cli.main(["catalogue", "--write", str(tmp_path / "catalogue.json")]) == 0
-    assert capsys.readouterr().err.startswith("linear-regression: its file changed and is still revision 1")
+    assert capsys.readouterr().err.startswith("linear-regression: its file changed but its revision is still 1")

@@ -141,6 +141,10 @@ class NumberEdit(QLineEdit):
         self.set_value(self._spec.type.python(result))
 
 
+_PROSE = frozenset({"note"})
+"""Fields of several lines that hold sentences."""
+
+
 class LinesEdit(QPlainTextEdit):
     """A field for several lines of text; Tab goes to the next field."""
 
@@ -151,6 +155,8 @@ class LinesEdit(QPlainTextEdit):
         self.setFont(font("mono"))
         self.setTabChangesFocus(True)
         self.setProperty("role", "lines")
+        if spec.name not in _PROSE:  # a command that is wrapped looks like two
+            self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setPlaceholderText(spec.example)
         self.setFixedHeight(round(QFontMetricsF(self.font()).lineSpacing() * spec.lines) + 18)
         self.textChanged.connect(self.edited.emit)

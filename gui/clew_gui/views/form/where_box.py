@@ -56,7 +56,6 @@ class WhereBox(QWidget):
         self._appearance = appearance
         self._choices: dict[str, PlaceChoice] = {HERE: THIS}
         self._wanted = HERE
-        self._offered = False
         self._changes: dict[str, Mapping[str, Value]] = {}
         self._exercise = ""
         self.form: WhereForm | None = None
@@ -94,8 +93,7 @@ class WhereBox(QWidget):
 
     def offer(self, choices: Sequence[PlaceChoice]) -> None:
         """Offers places beside this computer. A held node that is gone is replaced by its site."""
-        before, was_offered = self.choice(), self._offered
-        self._offered = True
+        before = self.choice()
         self._choices = {HERE: THIS, **{one.key: one for one in choices}}
         with QSignalBlocker(self.combo):
             self.combo.clear()
@@ -110,8 +108,6 @@ class WhereBox(QWidget):
         self.combo.setCurrentIndex(self.combo.findData(self._wanted))
         if self.choice() != before:
             self._show()
-        elif not was_offered:
-            self.changed.emit()
 
     def choose(self, key: str) -> None:
         """Choose by key; an unknown one changes nothing."""
@@ -173,8 +169,6 @@ class WhereBox(QWidget):
     def problems(self) -> tuple[Problem, ...]:
         """Returns the problems that keep a run from going there."""
         chosen = self.choice()
-        if self._wanted != HERE and not self._offered:  # a quick Run must not go somewhere else than the last one
-            return (Problem("place.loading", "Clew is still reading the sites; this takes a second."),)
         if chosen.why_not:
             return (Problem("place.refused", chosen.why_not),)
         return self.form.problems() if self.form is not None else ()

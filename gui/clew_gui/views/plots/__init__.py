@@ -1,3 +1,3 @@
-"""The plots of the Run tab. Importing this loads NumPy, so the window does it later."""
+"""The plots of the Run tab."""
 
 from __future__ import annotations

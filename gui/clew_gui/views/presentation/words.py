@@ -76,7 +76,7 @@ def delta(spec: MetricSpec | None, value: float | None, base: float | None) -> s
     return f"{'+' if value > base else '-'}{metric_value(spec, abs(value - base))}" if value != base else "0"
 
 
-WAITS = frozenset({"data.unknown", "data.checking", "place.loading", "exercise.reading"})
+WAITS = frozenset({"data.unknown", "data.checking", "exercise.reading"})
 """The codes of problems that pass by themselves: nothing is wrong yet."""
 
 

@@ -1,8 +1,7 @@
 """Keeps one window for each of a person's homes: a second start raises the first window, because both would write
 mirrors.
 
-The first window is known by a lock, at once. It listens for further starts only once it is painted: what that needs
-takes as long to load as the lab's panel takes to be made.
+The first window is known by a lock, at once. It listens for further starts before it is shown.
 """
 
 from __future__ import annotations
@@ -64,8 +63,6 @@ class OneWindow(QObject):
         """Listen for further starts from now on; a second call changes nothing."""
         if self._server is not None:
             return
-        from PySide6.QtNetwork import QLocalServer
-
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._greet)
