@@ -45,10 +45,8 @@ def _remind(made: Catalogue) -> None:
         for card in kept:
             if before[card.id].source_hash != card.source_hash:
                 words = f"{card.id}: its file changed but its revision is still {card.revision}"
-                say(
-                    f"{words}, so earlier runs can be continued. If it trains in another way now, raise the revision in {card.file}.",
-                    sys.stderr,
-                )
+                words += ", so earlier runs can be continued. If it trains in another way now, raise the revision in"
+                say(f"{words} {card.file}.", sys.stderr)
 
 
 def _check(made: Catalogue) -> int:
