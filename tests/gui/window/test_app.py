@@ -90,6 +90,29 @@ sys.exit(cli.main(["start"]))
 """
 
 
+_LATE = """
+import gc, importlib, sys
+from PySide6.QtCore import QObject
+import clew_gui.app
+
+def classes():
+    return {f"{kind.__module__}.{kind.__name__}" for kind in gc.get_objects() if isinstance(kind, type(QObject))}
+
+before = classes()
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(len(before) > 100, *sorted(classes() - before))
+"""
+LATE = ("clew_gui.ssh.paramiko.connection", "clew_gui.ssh.key_offers", "jinja2", "optuna", "rich.console")
+
+
+def test_what_threads_import_late_makes_no_class_of_qt() -> None:
+    """Made outside the GUI's thread such a class ends the program now and then (decision 30)."""
+    done = run_python("-c", _LATE, *LATE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True"]
+
+
 @pytest.mark.usefixtures("home")
 def test_a_part_that_cannot_be_loaded_is_named_before_a_window_opens() -> None:
     done = run_python("-c", _WITHOUT_NUMPY)
