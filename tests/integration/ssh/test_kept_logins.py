@@ -335,7 +335,7 @@ def test_a_shut_gate_lets_no_question_through_and_a_login_that_is_there_needs_no
 
 
 COMMAND = """
-import sys, msgspec
+import signal, sys, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
 from clew_gui.ssh.dialler import dial
 from clew_gui.ssh.prompts import (AskOnce, PromptKind)
@@ -348,6 +348,7 @@ class Person:
 hop, files = msgspec.json.decode(sys.argv[1], type=Hop), msgspec.json.decode(
     sys.argv[2], type=SshFiles, dec_hook=lambda kind, text: kind(text)
 )
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests were started with nohup
 connection = dial([hop], AskOnce(Person()), files)
 print(connection.run("echo in").stdout.decode(), end="", flush=True)
 connection.run("sleep 1000", timeout=1000)
