@@ -46,7 +46,7 @@ from clew_shared.catalogue import load_builtin
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.spec import RunSpec, to_table
 
-SessionMaker = Callable[["Prompter"], tuple[SessionLike, "JobManagers | None"]]
+SessionMaker = Callable[[Prompter], tuple[SessionLike, JobManagers | None]]
 TAB_WORDS = ("guide", "run", "compare", "speed-up", "cluster", "report")
 
 
@@ -203,13 +203,12 @@ def build_app(
     prepare(app)
     kept = memory if memory is not None else FileMemory(places.config / "window.toml")
     known = catalogue or load_builtin()
-    given = session
 
     troubles: list[Problem] = []
 
     def make_session(prompter: Prompter) -> tuple[SessionLike, JobManagers | None]:
-        if given is not None:
-            return given, managers
+        if session is not None:
+            return session, managers
         try:
             return _live_session(places, known, prompter)
         except OSError as error:  # one of Clew's own files: the window says which, and nothing can be run

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -48,8 +49,14 @@ def data_set_of(name_or_path: str) -> str:
 
 def _is_called(text: str, name: str) -> bool:
     """Whether a file or folder is called after a data set, as in ``cifar-10-batches-py``, but not ``cifar100``."""
+    return _spellings(name).search(text) is not None
+
+
+@cache
+def _spellings(name: str) -> re.Pattern[str]:
+    """Matches a data set's name; made once, because each path that is looked at is compared with every name."""
     pattern = "[-_]?".join(re.findall("[a-z]+|[0-9]+", name))
-    return re.search(pattern + ("(?![0-9])" if name[-1].isdigit() else ""), text) is not None
+    return re.compile(pattern + ("(?![0-9])" if name[-1].isdigit() else ""))
 
 
 def packaged_file(card: DataSetCard) -> Path | None:

@@ -37,10 +37,9 @@ def reader_of(name_or_path: str, path: Path) -> Callable[[Path], DataSet]:
         return table.read
     if path.is_dir():
         return _read_images
-    name = name_or_path if name_or_path in known else data_set_of(str(path))
-    module = known.get(name, known[USUAL])
+    module = known.get(name_or_path) or known.get(data_set_of(str(path)), known[USUAL])
     # Of a set in several files a folder may hold other files as well: what such a file holds decides, not its folder.
-    if name_or_path not in known and module.CARD.parts and data_set_of(path.name) != name:
+    if name_or_path not in known and module.CARD.parts and data_set_of(path.name) != module.CARD.name:
         module = known[USUAL]
     read: Callable[[Path], DataSet] = module.read
     return read

@@ -14,7 +14,7 @@ from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.session.run_state import state_with_job
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem, raise_all
-from clew_shared.journal.files import attempts, first_attempt, journal_path
+from clew_shared.journal.files import attempts, began
 from clew_shared.journal.lifecycle import RunFold, RunState
 from clew_shared.run_settings import RunNote
 
@@ -75,12 +75,6 @@ class KeptJobs:
             number = self._record.numbers.get(run, run)
             reason = f"{news.text} Some of it may not be here yet: clew attach {number} fetches it.".lstrip()
         return state, reason
-
-
-def began(folder: Path) -> float:
-    """Returns when the run's first attempt began, as wall-clock seconds since 1970; 0 if its journal does not say."""
-    first = first_attempt(journal_path(folder, attempts(folder)[0]))
-    return first.time if first is not None else 0.0
 
 
 def _not_begun(places: Places, runs: Sequence[KeptRun]) -> list[Problem]:

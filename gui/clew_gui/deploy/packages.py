@@ -117,11 +117,11 @@ def platforms(found: Probe) -> list[str]:
 
 def _best_wheel(need: Need, found: Probe, cache: Path) -> Path | None:
     """The newest wheel of the package in the cache that runs there."""
-    fitting = []
+    fitting, there = [], _tags(found)
     for path in cache.glob("*.whl"):
         with suppress(InvalidWheelFilename):
             name, version, _, tags = parse_wheel_filename(path.name)
-            if name == need.name and version >= Version(need.least) and not tags.isdisjoint(_tags(found)):
+            if name == need.name and version >= Version(need.least) and not tags.isdisjoint(there):
                 fitting.append((version, path))
     return max(fitting)[1] if fitting else None
 

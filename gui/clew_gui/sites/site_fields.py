@@ -41,7 +41,7 @@ def _asked(spec: ParamSpec) -> ParamSpec:
     return msgspec.structs.replace(spec, name=ASKED + spec.name, help=about)
 
 
-_SCHEDULERS: Mapping[str, str] = dict([("", "Choose…"), *((name, scheduler_of(name).label) for name in NAMES)])
+_SCHEDULERS: Mapping[str, str] = {"": "Choose…"} | {name: scheduler_of(name).label for name in NAMES}
 _LAUNCH = {"": "None", "srun": "srun", "aprun": "aprun (Cray)"}
 _GROUPS: Mapping[str, tuple[ParamSpec, ...]] = {
     "Connection": (
@@ -138,13 +138,7 @@ def _read(spec: ParamSpec, whole: str) -> tuple[Value | tuple[str, ...] | tuple[
     if name == "scheduler" and not text:
         found = Problem("site.scheduler", "The scheduler is not known yet.", "Choose it, or press Find.", name)
         return NO_SCHEDULER, found
-    if not text:
-        return spec.default, None
-    value, problem = convert(spec, text)
-    if problem is None:
-        return value, None
-    # On the command line a field is named without ``allocation.``.
-    return value, msgspec.structs.replace(problem, text=problem.text.replace(f"({ASKED}", "("))
+    return convert(spec, text) if text else (spec.default, None)
 
 
 def with_fields(site: Site, words: Sequence[str]) -> Site:
@@ -155,7 +149,8 @@ def with_fields(site: Site, words: Sequence[str]) -> Site:
     """
     given = _read_words(words)
     made, problems = site_of(texts_of(site) | given)
-    raise_all(problems)
+    # Here such a field is named without ``allocation.``; the window shows its label only.
+    raise_all([msgspec.structs.replace(one, text=one.text.replace(f"({ASKED}", "(")) for one in problems])
     names = {"allocation" if name.startswith(ASKED) else name for name in given}
     return msgspec.structs.replace(site, **{name: getattr(made, name) for name in names})
 

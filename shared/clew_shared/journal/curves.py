@@ -204,7 +204,7 @@ class Track:
         self.blocks, later = split_blocks(self.blocks, index)
         piece = CurvePiece(self.steps.view[index:].copy(), self.clock.view[index:].copy(), values, later)
         for buffer in self._buffers:
-            buffer.size = index
+            buffer.truncate(index)
         return piece
 
     def insert(self, piece: CurvePiece) -> None:

@@ -68,6 +68,8 @@ MIRRORS_LIST = "runs.jsonl"
 """The file beside the mirrors of a viewer: its record of runs."""
 
 _CHUNK = 1 << 20
+_HEAD_BYTES = 64 * 1024
+"""Bytes that hold the first frame of every journal."""
 _NAME = re.compile(r"journal\.(0\d{3}|[1-9]\d{3,17})", re.ASCII)
 
 
@@ -132,16 +134,25 @@ def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:
     yield from reader.finish()
 
 
-# --- Writing ----------------------------------------------------------------------------------------------------------
-
-
 def first_attempt(journal: Path) -> Attempt | None:
     """Returns the event with which a journal begins; None if there is none that can be read."""
     try:
-        found = next(read_journal(journal), None)
+        with journal.open("rb") as file:
+            found = FrameReader().feed(file.read(_HEAD_BYTES))
     except OSError:
         return None
-    return found.event if isinstance(found, Record) and isinstance(found.event, Attempt) else None
+    first = found[0] if found else None
+    return first.event if isinstance(first, Record) and isinstance(first.event, Attempt) else None
+
+
+def began(folder: Path) -> float:
+    """Returns when the first attempt of a run began, as wall-clock seconds since 1970; 0 if its journal does not say.
+    ``folder`` has at least one journal."""
+    first = first_attempt(journal_path(folder, attempts(folder)[0]))
+    return first.time if first is not None else 0.0
+
+
+# --- Writing ----------------------------------------------------------------------------------------------------------
 
 
 class JournalWriter:

@@ -90,7 +90,8 @@ class Relation:
         Series have no steps: an event belongs to the steps that its attempt had recorded before it.
         """
         self._pieces = [piece for piece in self._pieces if 0 < start >= piece.reached]
-        self._x.size = self._y.size = self._pieces[-1].end if self._pieces else 0
+        for buffer in (self._x, self._y):
+            buffer.truncate(self._pieces[-1].end if self._pieces else 0)
 
     @property
     def measured(self) -> Measured | None:

@@ -169,11 +169,12 @@ class UpdateTable:
             self._counts = self._counts.plus(count(self.columns.take(~keep)), -1)
             self._replace(self.columns.take(keep))
         anchors = int(np.searchsorted(self._anchored.view, start))
-        self._walls.size = self._clocks.size = self._anchored.size = anchors
+        for buffer in (self._walls, self._clocks, self._anchored):
+            buffer.truncate(anchors)
 
     def _replace(self, columns: UpdateColumns) -> None:
         for buffer in self._buffers.values():
-            buffer.size = 0
+            buffer.truncate(0)
         self._extend(columns)
 
     def _extend(self, columns: UpdateColumns) -> None:

@@ -155,6 +155,9 @@ def test_a_wrong_value_is_said_below_its_field_at_once_and_cannot_be_saved(dialo
     assert error.isVisibleTo(dialog.form)
     assert "cannot be read" in error.text()
     assert not dialog.save.isEnabled()
+    line(dialog, "allocation.nodes").setText("1,5")
+    assert dialog.form.row("allocation.nodes").error.text() == "Expected a whole number, got '1,5'"
+    line(dialog, "allocation.nodes").setText("2")
     line(dialog, "allocation.time").setText("30")
     assert not error.isVisibleTo(dialog.form)
     assert dialog.save.isEnabled()

@@ -242,6 +242,7 @@ def test_what_is_not_set_stays_to_the_letter(said: Said, mine: Path) -> None:
         (["mine", "scheduler=lsf"], ["Scheduler (scheduler): expected one of slurm, pbs, mnsubmit, none; got 'lsf'"]),
         (["mine", "scheduler="], ["The scheduler cannot be cleared. Give one of slurm, pbs, mnsubmit, none"]),
         (["mine", "requeue=perhaps"], ["Requeue (requeue): expected true or false, got 'perhaps'"]),
+        (["mine", "nodes=1,5"], ["Nodes (nodes): expected a whole number, got '1,5'"]),
         (
             ["mine", "time=soon", "nodes=0", "user=a b"],
             ["3 things", "'soon' cannot be read", "at least 1", "The user cannot"],

@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -33,12 +33,14 @@ from clew_shared.journal.files import (
     attempts,
     check_size,
     encode_frame,
+    first_attempt,
     journal_bytes,
     journal_path,
     read_journal,
 )
 from clew_shared.journal.frames import frame_parts
 from clew_shared.journal.lifecycle import RunState
+from tests.unit.runs import describe, small_run
 
 ATTEMPT = Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="0" * 64)
 
@@ -379,3 +381,23 @@ def test_a_run_whose_journal_would_exceed_two_gibibytes_is_refused_with_what_fit
     check_size(most, metrics)
     with pytest.raises(ProblemError):
         check_size(most + 1_000, metrics)
+
+
+def test_the_beginning_of_a_long_journal_is_found_in_its_first_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = small_run(tmp_path, [Log(text="x" * 1000) for _ in range(200)])
+    assert folder.journal(1).stat().st_size > 150_000
+    taken: list[int] = []
+
+    def feed(self: FrameReader, data: bytes, real: Any = FrameReader.feed) -> list[Record | Damage]:
+        taken.append(len(data))
+        found: list[Record | Damage] = real(self, data)
+        return found
+
+    monkeypatch.setattr(FrameReader, "feed", feed)
+    first = first_attempt(folder.journal(1))
+    assert first is not None
+    assert first.exercise == describe(folder).exercise
+    assert sum(taken) <= 64 * 1024
+    assert first_attempt(folder.journal(2)) is None

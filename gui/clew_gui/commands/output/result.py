@@ -27,6 +27,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study.advice import advise
+from clew_shared.study.rate_range import rate_curve, rate_words
 
 
 def title(spec: RunSpec, card: ExerciseCard | None) -> str:
@@ -88,8 +89,6 @@ def asked_lines(history: History, folder: Path) -> Iterator[str]:
     except ProblemError:
         return
     if spec.rate_range is not None:
-        from clew_shared.study.rate_range import rate_curve, rate_words
-
         yield rate_words(rate_curve(history, spec.rate_range, history.fold.steps))
     drawn = history.prediction
     column = history.column(drawn.metric) if drawn is not None else None

@@ -12,7 +12,7 @@ from clew_gui.jobs.job_book import job_book
 from clew_gui.reports.answers import keep_answer, read_answers
 from clew_gui.reports.facts import RunSource, read_source
 from clew_gui.reports.handin import file_name, write_handin
-from clew_gui.reports.page import LabReport
+from clew_gui.reports.page import LabReport, render, report_of
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.presentation.interfaces import RunLike
@@ -25,7 +25,7 @@ from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import HEADLINE
 
 _KINDS = {"html": "Web page (*.html)", "pdf": "PDF (*.pdf)"}
-Made = tuple["LabReport", list["RunSource"]]
+Made = tuple[LabReport, list[RunSource]]
 
 
 class ReportActions(QObject):
@@ -120,8 +120,6 @@ class ReportActions(QObject):
         cards, places = {scope.card.id: scope.card}, self._places
 
         def make() -> Made:
-            from clew_gui.reports.page import report_of
-
             sources = [read_source(folder) for folder in folders]
             return report_of(places, sources, cards, student_name(places), job_book(places).words()), sources
 
@@ -144,7 +142,6 @@ class ReportActions(QObject):
         report = self.made[0]
 
         def write(place: Path) -> None:
-            from clew_gui.reports.page import render
             from clew_gui.views.report.pdf import write_pdf
 
             if kind == "pdf":

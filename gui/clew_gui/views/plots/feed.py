@@ -10,7 +10,7 @@ from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.cards import ExerciseCard, Goal
-from clew_shared.data_sets import data_set_of
+from clew_shared.goal_settings import is_for
 from clew_shared.journal.events import Live
 from clew_shared.journal.history import Column, History
 from clew_shared.journal.lifecycle import TERMINAL
@@ -71,7 +71,7 @@ class PlotFeed:
         next run."""
         data = {run.id: words.run_data(run, self._card) for run in runs}
         differ = len(set(data.values())) > 1
-        self._show_goals({data_set_of(name) for name in (*data.values(), *(() if runs else (next_data,))) if name})
+        self._show_goals({name for name in (*data.values(), *(() if runs else (next_data,))) if name})
         self._styles = [
             RunStyle(
                 run_id=run.id,
@@ -98,12 +98,12 @@ class PlotFeed:
         cursor = self._cursors.get(run.id)
         return run.history.fold.step > 0 and (cursor is None or not cursor.complete)
 
-    def _show_goals(self, sets: set[str]) -> None:
+    def _show_goals(self, data: set[str]) -> None:
         """Shows only the goals that apply to the shown runs' data; all goals if no run is shown."""
         card = self._card
         if card is None:
             return
-        goals = tuple(goal for goal in card.goals if not sets or goal.data in ("", *sets))
+        goals = tuple(goal for goal in card.goals if not data or any(is_for(goal, name) for name in data))
         if goals != self._goals:
             self._goals = goals
             self._plots.set_plots(card.plots, goals, card.metrics)

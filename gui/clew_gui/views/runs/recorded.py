@@ -17,7 +17,7 @@ from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_all
-from clew_shared.journal.files import attempts, first_attempt, journal_path
+from clew_shared.journal.files import attempts, began
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.run_settings import NO_NOTE, RunNote
@@ -51,9 +51,7 @@ def read_heads(folders: Iterable[Path]) -> dict[str, RunHeader]:
         except ProblemError:
             continue
         if attempts(folder):
-            first = first_attempt(journal_path(folder, attempts(folder)[0]))
-            began = first.time if first is not None else 0.0
-            found[spec.run or folder.name] = RunHeader(spec, folder, began)
+            found[spec.run or folder.name] = RunHeader(spec, folder, began(folder))
     return dict(sorted(found.items(), key=lambda item: item[1].began))
 
 

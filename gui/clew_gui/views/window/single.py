@@ -60,9 +60,7 @@ class OneWindow(QObject):
         return True
 
     def listen(self) -> None:
-        """Listen for further starts from now on; a second call changes nothing."""
-        if self._server is not None:
-            return
+        """Listen for further starts from now on."""
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._greet)
