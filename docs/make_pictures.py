@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from clew_gui.app import Program
-    from clew_gui.views.runs.recorded import RecordedSession
+    from clew_gui.session.session import Session
 
 IMAGES = Path(__file__).parent / "images"
 SIZE = 1440, 900
@@ -45,14 +45,15 @@ def paint(theme: str, tab: str, file: str) -> None:
     """Paint one picture in a separate process: the window with all runs, their pictures, a race, or a guide."""
     from clew_gui.app import build_app
     from clew_gui.session.run_record import run_record
-    from clew_gui.views.runs.recorded import RecordedSession, read_heads, read_runs
+    from clew_gui.session.runs import read_heads, read_runs
+    from clew_gui.session.session import Session
     from clew_gui.views.window.window_state import NoMemory
     from clew_shared.base.places import find_places
+    from clew_shared.catalogue import load_builtin
 
     places = find_places()
-    session = RecordedSession(
-        read_runs(read_heads(() if tab == "guide" else places.runs.iterdir()), run_record(places))
-    )
+    runs = read_runs(read_heads(() if tab == "guide" else places.runs.iterdir()), run_record(places))
+    session = Session(places, load_builtin(), recorded=runs)
     exercise = {"run": "softmax", "pictures": "softmax", "race": "linear-regression"}.get(tab, "cnn")
     program = build_app(places, session=session, memory=NoMemory(), theme=theme, exercise=exercise)
     program.window.head.tabs.setCurrentIndex(0 if tab == "guide" else 1)
@@ -61,7 +62,7 @@ def paint(theme: str, tab: str, file: str) -> None:
     keep(program, session, file, RACE_SIZE if tab == "race" else SIZE)
 
 
-def keep(program: Program, session: RecordedSession, file: str, size: tuple[int, int] = SIZE, select: str = "") -> None:
+def keep(program: Program, session: Session, file: str, size: tuple[int, int] = SIZE, select: str = "") -> None:
     """Show the window with all runs of ``session``, one of them selected, and write the picture of it."""
     from PySide6.QtCore import QTimer
 
@@ -115,17 +116,19 @@ def paint_waiting(theme: str, file: str) -> None:
     from clew_gui.schedulers.allocation import AllocationRequest
     from clew_gui.session.job_model import JobModel
     from clew_gui.session.run_record import run_record
-    from clew_gui.session.runs import RunModel
+    from clew_gui.session.runs import RunModel, read_heads, read_runs
+    from clew_gui.session.session import Session
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
-    from clew_gui.views.runs.recorded import RecordedSession, read_heads, read_runs
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places
+    from clew_shared.catalogue import load_builtin
     from clew_shared.spec import RunSpec
 
     places = find_places()
     site_store(places).save("jureca", msgspec.structs.replace(PRESETS["jureca"], user="lab017"), replace=True)
-    session = RecordedSession(read_runs(read_heads(places.runs.iterdir()), run_record(places)))
+    runs = read_runs(read_heads(places.runs.iterdir()), run_record(places))
+    session = Session(places, load_builtin(), recorded=runs)
     news = JobNews(
         job="waiting",
         stage=JobStage.QUEUED,
@@ -155,15 +158,16 @@ def paint_node(theme: str, file: str) -> None:
     from clew_gui.schedulers.allocation import AllocationRequest
     from clew_gui.session.job_model import JobModel, LinkState, LinkStatus
     from clew_gui.session.run_record import run_record
-    from clew_gui.session.runs import RunModel
+    from clew_gui.session.runs import read_heads, read_runs
+    from clew_gui.session.session import Session
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
     from clew_gui.ssh.login_policy import NEEDS_PERSON
-    from clew_gui.views.runs.recorded import RecordedSession, read_heads, read_runs
     from clew_gui.views.sites.services import NodeServices, ServiceStatus
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places
     from clew_shared.base.problem import Problem
+    from clew_shared.catalogue import load_builtin
 
     class Open(NodeServices):
         """Jupyter is open on the node, and TensorBoard starts there."""
@@ -183,7 +187,8 @@ def paint_node(theme: str, file: str) -> None:
     places, now = find_places(), time.time()
     for name in ("jureca", "davide"):
         site_store(places).save(name, msgspec.structs.replace(PRESETS[name], user="lab017"), replace=True)
-    session = RecordedSession(read_runs(read_heads(places.runs.iterdir()), run_record(places)))
+    runs = read_runs(read_heads(places.runs.iterdir()), run_record(places))
+    session = Session(places, load_builtin(), recorded=runs)
     asked = AllocationRequest(gpus=1, time="01:00:00")
     held = JobNews(
         job="node", stage=JobStage.RUNNING, id="8021734", starts=now - 780, until=now + 2820, nodes="jrc0042"
@@ -197,7 +202,7 @@ def paint_node(theme: str, file: str) -> None:
     }
     ours.link = LinkStatus(LinkState.LIVE, now, "", link="node")
     locked.locked = Problem(NEEDS_PERSON, "The connection is gone, and the site asks for a password.", "Log in.")
-    run = [run for run in session.runs.values() if isinstance(run, RunModel)][-1]
+    run = [*session.runs.values()][-1]
     run.where, run.job = "JURECA", msgspec.structs.replace(held, text="The job is running.")
     state = WindowState(told_runs_go_on=True, place="job:node")
     program = build_app(places, session=session, memory=NoMemory(state), theme=theme, exercise="softmax")

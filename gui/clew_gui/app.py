@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication
 from clew_gui.session.job_managers import JobManagers, open_managers
 from clew_gui.session.job_model import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
+from clew_gui.session.runs import choose_run, read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.sites.logins import stays_s
 from clew_gui.sites.store import site_store
@@ -27,8 +28,6 @@ from clew_gui.views.actions.data_check import DataChecker
 from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
 from clew_gui.views.actions.scope import FIRST_EXERCISE
 from clew_gui.views.actions.site_actions import SiteActions
-from clew_gui.views.presentation.interfaces import SessionLike
-from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads, read_runs
 from clew_gui.views.sites.prompts import WindowPrompter
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button
@@ -46,7 +45,7 @@ from clew_shared.catalogue import load_builtin
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.spec import RunSpec, to_table
 
-SessionMaker = Callable[[Prompter], tuple[SessionLike, JobManagers | None]]
+SessionMaker = Callable[[Prompter], tuple[Session, JobManagers | None]]
 TAB_WORDS = ("guide", "run", "compare", "speed-up", "cluster", "report")
 
 
@@ -186,7 +185,7 @@ def build_app(
     places: Places,
     *,
     catalogue: Catalogue | None = None,
-    session: SessionLike | None = None,
+    session: Session | None = None,
     managers: JobManagers | None = None,
     memory: Memory | None = None,
     theme: str | None = None,
@@ -206,14 +205,15 @@ def build_app(
 
     troubles: list[Problem] = []
 
-    def make_session(prompter: Prompter) -> tuple[SessionLike, JobManagers | None]:
+    def make_session(prompter: Prompter) -> tuple[Session, JobManagers | None]:
         if session is not None:
             return session, managers
         try:
             return _live_session(places, known, prompter)
         except OSError as error:  # one of Clew's own files: the window says which, and nothing can be run
             troubles.append(_unreadable(error))
-            return RecordedSession({}, LinkStatus(LinkState.REFUSED, 0.0, "Clew's own files cannot be read")), None
+            link = LinkStatus(LinkState.REFUSED, 0.0, "Clew's own files cannot be read")
+            return Session(places, known, recorded={}, link=link), None
 
     program = Program(app, places, known, make_session, kept, theme)
     program.window.messages.show_problems(tuple(troubles))
@@ -241,7 +241,7 @@ def _unreadable(error: OSError) -> Problem:
     return Problem("home.read", text, "Move it away or make it readable, and open Clew again.", str(error.filename))
 
 
-def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[SessionLike, JobManagers]:
+def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[Session, JobManagers]:
     managers = open_managers(places, prompter, quiet=True)
     session = Session(places, catalogue, managers=managers)
     session.start()
@@ -326,8 +326,16 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
         say(f"clew start: {error.command_text()}", sys.stderr)
         return 2
     exercise = heads[run].spec.exercise if run else options.exercise
-    session = RecordedSession(read_runs(heads, run_record(places), exercise))
-    program = build_app(places, session=session, memory=NoMemory(), theme=options.theme or "light", exercise=exercise)
+    catalogue = load_builtin()
+    session = Session(places, catalogue, recorded=read_runs(heads, run_record(places), exercise))
+    program = build_app(
+        places,
+        catalogue=catalogue,
+        session=session,
+        memory=NoMemory(),
+        theme=options.theme or "light",
+        exercise=exercise,
+    )
     _size(program.window, options.size)
     program.window.head.tabs.setCurrentIndex(TAB_WORDS.index(options.tab or "run"))
     program.window.show()

@@ -9,6 +9,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
+from clew_gui.session.session import Session
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.cards import Catalogue
@@ -30,7 +31,7 @@ def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
     programs: list[Program] = []
 
     def open_one(
-        session: fakes.FakeSession | None = None,
+        session: Session | None = None,
         size: tuple[int, int] = (1440, 900),
         exercise: str = "softmax",
         memory: NoMemory | None = None,

@@ -18,6 +18,8 @@ from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.intake import Changes
 from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
+from clew_gui.session.runs import RunModel
+from clew_gui.session.session import Session
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
 from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Live, Log, Points, Schema, State
@@ -172,8 +174,8 @@ def catalogue() -> Catalogue:
 
 
 @dataclass
-class FakeRun:
-    """A run whose journal a test writes."""
+class FakeRun(RunModel):
+    """A run whose journal and evidence a test writes."""
 
     id: str
     number: int
@@ -258,13 +260,16 @@ class FakeRun:
         )
 
 
-class FakeSession:
-    """Answers at once; ``tell`` decides what the next tick says."""
+class FakeSession(Session):
+    """Answers at once, without agents and folders; ``tell`` decides what the next tick says."""
+
+    runs: dict[str, FakeRun]
+    jobs: dict[str, JobModel]
+    link = LinkStatus(LinkState.LIVE, 0.0, "ready")
 
     def __init__(self) -> None:
-        self.runs: dict[str, FakeRun] = {}
-        self.jobs: dict[str, JobModel] = {}
-        self.link = LinkStatus(LinkState.LIVE, 0.0, "ready")
+        self.runs = {}
+        self.jobs = {}
         self.asked: list[tuple[object, ...]] = []
         self.refusal: Exception | None = None
         self.closed = False
@@ -384,7 +389,9 @@ class FakeSession:
         self.runs[run].feed(Live(name=name, value=value, step=self.runs[run].history.fold.step))
         self.tell(points=frozenset((run,)))
 
-    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
+    def continue_run(
+        self, run: str, allocation: AllocationRequest | None = None, changes: Mapping[str, str | int] | None = None
+    ) -> None:
         """Only noted."""
         self._ask("continue", run, *((dict(changes),) if changes else ()))
 

@@ -39,9 +39,10 @@ class RunRecord:
     """Lines of JSON in ``path``. A line that is torn or damaged is passed over; nothing is ever changed or removed.
 
     When two writers gave the same number at once, the earlier line has it and the later run gets the next free one.
+    Without ``read`` it begins empty: the file may be one that cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read: bool = True) -> None:
         self._file = LineFile(path)
         self.numbers: dict[str, int] = {}
         self.forgotten: set[str] = set()
@@ -51,7 +52,8 @@ class RunRecord:
         self.where: dict[str, str] = {}
         self.notes: dict[str, RunNote] = {}
         self._taken: set[int] = set()
-        self.refresh()
+        if read:
+            self.refresh()
 
     def refresh(self) -> None:
         """Take in what others appended since."""
@@ -137,6 +139,6 @@ class RunRecord:
             self.refresh()
 
 
-def run_record(places: Places) -> RunRecord:
+def run_record(places: Places, read: bool = True) -> RunRecord:
     """The record of this computer's viewers."""
-    return RunRecord(places.mirrors / MIRRORS_LIST)
+    return RunRecord(places.mirrors / MIRRORS_LIST, read)

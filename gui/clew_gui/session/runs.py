@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 
 from clew_gui.jobs.job import JobNews
 from clew_gui.jobs.job_book import JobBook
@@ -12,10 +16,15 @@ from clew_gui.session.mirror import Mirror
 from clew_gui.session.run_record import RunRecord
 from clew_gui.session.run_state import CATCHING_UP_BYTES, Evidence, is_complete, shown_state
 from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.remedies import list_all
+from clew_shared.journal.files import attempts, began
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.run_settings import RunNote
-from clew_shared.spec import RunSpec
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run
+from clew_shared.run_settings import NO_NOTE, RunNote
+from clew_shared.spec import RunSpec, read_spec
 from clew_shared.wire.messages import RunStatus
 
 
@@ -190,3 +199,55 @@ class RunTable:
     def is_settled(self, run: str, job: str) -> bool:
         """Whether all that the job left of the run is here."""
         return self.record.settled.get(run) == job
+
+
+# --- Recorded runs ----------------------------------------------------------------------------------------------------
+# Runs read from their folders, without an agent: for pictures of the window and for a computer without TensorFlow.
+
+
+class RunHeader(NamedTuple):
+    """The facts that are known without a run's history: its spec, and when it began."""
+
+    spec: RunSpec
+    folder: Path
+    began: float
+
+
+def read_heads(folders: Iterable[Path]) -> dict[str, RunHeader]:
+    """The runs in these folders by id, in the order in which they began; folders that hold no run are left out."""
+    found: dict[str, RunHeader] = {}
+    for folder in folders:
+        try:
+            spec = read_spec(RunFolder(folder).latest_spec)
+        except ProblemError:
+            continue
+        if attempts(folder):
+            found[spec.run or folder.name] = RunHeader(spec, folder, began(folder))
+    return dict(sorted(found.items(), key=lambda item: item[1].began))
+
+
+def read_runs(heads: Mapping[str, RunHeader], record: RunRecord, exercise: str = "") -> dict[str, RunModel]:
+    """The runs of ``exercise`` (empty: all), read in full. Numbers are those of ``record``; nothing is added to it."""
+    numbers = record.number_all(heads, keep=False)
+    found: dict[str, RunModel] = {}
+    for run, head in heads.items():
+        if exercise in ("", head.spec.exercise):
+            with suppress(ProblemError):
+                history = read_run(head.folder)
+                spec = msgspec.structs.replace(head.spec, run=run)
+                model = found[run] = RunModel(spec, numbers[run], head.folder, "This computer")
+                model.history, model.note = history, record.notes.get(run, NO_NOTE)
+    return found
+
+
+def choose_run(runs: Mapping[str, RunHeader], wanted: str, exercise: str) -> str:
+    """The id of the run to show: ``wanted``, or the one of ``exercise`` (empty: of any) that began last.
+
+    ``wanted`` is an id, or ``latest``, or empty; empty is also the answer when there is nothing to show. Raises
+    ``ProblemError`` for an id that is not there.
+    """
+    if wanted in runs:
+        return wanted
+    if wanted not in ("", "latest"):
+        raise problem("run.unknown", f"There is no run {wanted!r}.", "", wanted, list_all("runs"))
+    return next((run for run in reversed(list(runs)) if exercise in ("", runs[run].spec.exercise)), "")

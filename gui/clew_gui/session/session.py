@@ -19,7 +19,7 @@ from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
 from clew_gui.session.intake import Changes, Intake
 from clew_gui.session.job_managers import JobManagers
-from clew_gui.session.job_model import JobModel, LinkStatus, Place
+from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
 from clew_gui.session.link import Link
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import not_begun
@@ -49,6 +49,7 @@ from clew_shared.wire.messages import (
 
 _GRACE_S = 60.0
 """The seconds that an agent in a job waits for a viewer."""
+RECORDED = LinkStatus(LinkState.RECORDED, 0.0, "recorded runs only")
 
 
 class Session:
@@ -61,6 +62,9 @@ class Session:
 
     With ``only`` it follows those jobs of earlier programs and whatever is started by it, has nothing to do with this
     computer's agent and runs, and lets go of a node as soon as its runs have ended: for commands.
+
+    With ``recorded`` it has these runs, which were read from their folders, reads none of its own files, and refuses
+    whatever would act on a run; ``link`` says why.
     """
 
     def __init__(
@@ -70,23 +74,29 @@ class Session:
         target: Target | None = None,
         managers: JobManagers | None = None,
         only: Collection[str] | None = None,
+        recorded: Mapping[str, RunModel] | None = None,
+        link: LinkStatus = RECORDED,
     ) -> None:
         self._places = places
+        self._acts = recorded is None
         target = target if target is not None else LocalTarget(places)
-        self._record = run_record(places)
+        self._record = run_record(places, read=self._acts)
         self._inbox = Inbox()
         self._runs = RunTable(places, self._record, managers.book if managers is not None else None, target.name)
         self.site_jobs = SiteJobs(
             places, self._runs, self._inbox, managers, _GRACE_S if only is None else 0.0, only is None
         )
         self.site_jobs.reopen(only)
-        self._has_link = only is None
+        self._has_link = only is None and self._acts
         others = self._record.forgotten | self.site_jobs.owned()
         fetcher = Fetcher(places.mirrors, self._inbox)
         self.local_link = self.site_jobs.here = Link(target, fetcher, self._inbox, frozenset(others), catalogue)
         self._intake = Intake(self._inbox, self._runs, self.site_jobs, catalogue)
-        self.runs: dict[str, RunModel] = self._runs.models
-        self.jobs: dict[str, JobModel] = self.site_jobs.models
+        self.runs: Mapping[str, RunModel] = self._runs.models
+        self.jobs: Mapping[str, JobModel] = self.site_jobs.models
+        if recorded is not None:
+            self._runs.models.update(recorded)
+            self._intake.link = link
 
     @property
     def link(self) -> LinkStatus:
@@ -123,6 +133,7 @@ class Session:
         Raises ``ProblemError`` with everything that can be seen to be wrong from here. What the agent or the site finds
         comes later as a problem, and the run is FAILED with that reason.
         """
+        self._check_live()
         card = find_card(self._intake.catalogue.exercises, spec.exercise)
         raise_all(check(card.params, spec.params)[1])
         if not spec.run:
@@ -150,6 +161,7 @@ class Session:
         soon as there are devices for it. Their models exist at once. Raises ``ProblemError`` like ``start_run``.
 
         A spec with the id of a run whose job is over continues that run in the new job."""
+        self._check_live()
         for spec in specs:
             card = find_card(self._intake.catalogue.exercises, spec.exercise)
             raise_all(check(card.params, spec.params)[1])
@@ -221,6 +233,7 @@ class Session:
 
     def hold(self, place: Place) -> str:
         """Take an allocation and keep it, without a run yet; the job's UUID. Raises ``ProblemError``."""
+        self._check_live()
         job = self.site_jobs.submit(msgspec.structs.replace(place, hold=True, job=""))
         self.site_jobs.follow(job)
         return job
@@ -258,6 +271,7 @@ class Session:
 
     def cancel(self, job: str) -> None:
         """End a job with all its runs, take it out of the queue, or give back an allocation that was held."""
+        self._check_live()
         self.site_jobs.end(job)
 
     def set_live(self, run: str, name: str, value: float) -> None:
@@ -308,6 +322,7 @@ class Session:
 
     def annotate(self, run: str, note: RunNote) -> None:
         """Keep what a person wrote about a run. Raises ``ProblemError`` if it is too long or the disk refuses."""
+        self._check_live()
         model = self.runs[self._known(run)]
         raise_all(note_problems(note, MAX_NAME))
         try:
@@ -321,13 +336,14 @@ class Session:
 
         Raises ``ProblemError`` for an unknown run and when the disk refuses.
         """
+        self._check_live()
         self._known(run)
         link = self.site_jobs.link(self.runs[run].link) or self.local_link
         try:
             self._record.forget(run, time.time())
         except OSError as error:
             raise problem("session.disk", f"The run cannot be taken out: {error}.") from None
-        del self.runs[run]
+        del self._runs.models[run]
         link.drop(run)
 
     def renew_agent(self) -> None:
@@ -339,12 +355,19 @@ class Session:
         self.local_link.ask(GetCatalogue(fresh=True))
 
     def _ask(self, run: str, command: Command) -> None:
+        self._check_live()
         model = self.runs[self._known(run)]
         link = self.site_jobs.link(model.link) if model.link else self.local_link
         if link is None or (model.elsewhere and not model.link):
             text = f"Run {model.number} can take no more requests: its job is over."
             raise problem("job.over", text, "Continue sends a further job for it.", run)
         link.ask(command)
+
+    def _check_live(self) -> None:
+        """Raises ``ProblemError`` where there are recorded runs only."""
+        if not self._acts:
+            text = "These runs are recorded; there is no agent to act on them."
+            raise problem("session.recorded", text, "Open the window.")
 
     def _known(self, run: str) -> str:
         if run not in self.runs:

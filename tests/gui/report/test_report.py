@@ -12,8 +12,9 @@ from clew_gui.reports.answers import read_answers
 from clew_gui.reports.check import check_handin
 from clew_gui.reports.handin import open_handin
 from clew_gui.session.run_record import run_record
+from clew_gui.session.runs import read_heads, read_runs
+from clew_gui.session.session import Session
 from clew_gui.views.lab.question_box import AnswerEdit
-from clew_gui.views.runs.recorded import RecordedSession, read_heads, read_runs
 from clew_gui.views.theme.parts import Button
 from clew_gui.views.window.window import REPORT_TAB
 from clew_shared.base.places import Places
@@ -26,8 +27,8 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     open_window: Opener, places: Places, qtbot: QtBot, tmp_path: Path
 ) -> None:
     run = made_run(places.runs / "5f2b8c1e-0000-4000-8000-000000000001")
-    session = RecordedSession(read_runs(read_heads([run]), run_record(places)))
     cards = msgspec.structs.replace(load_builtin(), exercises=tuple(CARDS.values()))
+    session = Session(places, cards, recorded=read_runs(read_heads([run]), run_record(places)))
     program = open_window(session, size=(1280, 800), catalogue=cards)
     reports = program.actions.reports
     program.window.show_tab(REPORT_TAB)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import msgspec
 import pytest
 from PySide6.QtWidgets import QLabel
 
+from clew_gui.session.runs import RunModel
 from clew_gui.views.lab.guide_page import GoalRow
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.runs.run_choices import RunChoices
 from clew_shared.cards import Goal, Requirement
 from tests.gui import fakes
@@ -39,7 +37,7 @@ def test_the_chip_says_when_no_single_run_has_reached_what_is_reached(
     assert len(goals) == 2
     first = [run.id for run in scope.runs()][:2]
 
-    def has_reached(goal: Goal, run: RunLike) -> bool:
+    def has_reached(goal: Goal, run: RunModel) -> bool:
         place = first.index(run.id) + 1 if run.id in first else 0
         return goals.index(goal.id) in reached.get(place, ())
 
@@ -63,7 +61,7 @@ def test_of_a_history_that_was_begun_anew_nothing_read_before_counts() -> None:
     )
     goal, metric = card.goals[0], next(metric for metric in card.metrics if metric.name == card.goals[0].metric)
     board = RunChoices()
-    run = SimpleNamespace(id="one", history=missed.history, state=missed.state, spec=missed.spec)
+    run = fakes.FakeRun("one", 1, 0, missed.spec, history=missed.history)
     before = board.reached(goal, run), board.best(metric, run)
     run.history = reached.history
     run.history.fold.step = missed.history.fold.step

@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui import app
 from clew_gui.app import Program
 from clew_gui.session.run_record import RunRecord
-from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads, read_runs
+from clew_gui.session.runs import RunHeader, choose_run, read_heads, read_runs
 from clew_gui.views.theme import parts
 from clew_gui.views.theme.theme import DARK
 from clew_gui.views.window import error_reporting
@@ -199,19 +199,17 @@ def test_a_picture_reads_the_runs_of_its_exercise_only(
         read.append(folder)
         return read_run(folder)
 
-    monkeypatch.setattr("clew_gui.views.runs.recorded.read_run", reading)
+    monkeypatch.setattr("clew_gui.session.runs.read_run", reading)
     heads = read_heads((home / "runs").iterdir())
-    session = RecordedSession(read_runs(heads, RunRecord(home / "runs.jsonl"), "softmax"))
+    runs = read_runs(heads, RunRecord(home / "runs.jsonl"), "softmax")
     assert set(heads) == {recorded.name, other.name}
     assert [head.began for head in heads.values()] == [1000.0, 1000.0]
-    assert list(session.runs) == [recorded.name]
+    assert list(runs) == [recorded.name]
     assert read == [recorded]
 
 
 BEGUN = {"s1": "softmax", "s2": "softmax", "l1": "linear-regression"}
-RUNS = {
-    run: fakes.FakeRun(run, number, number - 1, RunSpec(exercise=BEGUN[run])) for number, run in enumerate(BEGUN, 1)
-}
+RUNS = {run: RunHeader(RunSpec(exercise=exercise), Path("nowhere"), 1000.0) for run, exercise in BEGUN.items()}
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from PySide6.QtWidgets import QApplication, QDialog
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
+from clew_gui.session.runs import RunModel
 from clew_gui.targets.local_agent import find_agent
 from clew_gui.views.actions.dialogs import LiveDialog
 from clew_gui.views.plots.surface.surface import SurfaceView
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.race.race_dialog import RaceDialog
 from clew_gui.views.window.window import CLUSTER_TAB
 from clew_shared.base.places import Places, find_places
@@ -54,7 +54,7 @@ class Student:
         QTest.keyClick(self.window.lab.search, Qt.Key.Key_Return)
 
     @property
-    def run(self) -> RunLike:
+    def run(self) -> RunModel:
         """The selected run."""
         found = self.program.controller.scope.run()
         assert found is not None

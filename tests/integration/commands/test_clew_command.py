@@ -42,14 +42,15 @@ from PySide6.QtCore import QTimer
 import msgspec
 from clew_gui.app import build_app
 from clew_gui.session.run_record import run_record
-from clew_gui.views.runs.recorded import RecordedSession, read_heads, read_runs
+from clew_gui.session.runs import read_heads, read_runs
+from clew_gui.session.session import Session
 from clew_gui.views.window.window_state import NoMemory
 from clew_shared.base.places import find_places
 from clew_shared.cards import Catalogue, ExerciseCard
 
 places = find_places()
-session = RecordedSession(read_runs(read_heads([Path(sys.argv[1])]), run_record(places)))
 catalogue = Catalogue(exercises=(msgspec.json.decode(sys.argv[2], type=ExerciseCard),))
+session = Session(places, catalogue, recorded=read_runs(read_heads([Path(sys.argv[1])]), run_record(places)))
 program = build_app(places, session=session, catalogue=catalogue, memory=NoMemory(), exercise="two-layers")
 program.window.head.tabs.setCurrentIndex(1)
 program.window.resize(1600, 900)

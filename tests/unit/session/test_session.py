@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -13,18 +14,33 @@ from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.session.conversation import OutgoingCommands
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import FULL_BYTES, FrameBatch, Inbox, RequestFailed, Restarted
-from clew_gui.session.run_record import RunRecord
-from clew_gui.session.runs import RunModel
+from clew_gui.session.intake import Changes
+from clew_gui.session.job_model import LinkState, Place
+from clew_gui.session.run_record import RunRecord, run_record
+from clew_gui.session.runs import RunModel, read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.targets.local_agent import agent_command, find_agent, is_alive
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
+from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, State
+from clew_shared.journal.files import MIRRORS_LIST
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.run_settings import RunNote
 from clew_shared.spec import RunSpec
-from clew_shared.wire.messages import AgentAddress, Done, Fetched, Pause, Refused, RunStatus, Stop, Unpause
+from clew_shared.wire.messages import (
+    AgentAddress,
+    DisturbCluster,
+    Done,
+    Fetched,
+    Pause,
+    Refused,
+    RunStatus,
+    Stop,
+    Unpause,
+)
 from tests.unit.runs import RUN, small_run
 
 
@@ -329,4 +345,42 @@ def test_only_a_living_agent_of_this_host_is_found(places: Places) -> None:
 def test_a_session_that_was_never_started_closes(places: Places) -> None:
     session = Session(places, Catalogue(), LocalTarget(places, ["/bin/false"]))
     assert session.tick().new == frozenset()
+    session.close()
+
+
+def test_recorded_runs_are_shown_and_nobody_acts_on_them(places: Places, tmp_path: Path) -> None:
+    """Its own files are not read: what the window falls back to when they cannot be."""
+    run_record(places, read=False).annotate(RUN, RunNote(note="mine"), 0.0)
+    (places.mirrors / MIRRORS_LIST).rename(tmp_path / "runs.jsonl")
+    (places.mirrors / MIRRORS_LIST).mkdir()
+    small_run(tmp_path / RUN)
+    recorded = read_runs(read_heads([tmp_path / RUN, tmp_path]), RunRecord(tmp_path / "runs.jsonl"))
+    session = Session(places, load_builtin(), recorded=recorded)
+    assert [(model.number, model.note.note) for model in session.runs.values()] == [(1, "mine")]
+    assert session.link.state is LinkState.RECORDED
+    assert session.runs[RUN].history.fold.attempt == 1
+    actions: list[Callable[[], object]] = [
+        lambda: session.start_run(RunSpec(exercise="softmax")),
+        lambda: session.start_runs([RunSpec(exercise="softmax")], Place(site="cave")),
+        lambda: session.continue_study([RUN], []),
+        lambda: session.try_here(RUN),
+        lambda: session.hold(Place(site="cave")),
+        lambda: session.cancel("job"),
+        lambda: session.pause(RUN),
+        lambda: session.unpause(RUN),
+        lambda: session.stop(RUN),
+        lambda: session.set_live(RUN, "learning_rate", 0.1),
+        lambda: session.disturb(DisturbCluster(run=RUN, action="add")),
+        lambda: session.continue_run(RUN),
+        lambda: session.move_run(RUN, 1),
+        lambda: session.annotate(RUN, RunNote(note="yours")),
+        lambda: session.forget(RUN),
+    ]
+    for act in actions:
+        with pytest.raises(ProblemError) as refusal:
+            act()
+        assert refusal.value.problems[0].code == "session.recorded"
+    session.start()
+    assert session.tick() == Changes()
+    assert list(session.runs) == [RUN], "nothing has gone"
     session.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from PySide6.QtCore import QElapsedTimer, QObject, Qt, QTimer, Signal
 
 from clew_gui.session.intake import Changes
-from clew_gui.views.presentation.interfaces import SessionLike
+from clew_gui.session.session import Session
 
 INTERVAL_MS = 33
 BUDGET_S = 0.008
@@ -31,7 +31,7 @@ class Bridge(QObject):
     ticked = Signal()
     _rung = Signal()
 
-    def __init__(self, session: SessionLike, parent: QObject | None = None) -> None:
+    def __init__(self, session: Session, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session = session
         self._timer = QTimer(self)

@@ -10,13 +10,13 @@ from PySide6.QtCore import QObject
 
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.cluster import ClusterScene, cluster_scene, config_parts
+from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import PythonDialog
 from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.cluster.cluster_canvas import save_png, save_svg
 from clew_gui.views.cluster.cluster_view import ClusterView
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import CLUSTER_TAB, MainWindow
 from clew_shared.base.problem import ProblemError
 from clew_shared.exporters.tables import write_updates_csv
@@ -57,7 +57,7 @@ class ClusterActions(QObject):
             self._window.put_view(CLUSTER_TAB, self._view)
         return self._view
 
-    def run(self) -> RunLike | None:
+    def run(self) -> RunModel | None:
         """The selected run if it has parameter servers, else the newest such run of the open exercise."""
         scope = self._controller.scope
         able = [run for run in scope.runs() if run.spec.strategy == STRATEGY]
@@ -142,7 +142,7 @@ class ClusterActions(QObject):
             save_png(path, self.scene, title, theme)
 
 
-def _refusal(run: RunLike) -> str:
+def _refusal(run: RunModel) -> str:
     """Says why the run's processes cannot be disturbed now; empty while it trains."""
     if run.state in TERMINAL:
         return f"Run {run.number} has ended"

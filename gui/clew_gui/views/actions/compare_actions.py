@@ -8,12 +8,12 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer
 
 from clew_gui.plotting.compare import SECONDS_TO, STEPS_TO, ComparedRun, CompareScene, CurveCache, compare_scene
+from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.compare.compare_canvas import save_picture
 from clew_gui.views.compare.compare_view import CompareView
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
 from clew_gui.views.window.window_state import CompareState
 from clew_shared.base.harmless import csv_text
@@ -110,7 +110,7 @@ class CompareActions(QObject):
             self.scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
             view.show_scene(self.scene, _said(len(runs), len(self.scene.groups)))
 
-    def _runs(self) -> list[RunLike]:
+    def _runs(self) -> list[RunModel]:
         """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
         many rates."""
         scope = self._controller.scope
@@ -119,7 +119,7 @@ class CompareActions(QObject):
         found = [run for run in found if run.spec.rate_range is None]
         return [run for run in found if run.history.fold.step or run.history.metrics]
 
-    def _offer(self, card: ExerciseCard, runs: list[RunLike]) -> None:
+    def _offer(self, card: ExerciseCard, runs: list[RunModel]) -> None:
         headline = words.headline_metric(card)
         metrics = sorted(card.metrics, key=lambda one: one is not headline)
         names = [one.name for one in differences([settings_of(run.spec, card) for run in runs])]
@@ -156,12 +156,12 @@ class CompareActions(QObject):
             save_picture(kind, path, self.scene, self.view.page(), title, self._window.appearance.theme, dpi)
 
 
-def _compared(run: RunLike, card: ExerciseCard, style: int) -> ComparedRun:
+def _compared(run: RunModel, card: ExerciseCard, style: int) -> ComparedRun:
     name, settings = words.name_of(run), settings_of(run.spec, card)
     return ComparedRun(run.id, run.number, name, settings, run.history, _version(run), style)
 
 
-def _version(run: RunLike) -> tuple[object, ...]:
+def _version(run: RunModel) -> tuple[object, ...]:
     fold = run.history.fold
     return id(run.history), fold.attempt, fold.step, run.state
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from PySide6.QtCore import QObject, Signal
 
 from clew_gui.session.job_model import Place
+from clew_gui.session.runs import RunModel
+from clew_gui.session.session import Session
 from clew_gui.views.actions.bridge import Bridge
 from clew_gui.views.actions.panel_updater import PanelUpdater
 from clew_gui.views.actions.scope import Scope
-from clew_gui.views.presentation.interfaces import RunLike, SessionLike
 from clew_gui.views.runs.run_choices import at_work
 from clew_gui.views.runs.run_columns import known_names
 from clew_gui.views.window.window import MainWindow
@@ -48,7 +49,7 @@ class WindowController(QObject):
     second = Signal()
     """Emitted about once a second, to update countdowns."""
 
-    def __init__(self, window: MainWindow, catalogue: Catalogue, places: Places, session: SessionLike) -> None:
+    def __init__(self, window: MainWindow, catalogue: Catalogue, places: Places, session: Session) -> None:
         super().__init__(window)
         self.window = window
         self.scope = Scope(catalogue, session)
@@ -238,7 +239,7 @@ class WindowController(QObject):
         """Run these values, on this computer or at a place; whether they could be asked for."""
         return self.begin(lambda session: session.start_run(spec, *(() if place is None else (place,))))
 
-    def begin(self, start: Callable[[SessionLike], str]) -> bool:
+    def begin(self, start: Callable[[Session], str]) -> bool:
         """Start a run as ``start`` says, which gives its id; whether it could be asked for."""
         session = self.scope.session
         try:
@@ -279,7 +280,7 @@ class WindowController(QObject):
         """Starts all of these runs in one job, or none of them."""
         started: list[str] = []
 
-        def start(session: SessionLike) -> str:
+        def start(session: Session) -> str:
             started.extend(session.start_runs(specs, place))
             return started[0]
 
@@ -311,7 +312,7 @@ class WindowController(QObject):
         self.window.next_run.form.show_problems(error.problems)
         self.window.messages.show_problems(error.problems, exercise=card.id if card is not None else "")
 
-    def ask(self, call: Callable[[SessionLike, RunLike], None]) -> None:
+    def ask(self, call: Callable[[Session, RunModel], None]) -> None:
         """Ask the session for something about the selected run; a refusal is shown."""
         run, session = self.scope.run(), self.scope.session
         if run is None:

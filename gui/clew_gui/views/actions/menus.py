@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
 from clew_gui.plotting.pictures import deviations_at
 from clew_gui.plotting.table import Extract, SeriesExtract, write_csv, write_series_csv
+from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.cluster_actions import ClusterActions
 from clew_gui.views.actions.compare_actions import CompareActions
@@ -28,7 +29,6 @@ from clew_gui.views.form.form_remedies import FormRemedies
 from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.runs.note_dialog import NoteDialog
 from clew_gui.views.runs.run_card import RunCard
@@ -222,7 +222,7 @@ class WindowActions(QObject):
         self._window.fold("runs", False)
         self._window.bottom.show_details()
 
-    def chosen_runs(self) -> list[RunLike]:
+    def chosen_runs(self) -> list[RunModel]:
         """The runs that are selected in the table, the one on the card if there is no table."""
         run, chosen = self._controller.scope.run(), set(self._window.bottom.chosen_runs())
         found = [one for one in self._controller.scope.runs() if one.id in chosen]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from clew_gui.base.settings import local_settings
 from clew_gui.session.job_model import JobModel
+from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.form.data_choice import is_path
 from clew_gui.views.presentation import job_words, words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.presentation.job_words import NOTHING, CardWords, card_words
 from clew_gui.views.runs.details_panel import details
 from clew_gui.views.runs.log_panel import read_tail
@@ -73,7 +73,7 @@ class PanelUpdater:
             window.run_view.card.show_finding(*self._finding(run))
         self._actions(run)
 
-    def _finding(self, run: RunLike) -> tuple[str, float | None]:
+    def _finding(self, run: RunModel) -> tuple[str, float | None]:
         """Returns the result of a range test that has ended: a sentence, and the learning rate to begin with."""
         if run.spec.rate_range is None or run.state not in TERMINAL or not run.history.fold.step:
             return "", None
@@ -83,7 +83,7 @@ class PanelUpdater:
             self._found = (known, (rate_words(curve), curve.steepest))
         return self._found[1]
 
-    def _advice_on(self, run: RunLike) -> tuple[Advice, ...]:
+    def _advice_on(self, run: RunModel) -> tuple[Advice, ...]:
         """Returns the advice on a run's journal. It is computed when the run ends or diverges, not with every point."""
         history = run.history
         if self.gives_advice is None:
@@ -104,13 +104,13 @@ class PanelUpdater:
         kept = (self._places.runs, self._places.mirrors)
         return any(folder.is_dir() and any(folder.iterdir()) for folder in kept)
 
-    def _job_words(self, run: RunLike) -> CardWords:
+    def _job_words(self, run: RunModel) -> CardWords:
         """Returns what the run's job on a site adds to the card."""
         if run.job is None:
             return NOTHING
         return card_words(run, self._scope.session.jobs.get(run.job.job), time.time())
 
-    def _actions(self, run: RunLike | None) -> None:
+    def _actions(self, run: RunModel | None) -> None:
         actions = self._window.actions_
         over = run is not None and run.state in TERMINAL
         steer = run is not None and run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
@@ -139,7 +139,7 @@ class PanelUpdater:
         actions["show"].setChecked(run is not None and run.id in self._scope.shown())
         actions["pin"].setChecked(run is not None and run.id == self._scope.pinned())
 
-    def _queue_actions(self, run: RunLike | None) -> None:
+    def _queue_actions(self, run: RunModel | None) -> None:
         waits = run is not None and run.state is RunState.QUEUED and not run.link_stale
         place = run.queue if run is not None and waits else 0
         allowed = {
@@ -182,7 +182,7 @@ class PanelUpdater:
 
     # --- All runs of the exercise -------------------------------------------------------------------------------------
 
-    def rows(self, runs: Iterable[RunLike]) -> list[RunRow]:
+    def rows(self, runs: Iterable[RunModel]) -> list[RunRow]:
         """Runs as rows of the table."""
         scope = self._scope
         if scope.card is None:
@@ -250,7 +250,7 @@ class PanelUpdater:
         text = f"{first} reached" if done and len(mine) == 1 else several or first
         window.head.goal.show_goal(text, done == len(mine), "\n".join(lines))
 
-    def _why_not(self, goal: Goal, runs: Sequence[RunLike]) -> str:
+    def _why_not(self, goal: Goal, runs: Sequence[RunModel]) -> str:
         """Says why a run that came near a goal did not reach it; empty if no run came near."""
         found = self._scope.board.why_not(goal, runs)
         asked = requires_words(goal, self._scope.card)

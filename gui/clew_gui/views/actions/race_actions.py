@@ -6,9 +6,9 @@ from typing import Literal
 
 from PySide6.QtCore import QObject
 
+from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.race.race_bar import RaceEntry
 from clew_gui.views.race.race_dialog import RaceDialog
 from clew_gui.views.window.window import MainWindow
@@ -68,7 +68,7 @@ class Races(QObject):
         done = all(one.state in TERMINAL for one in runs)
         bar.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id), done)
 
-    def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunLike], selected: str) -> list[RaceEntry]:
+    def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunModel], selected: str) -> list[RaceEntry]:
         metric = words.metric_of(card, race.metric)
         better: Literal["lower", "higher"] = "higher" if metric is not None and metric.better == "higher" else "lower"
         standings: list[Standing] = []
@@ -89,7 +89,7 @@ class Races(QObject):
 
 def _entry(
     place: int,
-    run: RunLike,
+    run: RunModel,
     reached: int | None,
     best: float | None,
     card: ExerciseCard,
@@ -114,7 +114,7 @@ def _metric_name(race: RaceSpec, card: ExerciseCard) -> str:
     return metric.label.lower() if metric is not None else race.metric
 
 
-def race_words(race: RaceSpec, card: ExerciseCard, runs: list[RunLike]) -> str:
+def race_words(race: RaceSpec, card: ExerciseCard, runs: list[RunModel]) -> str:
     """Says what counts in a race, and how far it is: "Steps to a loss of 0.001, else the best loss. 2 of 6 done."."""
     name = _metric_name(race, card)
     if race.target is None:

@@ -13,9 +13,9 @@ from clew_gui.reports.answers import keep_answer, read_answers
 from clew_gui.reports.facts import RunSource, read_source
 from clew_gui.reports.handin import file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
+from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.report.report_view import OfferedRun, ReportView
 from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
 from clew_gui.views.window.window import REPORT_TAB, MainWindow
@@ -169,6 +169,6 @@ class ReportActions(QObject):
             ask_and_write(self._window, "Hand in", file_name(report.facts), "Hand-in (*.clew.zip)", write)
 
 
-def _title(run: RunLike) -> str:
+def _title(run: RunModel) -> str:
     name = run.spec.name or ", ".join(str(run.spec.params[key]) for key in HEADLINE if key in run.spec.params)
     return f"{run.number}  {name}".rstrip()

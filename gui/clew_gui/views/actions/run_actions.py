@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
+from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import ContinueDialog, LiveDialog
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import TERMINAL, RunState
@@ -46,7 +46,7 @@ class Removal:
             lapse=lambda: self._forget(run.id),
         )
 
-    def _remove_all(self, runs: list[RunLike], asked: int) -> None:
+    def _remove_all(self, runs: list[RunModel], asked: int) -> None:
         """Removes several runs at once, without those that have not ended."""
         for run in runs:
             self._controller.scope.board.remove(run.id)
@@ -100,7 +100,7 @@ class Continuation:
         dialog.open()
 
 
-def nodes_left(run: RunLike) -> tuple[int, int]:
+def nodes_left(run: RunModel) -> tuple[int, int]:
     """Returns how many nodes an ended run had, and how many of them are left. The second number is 0 if none was lost,
     and with parameter servers, which replace the processes that they lose."""
     trouble, peers = run.history.fold.problem, run.history.peers.values()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from clew_gui.views.presentation.interfaces import RunLike, SessionLike
+from clew_gui.session.runs import RunModel
+from clew_gui.session.session import Session
 from clew_gui.views.runs.run_choices import RunChoices
 from clew_gui.views.runs.run_columns import more_columns
 from clew_shared.cards import Catalogue, ExerciseCard
@@ -17,7 +18,7 @@ class Scope:
     """Knows what the window is about. Shared by everything that updates the panels or asks the session for
     something."""
 
-    def __init__(self, catalogue: Catalogue, session: SessionLike) -> None:
+    def __init__(self, catalogue: Catalogue, session: Session) -> None:
         self.board = RunChoices()
         self.take(catalogue)
         self.session = session
@@ -45,16 +46,16 @@ class Scope:
         state = str(self.session.link.state)
         return state != "CONNECTING" and (state != "OFFLINE" or self.link_reported)
 
-    def runs(self, card: ExerciseCard | None = None) -> list[RunLike]:
+    def runs(self, card: ExerciseCard | None = None) -> list[RunModel]:
         """The runs of an exercise (the open one), oldest first."""
         wanted = card or self.card
         return self.board.runs_of(self.session.runs, wanted.id) if wanted is not None else []
 
-    def listed_runs(self) -> list[RunLike]:
+    def listed_runs(self) -> list[RunModel]:
         """The runs of the open exercise that fit the filter, oldest first."""
         return [run for run in self.runs() if self.fits(run)]
 
-    def fits(self, run: RunLike) -> bool:
+    def fits(self, run: RunModel) -> bool:
         """Whether the table lists a run of the open exercise."""
         if not self.filter.terms or self.card is None:
             return True
@@ -71,7 +72,7 @@ class Scope:
         of_this = known is not None and self.card is not None and known.spec.exercise == self.card.id
         return of_this and not self.board.is_removed(run)
 
-    def run(self) -> RunLike | None:
+    def run(self) -> RunModel | None:
         """The selected run of the open exercise."""
         return self.session.runs.get(self.board.choices(self.card.id).selected) if self.card is not None else None
 

@@ -13,10 +13,10 @@ from PySide6.QtCore import QObject
 
 from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, as_csv, speedup_scene
 from clew_gui.session.job_model import Place
+from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.speedup.scaling_canvas import save_png, save_svg
 from clew_gui.views.speedup.speedup_view import REPEATS, SpeedupView
 from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
@@ -81,9 +81,9 @@ class SpeedupActions(QObject):
         self.view.show_scene(self.scene, _progress(runs), _when(runs))
         self._update_button()
 
-    def _study(self, runs: Sequence[RunLike]) -> tuple[Kind, list[RunLike]]:
+    def _study(self, runs: Sequence[RunModel]) -> tuple[Kind, list[RunModel]]:
         """The kind of scaling that is shown, and the runs of the newest study of that kind."""
-        studies: dict[str, list[RunLike]] = {}
+        studies: dict[str, list[RunModel]] = {}
         for run in runs:
             if run.spec.study:
                 studies.setdefault(run.spec.study, []).append(run)
@@ -205,13 +205,13 @@ def _why_alone(card: ExerciseCard) -> str:
     return f"{card.title} {'runs on one device only' if steps else 'has no training steps to time'}"
 
 
-def _progress(runs: Sequence[RunLike]) -> str:
+def _progress(runs: Sequence[RunModel]) -> str:
     """Says how far an unfinished study is."""
     finished = sum(run.state is RunState.FINISHED for run in runs)
     return f"{finished} of {len(runs)} done" if finished < len(runs) else ""
 
 
-def _when(runs: Sequence[RunLike]) -> str:
+def _when(runs: Sequence[RunModel]) -> str:
     """Says when a study was measured."""
     finished = [run for run in runs if run.state is RunState.FINISHED]
     if not finished:

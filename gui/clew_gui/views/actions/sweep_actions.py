@@ -7,9 +7,9 @@ from PySide6.QtCore import QObject
 from clew_gui.schedulers.allocation import node_hours, seconds_asked
 from clew_gui.session.forecast import seconds_each
 from clew_gui.session.kept_studies import KnownRun, Progress, is_done_elsewhere, keep_study, kept_study, progress
+from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.race.predict_dialog import PredictDialog
 from clew_gui.views.race.sweep_bar import SweepBar
 from clew_gui.views.race.sweep_dialog import RangeDialog, SweepDialog
@@ -229,7 +229,7 @@ class SweepActions(QObject):
         runs = self._controller.scope.runs()
         return {run.id for run in runs if run.job is not None and run.job.job == job and run.state not in TERMINAL}
 
-    def _under_way(self) -> list[RunLike]:
+    def _under_way(self) -> list[RunModel]:
         found = self.selected()
         going = set(found[1].under_way) if found is not None else set()
         return [run for run in self._controller.scope.runs() if run.id in going]

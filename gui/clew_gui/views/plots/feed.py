@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.session.runs import RunModel
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.goal_settings import is_for
 from clew_shared.journal.events import Live
@@ -65,7 +65,7 @@ class PlotFeed:
             self._plots.drop_run(run)
 
     def show(
-        self, runs: Sequence[RunLike], selected: str, pinned: str, indices: Mapping[str, int], next_data: str = ""
+        self, runs: Sequence[RunModel], selected: str, pinned: str, indices: Mapping[str, int], next_data: str = ""
     ) -> None:
         """Show these runs. ``indices`` says by run which colour and dash it has; ``next_data`` is the data set of the
         next run."""
@@ -91,7 +91,7 @@ class PlotFeed:
         points = list(zip(drawn.steps, drawn.values, strict=False)) if drawn is not None else []
         self._plots.set_prediction(drawn.metric if drawn is not None else "", points)
 
-    def _is_coming(self, run: RunLike) -> bool:
+    def _is_coming(self, run: RunModel) -> bool:
         """Whether there are values of a run that the plots do not have yet."""
         if run.reading is not None or run.catching_up is not None:
             return True
@@ -108,7 +108,7 @@ class PlotFeed:
             self._goals = goals
             self._plots.set_plots(card.plots, goals, card.metrics)
 
-    def bring(self, run: RunLike, most: int) -> tuple[int, bool]:
+    def bring(self, run: RunModel, most: int) -> tuple[int, bool]:
         """Bring about ``most`` values that the plots do not have yet; how many came, and whether that was all."""
         history = run.history
         cursor = self._cursors.get(run.id)
@@ -130,7 +130,7 @@ class PlotFeed:
             self._show_all_brought(run, cursor)
         return sum(brought), complete
 
-    def _show_all_brought(self, run: RunLike, cursor: FeedCursor) -> None:
+    def _show_all_brought(self, run: RunModel, cursor: FeedCursor) -> None:
         """A plot without a value of this run need not wait for one any more."""
         if not cursor.complete:
             cursor.complete = True
@@ -222,6 +222,6 @@ def live_words(card: ExerciseCard | None, event: Live) -> str:
     return f"{name} {format_value(event.value)} from here"
 
 
-def _label(run: RunLike, card: ExerciseCard | None, pinned: bool, data: str) -> str:
+def _label(run: RunModel, card: ExerciseCard | None, pinned: bool, data: str) -> str:
     """The run's short name; with its data where the shown runs differ in it."""
     return words.join([words.run_title(run, card, "Baseline" if pinned else ""), words.data_short(data)])

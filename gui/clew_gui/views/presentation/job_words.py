@@ -8,9 +8,9 @@ from typing import NamedTuple
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage, job_word
 from clew_gui.schedulers.allocation import node_hours
 from clew_gui.session.job_model import JobModel
+from clew_gui.session.runs import RunModel
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.base.number_words import number_ranges
 from clew_shared.journal.lifecycle import TERMINAL
 
@@ -51,13 +51,13 @@ SHORT_S = 600.0
 """The seconds left from which on the time is shown in the colour of a warning."""
 
 
-def waits(run: RunLike) -> bool:
+def waits(run: RunModel) -> bool:
     """Whether nothing of the run can have begun: its job is on its way or in a queue."""
     job = run.job
     return job is not None and not job.over and job.stage is not JobStage.RUNNING
 
 
-def card_words(run: RunLike, job: JobModel | None, now: float) -> CardWords:
+def card_words(run: RunModel, job: JobModel | None, now: float) -> CardWords:
     """Returns what the card of a run on a site says in addition to what it says of every run."""
     news = run.job
     if words.not_sent(run):

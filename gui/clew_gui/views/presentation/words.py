@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from clew_gui.base.state_words import NONE, STATE_WORDS, queue_place, spread_words
-from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.session.runs import RunModel
 from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.catalogue import known_sets
@@ -86,7 +86,7 @@ def data_name(name: str) -> str:
     return known.label if known else name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
 
 
-def run_data(run: RunLike, card: ExerciseCard | None) -> str:
+def run_data(run: RunModel, card: ExerciseCard | None) -> str:
     """The data set or file that a run uses; empty when its exercise needs none."""
     return run.spec.data or (card.datasets[0] if card is not None and card.datasets else "")
 
@@ -120,24 +120,24 @@ def preset_values(card: ExerciseCard, name: str) -> dict[str, Value]:
     return values
 
 
-def name_of(run: RunLike) -> str:
+def name_of(run: RunModel) -> str:
     """The run's own name: the one that a person wrote, else the one that it was started with; empty for none."""
     return run.note.name or run.spec.name
 
 
-def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
+def run_title(run: RunModel, card: ExerciseCard | None, mark: str = "") -> str:
     """A run's short name beside a curve: "14  Adam 0.0001", or its own name when it has one; ``mark`` goes first."""
     words = [mark, name_of(run) or _settings_title(run, card)]
     return f"{run.number}  {join(words, ' ')}"
 
 
-def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
+def _settings_title(run: RunModel, card: ExerciseCard | None) -> str:
     parts = [param_words(run, card, name) for name in HEADLINE]
     spread = spread_words(run.spec)
     return (join(parts, " ") or run.spec.preset or "run") + (f" ({spread})" if spread else "")
 
 
-def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
+def param_words(run: RunModel, card: ExerciseCard | None, name: str) -> str:
     """Returns one hyperparameter of a run in words: "SGD". Empty if the exercise has none of that name."""
     if name == LEARNING_RATE and run.spec.rate_range is not None:
         return run.spec.rate_range.words
@@ -145,7 +145,7 @@ def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
     return value_words(spec, run.spec.params.get(name, spec.default)) if spec is not None else ""
 
 
-def state_word(run: RunLike) -> str:
+def state_word(run: RunModel) -> str:
     """The state in one word or two. A silent link goes before a state that may have changed meanwhile."""
     if run.reading is not None:
         return "Reading …"
@@ -158,12 +158,12 @@ def state_word(run: RunLike) -> str:
     return "Diverged" if diverged(run) else STATE_WORDS[run.state]
 
 
-def state_key(run: RunLike) -> str:
+def state_key(run: RunModel) -> str:
     """The state as which a run is shown: one that diverged did not simply finish."""
     return "Diverged" if diverged(run) else run.state.value
 
 
-def diverged(run: RunLike) -> bool:
+def diverged(run: RunModel) -> bool:
     """Whether a run did all its steps, but its loss ended as no finite number."""
     if run.state is not RunState.FINISHED or "loss" not in run.history.first_nonfinite:
         return False
@@ -171,7 +171,7 @@ def diverged(run: RunLike) -> bool:
     return last is not None and not math.isfinite(last)
 
 
-def not_sent(run: RunLike) -> bool:
+def not_sent(run: RunModel) -> bool:
     """Whether the run was refused on its way to a site, so that nothing of it ever waited or trained."""
     return run.job is not None and run.job.refused and not run.history.fold.attempt
 
@@ -185,13 +185,13 @@ def clause(text: str, word: str = "") -> str:
     return short.removeprefix(word.lower()).strip() if word else short
 
 
-def divergence(run: RunLike) -> str:
+def divergence(run: RunModel) -> str:
     """Says from which step on a curve is not a number; empty if all values are numbers."""
     steps = run.history.first_nonfinite.values()
     return f"diverged at step {count(min(steps))}" if steps else ""
 
 
-def state_detail(run: RunLike, goals: str = "") -> str:
+def state_detail(run: RunModel, goals: str = "") -> str:
     """The clause after the state word: progress, reason, or what came of it; ``goals`` says which goals it reached."""
     fold = run.history.fold
     steps = f"{count(fold.step)} of {count(fold.steps)}" if fold.steps else count(fold.step)
@@ -214,7 +214,7 @@ def state_detail(run: RunLike, goals: str = "") -> str:
     return reason or (clause(fold.problem.text) if fold.problem is not None else "")
 
 
-def where(run: RunLike) -> str:
+def where(run: RunModel) -> str:
     """The machine, how the run spreads and, when there are GPUs, which of them: "This computer, NVIDIA H100 (0)"."""
     return join([run.where, spread_words(run.spec), *(name for name in run.devices if name != "CPU")])
 

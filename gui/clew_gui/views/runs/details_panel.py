@@ -11,8 +11,8 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QFrame, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from clew_gui.base.state_words import NONE, STATE_WORDS
+from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
@@ -35,7 +35,7 @@ class Detail(NamedTuple):
         return self.setting and bool(self.other) and self.text != self.other
 
 
-def details(run: RunLike, card: ExerciseCard, other: RunLike | None) -> list[Detail]:
+def details(run: RunModel, card: ExerciseCard, other: RunModel | None) -> list[Detail]:
     """Returns all lines of the details; settings in which the two runs differ come first."""
     names = list(dict.fromkeys([*settings_of(run.spec, card), *(settings_of(other.spec, card) if other else ())]))
     mine, theirs = _settings(run, card, names), _settings(other, card, names) if other is not None else {}
@@ -45,7 +45,7 @@ def details(run: RunLike, card: ExerciseCard, other: RunLike | None) -> list[Det
     return lines + [Detail(name, text, beside.get(name, "")) for name, text in about.items() if text]
 
 
-def _settings(run: RunLike, card: ExerciseCard, names: Sequence[str]) -> dict[str, str]:
+def _settings(run: RunModel, card: ExerciseCard, names: Sequence[str]) -> dict[str, str]:
     specs = {param.name: param for param in card.params}
     values = settings_of(run.spec, card)
     values["data"] = run.spec.data or values["data"]
@@ -60,7 +60,7 @@ def _plain(value: Value) -> str:
     return NONE if value is None or value == "" else format_value(value)
 
 
-def _about(run: RunLike) -> dict[str, str]:
+def _about(run: RunModel) -> dict[str, str]:
     fold, attempt = run.history.fold, run.history.begun
     software = (
         ", ".join(f"{name} {version}" for name, version in attempt.software.items()) if attempt is not None else ""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
 
+from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, label
 from clew_shared.base.problem import ProblemError
@@ -22,7 +22,7 @@ class NoteDialog(Dialog):
     written = Signal(str, object)
     """A run's id and its ``RunNote``."""
 
-    def __init__(self, parent: QWidget, appearance: Appearance, runs: Sequence[RunLike]) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, runs: Sequence[RunModel]) -> None:
         one = runs[0] if len(runs) == 1 else None
         title = f"Run {one.number}" if one is not None else f"Tags of {len(runs)} runs"
         sentence = "The run itself stays as it is." if one is not None else "These tags are added to each of them."
@@ -61,7 +61,7 @@ class NoteDialog(Dialog):
                 self.written.emit(run, note)
             self.accept()
 
-    def _note(self, run: RunLike, tags: tuple[str, ...]) -> RunNote:
+    def _note(self, run: RunModel, tags: tuple[str, ...]) -> RunNote:
         if len(self._runs) > 1:
             return RunNote(run.note.name, run.note.note, read_tags(" ".join((*run.note.tags, *tags))))
         name = self.name.text().strip()

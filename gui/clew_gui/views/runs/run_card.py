@@ -9,8 +9,8 @@ from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy
 
 from clew_gui.base.state_words import STATE_WORDS
+from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -36,7 +36,7 @@ from clew_shared.study.advice import Advice
 _TROUBLE = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST)
 
 
-def reason_of(run: RunLike) -> tuple[str, str]:
+def reason_of(run: RunModel) -> tuple[str, str]:
     """Says why a run failed, and what to do now; both are empty if it did not fail."""
     if run.state not in _TROUBLE:
         return "", ""
@@ -106,7 +106,7 @@ class RunCard(QFrame):
         super().__init__()
         self.setProperty("role", "card")
         self._known = ("", False)
-        self._last: RunLike | None = None
+        self._last: RunModel | None = None
         self._queued = False
         self.pill = Pill(appearance)
         self.title = Elided("", "subtitle")
@@ -181,7 +181,7 @@ class RunCard(QFrame):
 
     def show_run(
         self,
-        run: RunLike,
+        run: RunModel,
         card: ExerciseCard | None,
         has_live: bool,
         job_words: CardWords = NOTHING,
@@ -239,7 +239,7 @@ class RunCard(QFrame):
         if self._last is not None:
             self.sentence.set_text(self._sentence(self._last))
 
-    def _show_reason(self, run: RunLike) -> None:
+    def _show_reason(self, run: RunModel) -> None:
         """Show at once why it failed; a long reason only where the run failed before its first step and has nothing
         else to show."""
         text, hint = reason_of(run)
@@ -251,7 +251,7 @@ class RunCard(QFrame):
         self.reason.show_reason(text, hint)
         self.reason.setVisible(bool(text) and self.why.isChecked())
 
-    def _sentence(self, run: RunLike) -> str:
+    def _sentence(self, run: RunModel) -> str:
         fold = run.history.fold
         if run.reading is not None:
             return f"{100 * run.reading:.0f} %"
@@ -275,7 +275,7 @@ class RunCard(QFrame):
             RunState.PREPARING: "data and compiling",
         }.get(run.state, "")
 
-    def _show_progress(self, run: RunLike) -> None:
+    def _show_progress(self, run: RunModel) -> None:
         history = run.history
         fold = history.fold
         self.bar.show_share(fold.step, fold.steps)
@@ -312,7 +312,7 @@ class RunCard(QFrame):
         self.limit.setVisible(bool(self.job_words.countdown))
         set_role(self.limit, "warn" if room is not None and room < SHORT_S else "2", "tone")
 
-    def _show_buttons(self, run: RunLike, has_live: bool, pauses: bool) -> None:
+    def _show_buttons(self, run: RunModel, has_live: bool, pauses: bool) -> None:
         over = run.state in TERMINAL or run.reading is not None
         waits = self.job_words.waits
         self.log_in.setVisible(self.job_words.locked)
@@ -357,7 +357,7 @@ class RunCard(QFrame):
         self.reuse.set_words("Reuse" if self.width() < NARROW + (120 if beside else 0) else "Use these settings")
 
 
-def _here(run: RunLike) -> str:
+def _here(run: RunModel) -> str:
     place = words.where(run)
     return place[:1].lower() + place[1:] if run.where == "This computer" else place
 

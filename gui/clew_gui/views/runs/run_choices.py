@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from clew_gui.session.runs import RunModel
 from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.runs.run_columns import cells, facts, keys
 from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
@@ -76,7 +76,7 @@ class RunChoices:
         """Returns what was chosen for an exercise so far."""
         return self._choices.setdefault(exercise, Choices())
 
-    def runs_of(self, runs: Mapping[str, RunLike], exercise: str) -> list[RunLike]:
+    def runs_of(self, runs: Mapping[str, RunModel], exercise: str) -> list[RunModel]:
         """The runs of an exercise, oldest first, without the removed ones."""
         found = [run for run in runs.values() if run.spec.exercise == exercise and run.id not in self._removed]
         return sorted(found, key=lambda run: run.number)
@@ -95,7 +95,7 @@ class RunChoices:
 
     # --- Which curves -------------------------------------------------------------------------------------------------
 
-    def pinned(self, card: ExerciseCard, runs: Sequence[RunLike]) -> str:
+    def pinned(self, card: ExerciseCard, runs: Sequence[RunModel]) -> str:
         """The run that is always drawn: chosen by hand, else the first with a curve that has the values of the card's
         baseline preset, so that it stays when another one starts. Never a range test."""
         chosen, runs = self.choices(card.id), [run for run in runs if run.spec.rate_range is None]
@@ -107,20 +107,20 @@ class RunChoices:
             return ""
         return next((run.id for run in runs if run.history.fold.step and self._is_baseline(card, run)), "")
 
-    def _is_baseline(self, card: ExerciseCard, run: RunLike) -> bool:
+    def _is_baseline(self, card: ExerciseCard, run: RunModel) -> bool:
         """Whether a run has the values of the baseline's preset; what it was started with never changes."""
         key = (run.id, card.source_hash)
         if key not in self._baselines:
             self._baselines[key] = is_preset(card, card.baseline, run)
         return self._baselines[key]
 
-    def shown(self, card: ExerciseCard, runs: Sequence[RunLike]) -> tuple[str, ...]:
+    def shown(self, card: ExerciseCard, runs: Sequence[RunModel]) -> tuple[str, ...]:
         """The runs whose curves are drawn: ticked ones, the selected one, the pinned one; never those unticked."""
         chosen = self.choices(card.id)
         wanted = {*chosen.shown, *chosen.recent[-MANY:], chosen.selected, self.pinned(card, runs)}
         return tuple(run.id for run in runs if run.id in wanted and run.id not in chosen.hidden)
 
-    def styles(self, card: ExerciseCard, runs: Sequence[RunLike]) -> dict[str, int]:
+    def styles(self, card: ExerciseCard, runs: Sequence[RunModel]) -> dict[str, int]:
         """The curve style of each run that is drawn: the first one that was free when it came, and its own while it
         stays. A run that has no curve and will have none takes none."""
         chosen, wanted = self.choices(card.id), set(self.shown(card, runs))
@@ -130,7 +130,7 @@ class RunChoices:
         chosen.styles = {run: kept[run] if run in kept else next(free) for run in drawn}
         return chosen.styles
 
-    def select_started(self, card: ExerciseCard, run: str, runs: Sequence[RunLike]) -> None:
+    def select_started(self, card: ExerciseCard, run: str, runs: Sequence[RunModel]) -> None:
         """Choose a run that was just started here; it is drawn beside what was drawn before."""
         chosen = self.choices(card.id)
         before = self.shown(card, [other for other in runs if other.id != run])
@@ -161,7 +161,7 @@ class RunChoices:
         chosen = self.choices(exercise)
         chosen.selected, chosen.by_hand, chosen.awaited = run, True, ""
 
-    def choose(self, exercise: str, runs: Sequence[RunLike], all_known: bool) -> None:
+    def choose(self, exercise: str, runs: Sequence[RunModel], all_known: bool) -> None:
         """Select the newest of ``runs``, rather a running one, until a person selects one, and when that one is gone.
 
         What was selected in the window before is waited for until ``all_known``. A run that is still being read may
@@ -199,7 +199,7 @@ class RunChoices:
 
     # --- The report ---------------------------------------------------------------------------------------------------
 
-    def report(self, card: ExerciseCard, ended: Sequence[RunLike], drawn: Collection[str]) -> set[str]:
+    def report(self, card: ExerciseCard, ended: Sequence[RunModel], drawn: Collection[str]) -> set[str]:
         """The runs in the report. Until a person ticks some these are, once there are any, the best run for each goal
         and those that are ``drawn`` then; later only a run joins that reaches a goal which none of them reaches."""
         chosen = self.choices(card.id)
@@ -224,7 +224,7 @@ class RunChoices:
         chosen = self.choices(exercise)
         chosen.report, chosen.report_by_hand = set(runs), True
 
-    def _nearest(self, goal: Goal, runs: Sequence[RunLike]) -> RunLike | None:
+    def _nearest(self, goal: Goal, runs: Sequence[RunModel]) -> RunModel | None:
         """The first run that reached the goal, else the one whose value came nearest; None if none has a value."""
         found = []
         for run in runs:
@@ -235,11 +235,11 @@ class RunChoices:
 
     # --- Goals --------------------------------------------------------------------------------------------------------
 
-    def reached(self, goal: Goal, run: RunLike) -> bool:
+    def reached(self, goal: Goal, run: RunModel) -> bool:
         """Whether a run reached a goal. One of another data set's never does."""
         return self._judged(goal, run).reached
 
-    def _judged(self, goal: Goal, run: RunLike) -> GoalResult:
+    def _judged(self, goal: Goal, run: RunModel) -> GoalResult:
         """The verdict on a run; asked for again only when the run went on, or its exercise changed."""
         card = self.cards.get(run.spec.exercise)
         state = (*_state(run), card.source_hash if card is not None else "")
@@ -249,7 +249,7 @@ class RunChoices:
             self._goals[(run.id, goal.id)] = known
         return known[1]
 
-    def why_not(self, goal: Goal, runs: Sequence[RunLike]) -> str:
+    def why_not(self, goal: Goal, runs: Sequence[RunModel]) -> str:
         """Says why a run that came near a goal does not count: it did better than a goal near a value allows, or its
         settings differ from what the goal requires; empty if there is no such run."""
         for run in runs:
@@ -260,11 +260,11 @@ class RunChoices:
                 return f"Run {run.number} does not count: {result.unmet}."
         return ""
 
-    def reached_by(self, goal: Goal, runs: Iterable[RunLike]) -> RunLike | None:
+    def reached_by(self, goal: Goal, runs: Iterable[RunModel]) -> RunModel | None:
         """The first run that reached the goal."""
         return next((run for run in runs if self.reached(goal, run)), None)
 
-    def runs_for(self, goals: Sequence[Goal], runs: Sequence[RunLike]) -> int:
+    def runs_for(self, goals: Sequence[Goal], runs: Sequence[RunModel]) -> int:
         """Returns the number of runs that together reached the goals; 1 if one run has reached them all, 0 for none."""
         found = {goal.id: by for goal in goals if (by := self.reached_by(goal, runs)) is not None}
         reached = [goal for goal in goals if goal.id in found]
@@ -272,7 +272,7 @@ class RunChoices:
             return min(1, len(reached))
         return len({by.id for by in found.values()})
 
-    def best(self, metric: MetricSpec, run: RunLike) -> float | None:
+    def best(self, metric: MetricSpec, run: RunModel) -> float | None:
         """The best value of a run; looked for again only when the run went on: that reads the whole curve."""
         state = _state(run)
         known = self._bests.get((run.id, metric.name))
@@ -282,7 +282,7 @@ class RunChoices:
             self._bests[(run.id, metric.name)] = known
         return known[1]
 
-    def _best_of(self, metric: MetricSpec, runs: Sequence[RunLike]) -> float | None:
+    def _best_of(self, metric: MetricSpec, runs: Sequence[RunModel]) -> float | None:
         found = [value for run in runs if (value := self.best(metric, run)) is not None]
         if not found:
             return None
@@ -290,7 +290,7 @@ class RunChoices:
 
     # --- Words --------------------------------------------------------------------------------------------------------
 
-    def progress(self, card: ExerciseCard, runs: Sequence[RunLike]) -> ExerciseProgress:
+    def progress(self, card: ExerciseCard, runs: Sequence[RunModel]) -> ExerciseProgress:
         """Tick and best value of an exercise."""
         if (tick := unusable(card)) is not None:
             return ExerciseProgress(tick)
@@ -303,16 +303,16 @@ class RunChoices:
         text = words.metric_value(metric, best) if best is not None else ""
         return ExerciseProgress("done" if done else "part", text)
 
-    def _all_reached(self, goals: Sequence[Goal], runs: Sequence[RunLike]) -> bool:
+    def _all_reached(self, goals: Sequence[Goal], runs: Sequence[RunModel]) -> bool:
         return all(self.reached_by(goal, runs) is not None for goal in goals)
 
     def row(
         self,
         card: ExerciseCard,
-        run: RunLike,
+        run: RunModel,
         shown: bool,
         pinned: bool,
-        baseline: RunLike | None = None,
+        baseline: RunModel | None = None,
         more: Sequence[str] = (),
         style: int = -1,
     ) -> RunRow:
@@ -348,17 +348,17 @@ class RunChoices:
             keys=(*_keys(run, best, took, values), *(keys(card, run, more, self.best) if more else ())),
         )
 
-    def _delta(self, metric: MetricSpec | None, best: float | None, baseline: RunLike | None) -> str:
+    def _delta(self, metric: MetricSpec | None, best: float | None, baseline: RunModel | None) -> str:
         base = self.best(metric, baseline) if metric is not None and baseline is not None else None
         return words.delta(metric, best, base) if metric is not None else ""
 
-    def facts(self, card: ExerciseCard, run: RunLike) -> Facts:
+    def facts(self, card: ExerciseCard, run: RunModel) -> Facts:
         """A run as the filter sees it."""
         return facts(card, run, self.best)
 
 
 def _keys(
-    run: RunLike, best: float | None, took: float | None, values: Mapping[str, Value]
+    run: RunModel, best: float | None, took: float | None, values: Mapping[str, Value]
 ) -> tuple[tuple[str, float | str], ...]:
     def number(value: object) -> float:
         return float(value) if isinstance(value, int | float) else math.nan
@@ -377,23 +377,23 @@ def _keys(
     )
 
 
-def _state(run: RunLike) -> tuple[object, ...]:
+def _state(run: RunModel) -> tuple[object, ...]:
     """Returns how far a run has come. A history that was read again counts as another one: it may have more than the
     first."""
     return run.history, run.history.fold.attempt, run.history.fold.step, run.state
 
 
-def _draws(run: RunLike) -> bool:
+def _draws(run: RunModel) -> bool:
     """Whether there is a curve, or one may still come."""
     return run.history.fold.step > 0 or run.state not in TERMINAL
 
 
-def at_work(runs: Sequence[RunLike]) -> list[RunLike]:
+def at_work(runs: Sequence[RunModel]) -> list[RunModel]:
     """Returns the runs that train now, or pause."""
     return [run for run in runs if run.state in (RunState.RUNNING, RunState.PAUSED) and run.reading is None]
 
 
-def is_preset(card: ExerciseCard, name: str, run: RunLike) -> bool:
+def is_preset(card: ExerciseCard, name: str, run: RunModel) -> bool:
     """Whether a run has exactly the values of a preset."""
     values, _ = check(card.params, run.spec.params)
     return values == words.preset_values(card, name)
@@ -411,7 +411,7 @@ def goals_by_data(card: ExerciseCard) -> list[list[Goal]]:
     return found or ([list(card.goals)] if card.goals else [])
 
 
-def duration(run: RunLike) -> float | None:
+def duration(run: RunModel) -> float | None:
     """Seconds from the first start to the end, or to the last news of a run that goes on."""
     fold = run.history.fold
     start = fold.first_started
@@ -419,7 +419,7 @@ def duration(run: RunLike) -> float | None:
     return until - start if start and until >= start else None
 
 
-def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str, str]:
+def estimate(values: Mapping[str, Value], runs: Sequence[RunModel]) -> tuple[str, str]:
     """Estimates what a run with these values will cost here, from the last run that trained: time, then what it
     uses."""
     second = "Free. Nothing leaves this computer."

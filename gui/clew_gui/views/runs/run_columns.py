@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from clew_gui.base.state_words import NONE, STATE_WORDS
+from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.params import BATCH_SIZE, HEADLINE, Value, format_value, value_words
 from clew_shared.run_settings import Facts, label_of, settings_of
@@ -16,7 +16,7 @@ NOTED = {"tags": "Tags", "note": "Note"}
 _PLACED = ("seed", "preset", "strategy", "devices", "nodes", "precision")
 _USUAL = (*HEADLINE, BATCH_SIZE)
 """Settings that have a column anyway."""
-Best = Callable[[MetricSpec, RunLike], float | None]
+Best = Callable[[MetricSpec, RunModel], float | None]
 
 
 def more_columns(card: ExerciseCard) -> dict[str, str]:
@@ -32,19 +32,19 @@ def is_number(card: ExerciseCard, name: str) -> bool:
     return name in numbers or _metric(card, name) is not None
 
 
-def cells(card: ExerciseCard, run: RunLike, names: Iterable[str], best: Best) -> tuple[tuple[str, str], ...]:
+def cells(card: ExerciseCard, run: RunModel, names: Iterable[str], best: Best) -> tuple[tuple[str, str], ...]:
     """The texts of added columns, by name."""
     values = settings_of(run.spec, card)
     return tuple((name, _text(card, run, name, values, best)) for name in names)
 
 
-def keys(card: ExerciseCard, run: RunLike, names: Iterable[str], best: Best) -> tuple[tuple[str, float | str], ...]:
+def keys(card: ExerciseCard, run: RunModel, names: Iterable[str], best: Best) -> tuple[tuple[str, float | str], ...]:
     """Returns the sort keys of added columns."""
     values = settings_of(run.spec, card)
     return tuple((name, _key(card, run, name, values, best)) for name in names)
 
 
-def _text(card: ExerciseCard, run: RunLike, name: str, values: Mapping[str, Value], best: Best) -> str:
+def _text(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Value], best: Best) -> str:
     if name == "tags":
         return " ".join(f"#{tag}" for tag in run.note.tags)
     if name == "note":
@@ -57,7 +57,7 @@ def _text(card: ExerciseCard, run: RunLike, name: str, values: Mapping[str, Valu
     return value_words(spec, value) if spec is not None else (format_value(value) if value != "" else NONE)
 
 
-def _key(card: ExerciseCard, run: RunLike, name: str, values: Mapping[str, Value], best: Best) -> float | str:
+def _key(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Value], best: Best) -> float | str:
     metric = _metric(card, name)
     if metric is None and not is_number(card, name):
         return _text(card, run, name, values, best)
@@ -69,7 +69,7 @@ def _metric(card: ExerciseCard, name: str) -> MetricSpec | None:
     return next((metric for metric in card.metrics if metric.name == name), None)
 
 
-def _result(metric: MetricSpec, run: RunLike, best: Best) -> float | None:
+def _result(metric: MetricSpec, run: RunModel, best: Best) -> float | None:
     """The best value, the last one where neither side is better."""
     return best(metric, run) if metric.better != "none" else run.history.last(metric.name)
 
@@ -91,7 +91,7 @@ def known_names(card: ExerciseCard) -> set[str]:
     )
 
 
-def facts(card: ExerciseCard, run: RunLike, best: Best) -> Facts:
+def facts(card: ExerciseCard, run: RunModel, best: Best) -> Facts:
     """A run as the filter sees it."""
     values = settings_of(run.spec, card)
     results: dict[str, Value] = {}
