@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.plotting.cluster import Staleness
 from clew_gui.views.cluster.cluster_view import ClusterView
 from clew_gui.views.window.window import CLUSTER_TAB
 from clew_shared.base.problem import problem
@@ -58,6 +59,13 @@ def tell(program: Program, run: FakeRun, *events: Event) -> ClusterView:
     run.feed(*events)
     program.actions.cluster.refresh()
     return program.actions.cluster.view
+
+
+def staleness(program: Program) -> Staleness:
+    scene = program.actions.cluster.scene
+    assert scene is not None
+    assert scene.staleness is not None
+    return scene.staleness
 
 
 def asked(session: FakeSession) -> list[DisturbCluster]:
@@ -123,15 +131,12 @@ def test_the_buttons_act_only_while_the_run_trains(program: Program, run: FakeRu
 
 def test_a_slowed_and_a_killed_worker_are_seen(program: Program, run: FakeRun, cluster: SimulatedCluster) -> None:
     view = program.actions.cluster.view
-    plot = view.staleness.plot
-    assert plot is not None
-    before = [bar.lately for bar in plot.bars]
+    before = [bar.lately for bar in staleness(program).bars]
     view = tell(program, run, cluster.slow(1, 5.0), *cluster.train(6, 30), cluster.kill(2), *cluster.train(1, 5))
     assert view.rows["worker", 1].pill.accessibleName() == "State: Slowed ×5"
     assert view.rows["worker", 1].speed.current() == "5"
     assert view.rows["worker", 2].pill.accessibleName() == "State: Killed"
-    moved = view.staleness.plot
-    assert moved is not None
+    moved = staleness(program)
     assert [bar.lately for bar in moved.bars][: len(before)] != before
     assert moved.bars[-1].high > 5
     assert [view.events.item(row).text().split("  ")[-1].strip() for row in range(2)] == [

@@ -264,7 +264,8 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
     assert set(table.counts.shares()) == {0, 1}
 
     # One is slowed: while it computes, the other makes several updates.
-    before = view.staleness.plot
+    assert actions.scene is not None
+    before = actions.scene.staleness
     assert before is not None
     view.rows["worker", 1].speed.button("5").click()
     student.until(lambda: view.rows["worker", 1].pill.accessibleName() == "State: Slowed ×5", "the slow worker")
@@ -278,7 +279,8 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
     def drawn_as_told() -> bool:
         """The outline of the histogram has the part of the latest updates in each bar; meanwhile others may arrive."""
         actions.refresh()
-        plot = view.staleness.plot
+        assert actions.scene is not None
+        plot = actions.scene.staleness
         assert plot is not None
         updates = table.columns.take(slice(-plot.latest, None))
         stale = updates.staleness[updates.accepted]

@@ -29,6 +29,29 @@ class Box:
         """Lower border."""
         return self.y + self.height
 
+    @property
+    def across(self) -> float:
+        """The middle between left and right."""
+        return self.x + 0.5 * self.width
+
+    @property
+    def middle(self) -> float:
+        """The middle between top and bottom."""
+        return self.y + 0.5 * self.height
+
+    def inset(self, left: float, top: float, right: float, bottom: float) -> Box:
+        """The box without so many pixels at each border; negative ones are added."""
+        return Box(self.x + left, self.y + top, self.width - left - right, self.height - top - bottom)
+
+    def holds(self, x: float, y: float) -> bool:
+        """Whether a point lies in it."""
+        return self.x <= x <= self.right and self.y <= y <= self.bottom
+
+    def within(self, other: Box) -> Box:
+        """The part that lies in ``other``; without extent if none does."""
+        left, top = max(self.x, other.x), max(self.y, other.y)
+        return Box(left, top, min(self.right, other.right) - left, min(self.bottom, other.bottom) - top)
+
     def inside(self, other: Box) -> bool:
         """Whether it lies wholly in ``other``."""
         return self.x >= other.x and self.y >= other.y and self.right <= other.right and self.bottom <= other.bottom

@@ -8,13 +8,15 @@ from typing import Literal
 
 from PySide6.QtCore import QObject
 
+from clew_gui.charts.cluster import cluster_page
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.cluster import ClusterScene, cluster_scene, config_parts
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import PythonDialog
 from clew_gui.views.actions.files import ask_and_write, write_and_report
-from clew_gui.views.cluster.cluster_canvas import save_png, save_svg
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.files import write_page
 from clew_gui.views.cluster.cluster_view import ClusterView
 from clew_gui.views.presentation import words
 from clew_gui.views.window.window import CLUSTER_TAB, MainWindow
@@ -136,10 +138,8 @@ class ClusterActions(QObject):
         if kind == "csv":
             with path.open("w", encoding="utf-8", newline="") as file:
                 write_updates_csv(run.history, file)
-        elif kind == "svg":
-            save_svg(path, self.scene, title, theme, self._window.logicalDpiX())
         else:
-            save_png(path, self.scene, title, theme)
+            write_page(path, cluster_page(self.scene, title, theme, SIZES), kind)
 
 
 def _refusal(run: RunModel) -> str:

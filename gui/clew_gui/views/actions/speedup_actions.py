@@ -11,13 +11,15 @@ from typing import Literal, NamedTuple
 import msgspec
 from PySide6.QtCore import QObject
 
+from clew_gui.charts.speedup import speedup_page
 from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, as_csv, speedup_scene
 from clew_gui.session.job_model import Place
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.files import write_page
 from clew_gui.views.presentation import words
-from clew_gui.views.speedup.scaling_canvas import save_png, save_svg
 from clew_gui.views.speedup.speedup_view import REPEATS, SpeedupView
 from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
 from clew_shared.base.problem import Problem, ProblemError, raise_all
@@ -169,10 +171,8 @@ class SpeedupActions(QObject):
         title, theme = f"{self._controller.scope.card.title}: {self.scene.title}", self._window.appearance.theme
         if kind == "csv":
             path.write_text(as_csv(self.scene.scaling.rows), encoding="utf-8")
-        elif kind == "svg":
-            save_svg(path, self.scene, title, theme, self._window.logicalDpiX())
         else:
-            save_png(path, self.scene, title, theme)
+            write_page(path, speedup_page(self.scene, title, theme, SIZES), kind)
 
 
 class Spread(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QResizeEvent
@@ -18,9 +19,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from clew_gui.charts.cluster import RatesChart, StalenessChart
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Role
-from clew_gui.views.cluster.cluster_canvas import RatesPlot, StalenessPlot, TimelinePlot
+from clew_gui.views.charts.chart_widget import ChartWidget
+from clew_gui.views.cluster.timeline_widget import TimelineWidget
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -166,7 +169,7 @@ class ClusterView(QWidget):
         return _card(column(head, self._rows_box, gap=2, margins=(14, 7, 8, 8)))
 
     def _timeline_card(self) -> QFrame:
-        self.timeline = TimelinePlot(self._appearance)
+        self.timeline = TimelineWidget(self._appearance)
         self.timeline.seen_changed.connect(self.seen_changed)
         self._timeline_caption = Elided("", "caption", "2")
         self.seen = Segments(
@@ -180,7 +183,8 @@ class ClusterView(QWidget):
         return _card(column(head, self.timeline, gap=2, margins=(14, 7, 12, 6)))
 
     def _plots(self) -> QWidget:
-        self.staleness, self.rates = StalenessPlot(self._appearance), RatesPlot(self._appearance)
+        self.staleness = ChartWidget(self._appearance, "Staleness of the gradients")
+        self.rates = ChartWidget(self._appearance, "Images per second of each worker")
         self._stale_caption, self._rates_title = Elided("", "caption", "2"), label("Images/s", "subtitle")
         self._pair = QWidget()
         self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._pair)
@@ -222,16 +226,16 @@ class ClusterView(QWidget):
         self._show_roles(scene.roles, refusal, threads)
         self.add.allow(not (refusal or threads), refusal or threads)
         self.config.allow(can_configure, threads or "No process has reported its address yet")
-        self.timeline.show_plot(scene.timeline)
+        self.timeline.show_timeline(scene.timeline)
         some = any(len(lane.arrived) + len(lane.dropped) for lane in scene.timeline.lanes)
         self._timeline_caption.set_text("bar: computing, dot: update reaches the servers" if some else "bar: computing")
         everything = scene.timeline.x.size >= _ALL * scene.timeline.whole.size
         self.seen.choose("latest" if follows else "all" if everything else "part")
         stale = scene.staleness
-        self.staleness.show_plot(stale)
+        self.staleness.show_chart(partial(StalenessChart, stale) if stale is not None else None)
         self._stale_caption.set_text(f"mean {stale.mean:.1f}; line: the latest {stale.latest:,}" if stale else "")
         self._rates_title.setText(scene.rates.unit.capitalize() if scene.rates is not None else "Images/s")
-        self.rates.show_plot(scene.rates)
+        self.rates.show_chart(partial(RatesChart, scene.rates) if scene.rates is not None else None)
         self.sentence.setText(scene.sentence)
         self.export.setEnabled(stale is not None)
         self._show_events(scene.events)

@@ -15,8 +15,9 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import spread
 from clew_gui.plotting.compare import CompareAxis, CompareGroup, CompareScene, Ink
-from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
-from clew_gui.views.plots.drawing.pixels import Frame, polygon
+from clew_gui.views.charts.files import picture, write_png, write_svg
+from clew_gui.views.charts.painter import polygon
+from clew_gui.views.plots.drawing.pixels import Frame
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import FontKind, Theme, font
 from clew_shared.base.number_words import quantity

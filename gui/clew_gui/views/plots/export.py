@@ -13,11 +13,11 @@ from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.model import RunEvent, View
 from clew_gui.plotting.curves.scene import Room, SceneBuilder
 from clew_gui.plotting.curves.series import SeriesStore
+from clew_gui.views.charts.files import picture, write_png, write_svg
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.curves.gutter import gutter_for
 from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.curves.plots_view import PlotsView
-from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.plots.drawing.pixels import Medium, stack
 from clew_gui.views.plots.kinds import PaintablePlot
 from clew_gui.views.theme.theme import Theme, font

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
@@ -19,9 +20,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from clew_gui.charts.speedup import ScalingChart
 from clew_gui.plotting.speedup import SpeedupScene
+from clew_gui.views.charts.chart_widget import ChartWidget
 from clew_gui.views.form.fields import NumberEdit
-from clew_gui.views.speedup.scaling_canvas import ScalingCanvas
 from clew_gui.views.theme.parts import (
     Appearance,
     Button,
@@ -129,7 +131,7 @@ class SpeedupView(QWidget):
         return self.note
 
     def _plots(self) -> QWidget:
-        self.canvases = (ScalingCanvas(self._appearance, names=True), ScalingCanvas(self._appearance, names=False))
+        self.canvases = (ChartWidget(self._appearance, "Speed-up"), ChartWidget(self._appearance, "Efficiency"))
         self._heads = (label("", "subtitle"), label("", "subtitle"))
         self._captions = (Elided("", "caption", "2"), Elided("", "caption", "2"))
         self._pair = QWidget()
@@ -171,7 +173,8 @@ class SpeedupView(QWidget):
         for plot, head, caption, canvas in zip(scene.plots, self._heads, self._captions, self.canvases, strict=False):
             head.setText(plot.title)
             caption.set_text(plot.caption)
-            canvas.show_plot(plot)
+            canvas.setAccessibleName(plot.title)
+            canvas.show_chart(partial(ScalingChart, plot, names=canvas is self.canvases[0]))
         self._title.setText(scene.title)
         self._caption.set_text(", ".join(filter(None, (scene.caption, when))))
         self.table.fill(scene.table)

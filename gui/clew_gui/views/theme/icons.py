@@ -14,7 +14,7 @@ from PySide6.QtCore import QByteArray, QRectF, Qt
 from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
-from clew_gui.views.theme.tokens import DARK, LIGHT, Theme
+from clew_gui.base.tokens import DARK, LIGHT, Theme
 
 PICTURES: Final = Path(__file__).parent / "pictures"
 

@@ -24,9 +24,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from clew_gui.base.tokens import LIGHT, CurveStyle, Theme
 from clew_gui.views.theme.icons import icon, pixmap, state_style
 from clew_gui.views.theme.theme import FontKind, font
-from clew_gui.views.theme.tokens import LIGHT, CurveStyle, Theme
 from clew_gui.views.theme.wrapped import Wrapped
 from clew_shared.base.harmless import for_tooltip
 

@@ -9,7 +9,7 @@ QLabel: property ``tone`` is 2, 3, accent, ok, warn, bad, stale or disabled. QWi
 
 from __future__ import annotations
 
-from clew_gui.views.theme.tokens import Theme
+from clew_gui.base.tokens import Theme
 
 
 def stylesheet(theme: Theme) -> str:

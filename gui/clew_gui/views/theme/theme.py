@@ -10,15 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from PySide6.QtCore import QDir, Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 from PySide6.QtWidgets import QApplication
 
+from clew_gui.base.tokens import (
+    BOLD,
+    DARK,
+    DASHES,
+    FONT_FACTORS,
+    LIGHT,
+    CurveStyle,
+    FontKind,
+    Theme,
+    contrast,
+    luminance,
+)
 from clew_gui.views.theme.icons import PICTURES
 from clew_gui.views.theme.sheet import stylesheet
-from clew_gui.views.theme.tokens import DARK, DASHES, LIGHT, CurveStyle, Theme, contrast, luminance
 
 __all__ = [
     "DARK",
@@ -39,36 +50,9 @@ __all__ = [
     "system_theme",
 ]
 
-FontKind = Literal[
-    "caption",
-    "captionStrong",
-    "body",
-    "strong",
-    "section",
-    "subtitle",
-    "title",
-    "big",
-    "button",
-    "primary",
-    "guide",
-    "mono",
-]
-
-_FACTOR: Final[dict[str, float]] = {
-    "caption": 0.88,
-    "captionStrong": 0.88,
-    "subtitle": 1.15,
-    "title": 1.54,
-    "big": 2.0,
-    "primary": 1.12,
-    "guide": 1.1,
-    "mono": 0.94,
-}
 _WEIGHT: Final[dict[str, QFont.Weight]] = {
     "button": QFont.Weight.Medium,
-    **dict.fromkeys(
-        ("captionStrong", "strong", "section", "subtitle", "title", "big", "primary"), QFont.Weight.DemiBold
-    ),
+    **dict.fromkeys(BOLD, QFont.Weight.DemiBold),
 }
 _SMALLEST_BASE_PT: Final = 9.75  # 13 px at 96 dpi; captions of 0.88 then stay above 11 px
 _PREFERRED: Final = "Inter"
@@ -96,7 +80,7 @@ def _font(kind: FontKind, application: str) -> QFont:
     frame."""
     result = QFont()
     result.fromString(application)
-    size = max(result.pointSizeF(), _SMALLEST_BASE_PT) * _FACTOR.get(kind, 1.0)
+    size = max(result.pointSizeF(), _SMALLEST_BASE_PT) * FONT_FACTORS.get(kind, 1.0)
     if kind == "mono":
         result = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
     result.setPointSizeF(size)

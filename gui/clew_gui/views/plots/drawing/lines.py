@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.clip import drawable
 from clew_gui.plotting.curves.scene import Drawn, Scene
-from clew_gui.views.plots.drawing.pixels import Frame, Medium, polygon
+from clew_gui.views.charts.painter import polygon
+from clew_gui.views.plots.drawing.pixels import Frame, Medium
 from clew_gui.views.theme.theme import Theme
 
 RUN_WIDTH: Final = 1.8

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QPolygonF
-from shiboken6 import VoidPtr
 
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.ticks import Span
@@ -114,17 +111,3 @@ def stack(width: float, height: float, plots: int, left: float, gutter: float, t
     wide = max(width - left - (gutter or 14.0), 32.0)
     rects = tuple(QRectF(left, top + i * (each + between), wide, each) for i in range(plots))
     return Stack(width, height, rects, gutter)
-
-
-def polygon(x: FloatArray, y: FloatArray) -> QPolygonF:
-    """A polyline of pixels, filled through its memory: a Python loop over points would take longer than painting."""
-    result = QPolygonF()
-    if not x.size:
-        return result
-    result.resize(x.size)
-    pointer: Any = VoidPtr  # its type information knows neither the size nor that data() gives an address
-    memory = pointer(result.data(), x.size * 16, True)
-    points: npt.NDArray[np.float64] = np.frombuffer(memory, np.float64).reshape(-1, 2)
-    points[:, 0] = x
-    points[:, 1] = y
-    return result

@@ -17,10 +17,11 @@ from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.measured import MeasuredLine, MeasuredPlot, axis_ticks, span_of
 from clew_gui.plotting.timeline import bar_at, busy_share, last_end
+from clew_gui.views.charts.painter import polygon
 from clew_gui.views.plots.curves.gutter import Gutter, Label
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.lines import LIFTED_WIDTH, OTHER_WIDTH, RUN_WIDTH, dashed, swatch
-from clew_gui.views.plots.drawing.pixels import AXIS_HEIGHT, GAP, TOP, Frame, gutter_width, polygon
+from clew_gui.views.plots.drawing.pixels import AXIS_HEIGHT, GAP, TOP, Frame, gutter_width
 from clew_gui.views.plots.measured import bars
 from clew_gui.views.theme.theme import Theme, font
 

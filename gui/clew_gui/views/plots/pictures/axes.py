@@ -15,7 +15,8 @@ from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.measured import axis_ticks, span_of
 from clew_gui.plotting.pictures import Judgement, class_labels, class_name, confusion_at, distribution, points, scores
-from clew_gui.views.plots.drawing.pixels import Frame, polygon
+from clew_gui.views.charts.painter import polygon
+from clew_gui.views.plots.drawing.pixels import Frame
 from clew_gui.views.plots.pictures.tile import CENTRE, TO_LEFT, TO_RIGHT, Tile, elided, mixed, width_of, write
 from clew_gui.views.theme.theme import Theme, font
 from clew_shared.journal.events import Histogram, Matrix

@@ -20,9 +20,10 @@ from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.curves.readout import prominent
 from clew_gui.plotting.loss_surface import Colour, Heights, Inks
 from clew_gui.plotting.surface_path import Chart
+from clew_gui.views.charts.painter import polygon
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.lines import LIFTED_WIDTH, RUN_WIDTH, dashed, swatch
-from clew_gui.views.plots.drawing.pixels import gutter_width, polygon
+from clew_gui.views.plots.drawing.pixels import gutter_width
 from clew_gui.views.theme.theme import Theme, alpha, font
 
 LEFT: Final = 46.0

@@ -6,9 +6,36 @@ largest smallest CIELAB distance over normal, deutan, protan and tritan vision (
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
+
+FontKind = Literal[
+    "caption",
+    "captionStrong",
+    "body",
+    "strong",
+    "section",
+    "subtitle",
+    "title",
+    "big",
+    "button",
+    "primary",
+    "guide",
+    "mono",
+]
+FONT_FACTORS: Final[dict[str, float]] = {
+    "caption": 0.88,
+    "captionStrong": 0.88,
+    "subtitle": 1.15,
+    "title": 1.54,
+    "big": 2.0,
+    "primary": 1.12,
+    "guide": 1.1,
+    "mono": 0.94,
+}
+"""Size of a kind of text as a factor of the body's."""
+BOLD: Final = frozenset(("captionStrong", "strong", "section", "subtitle", "title", "big", "primary"))
 
 
 class Theme(msgspec.Struct, frozen=True):
@@ -156,6 +183,17 @@ DARK: Final = Theme(
         "#3FD0E0",
     ),
 )
+
+
+def mixed(first: str, second: str, share: float) -> str:
+    """A colour between two: ``share`` of the second."""
+    pairs = ((int(first[i : i + 2], 16), int(second[i : i + 2], 16)) for i in (1, 3, 5))
+    return "#" + "".join(f"{round((1 - share) * one + share * other):02x}" for one, other in pairs)
+
+
+def ink_on(ground: str, theme: Theme) -> str:
+    """The theme's ink that is best to read on a colour."""
+    return max((theme.surface, theme.text), key=lambda ink: contrast(ink, ground))
 
 
 def luminance(colour: str) -> float:

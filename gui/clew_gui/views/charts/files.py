@@ -1,4 +1,4 @@
-"""Pictures as files: pixels and drawings."""
+"""Charts and other pictures as files: pixels (PNG) and drawings (SVG)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QPoint, QRect, QSize
-from PySide6.QtGui import QImage, QImageWriter, QPainter
+from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter
 from PySide6.QtSvg import QSvgGenerator
 
+from clew_gui.charts.chart import Page
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import paint
 from clew_shared.base.problem import ProblemError, problem
 
 Paint = Callable[[QPainter], None]
@@ -53,3 +56,25 @@ def write_svg(path: Path, size: QSize, dpi: int, title: str, description: str, p
 
 def _not_written(path: Path) -> ProblemError:
     return problem("plots.export", f"{path} could not be written.", "Choose a folder you may write to.", str(path))
+
+
+def page_image(page: Page, scale: float = 2.0) -> QImage:
+    """The page as pixels, ``scale`` times as many as logical ones in each direction."""
+    size = QSize(round(page.width), round(page.height))
+
+    def paint_page(painter: QPainter) -> None:
+        painter.fillRect(0, 0, size.width(), size.height(), QColor(page.ground))
+        paint(painter, page.items)
+
+    return picture(size, scale, paint_page)
+
+
+def write_page(path: Path, page: Page, kind: str) -> None:
+    """Writes a page as "png" or "svg". Raises ``ProblemError`` where that cannot be done."""
+    if kind == "png":
+        write_png(path, page_image(page))
+        return
+    try:
+        path.write_text(page.svg(SIZES), encoding="utf-8")
+    except OSError as error:
+        raise _not_written(path) from error

@@ -1,0 +1,177 @@
+"""Paints the shapes of a chart with Qt, and measures text in the window's fonts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QGuiApplication, QImage, QPainter, QPainterPath, QPen, QPolygonF
+from shiboken6 import VoidPtr
+
+from clew_gui.base.tokens import FontKind
+from clew_gui.charts.drawing import Clip, Item, Marks, Path, Raster, Rectangle, Stroke, Words
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.views.theme.theme import alpha, font
+
+_NO_PEN: Final = QPen(Qt.PenStyle.NoPen)
+_HALO: Final = 3.5
+"""Pixels of the ground around a word that is over a chart."""
+
+
+class WindowSizes:
+    """Text as wide as the window's fonts draw it."""
+
+    def width(self, text: str, kind: FontKind = "caption") -> float:
+        """Pixels of a line of text."""
+        return QFontMetricsF(font(kind)).horizontalAdvance(text)
+
+    def height(self, kind: FontKind = "caption") -> float:
+        """Pixels of a line from the highest letter to the lowest."""
+        return QFontMetricsF(font(kind)).height()
+
+    def size(self, kind: FontKind = "caption") -> float:
+        """The font's size in pixels of the screen."""
+        return font(kind).pointSizeF() * QGuiApplication.primaryScreen().logicalDotsPerInch() / 72
+
+
+def rect_of(box: Box) -> QRectF:
+    """Qt's rectangle of a box."""
+    return QRectF(box.x, box.y, box.width, box.height)
+
+
+def box_of(rect: QRectF) -> Box:
+    """The box of Qt's rectangle."""
+    return Box(rect.x(), rect.y(), rect.width(), rect.height())
+
+
+def paint(painter: QPainter, items: Sequence[Item]) -> None:
+    """Paints shapes in their order; the painter's transformation and clip stay."""
+    for item in items:
+        match item:
+            case Path():
+                _paint_path(painter, item)
+            case Rectangle():
+                _paint_rectangle(painter, item)
+            case Marks():
+                _paint_marks(painter, item)
+            case Words():
+                _paint_words(painter, item)
+            case Raster():
+                painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, item.smooth)
+                painter.drawImage(rect_of(item.box), image_of(item.pixels))
+            case Clip():
+                painter.save()
+                painter.setClipRect(rect_of(item.box), Qt.ClipOperation.IntersectClip)
+                paint(painter, item.items)
+                painter.restore()
+
+
+def pen_of(stroke: Stroke | None) -> QPen:
+    """Qt's pen for a stroke."""
+    if stroke is None:
+        return _NO_PEN
+    pen = QPen(alpha(stroke.colour, stroke.opacity), stroke.width)
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    if stroke.dash:
+        pen.setDashPattern([part / stroke.width for part in stroke.dash])
+    return pen
+
+
+def image_of(pixels: npt.NDArray[np.uint8]) -> QImage:
+    """Qt's image of bytes: rows, columns, and one channel (grey) or three."""
+    height, width, channels = pixels.shape
+    form = QImage.Format.Format_Grayscale8 if channels == 1 else QImage.Format.Format_RGB888
+    return QImage(np.ascontiguousarray(pixels).tobytes(), width, height, width * channels, form).copy()
+
+
+def _smooth(painter: QPainter, smooth: bool) -> None:
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
+
+
+def _paint_path(painter: QPainter, item: Path) -> None:
+    _smooth(painter, item.stroke is None or not item.stroke.crisp)
+    painter.setPen(pen_of(item.stroke))
+    if item.fill:
+        painter.setBrush(alpha(item.fill, item.opacity))
+        painter.drawPolygon(polygon(item.x, item.y))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+    else:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPolyline(polygon(item.x, item.y))
+
+
+def _paint_rectangle(painter: QPainter, item: Rectangle) -> None:
+    _smooth(painter, item.smooth)
+    painter.setPen(pen_of(item.edge))
+    painter.setBrush(alpha(item.fill, item.opacity) if item.fill else Qt.BrushStyle.NoBrush)
+    if item.radius:
+        painter.drawRoundedRect(rect_of(item.box), item.radius, item.radius)
+    else:
+        painter.drawRect(rect_of(item.box))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
+def _paint_marks(painter: QPainter, item: Marks) -> None:
+    _smooth(painter, True)
+    colour = alpha(item.fill, item.opacity)
+    if item.edge is None and item.shape == "dot":  # one call for thousands of points
+        painter.setPen(QPen(colour, item.size, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+        painter.drawPoints(polygon(item.x, item.y))
+        return
+    painter.setPen(pen_of(item.edge))
+    painter.setBrush(colour)
+    half = 0.5 * item.size
+    for x, y in zip(item.x.tolist(), item.y.tolist(), strict=True):
+        if item.shape == "dot":
+            painter.drawEllipse(QPointF(x, y), half, half)
+        else:
+            painter.drawRect(QRectF(x - half, y - half, item.size, item.size))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
+def _paint_words(painter: QPainter, item: Words) -> None:
+    face = font(item.kind)
+    metrics = QFontMetricsF(face)
+    left = {"left": 0.0, "middle": 0.5, "right": 1.0}[item.across] * metrics.horizontalAdvance(item.text)
+    base = {
+        "top": metrics.ascent(),
+        "middle": 0.5 * (metrics.ascent() - metrics.descent()),
+        "bottom": -metrics.descent(),
+    }[item.down]
+    painter.save()
+    painter.translate(item.x, item.y)
+    if item.turned:
+        painter.rotate(-90)
+    at = QPointF(-left, base)
+    if item.halo:
+        path = QPainterPath()
+        path.addText(at, face, item.text)
+        pen = QPen(QColor(item.halo), _HALO)
+        pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+        _smooth(painter, True)
+        painter.strokePath(path, pen)
+        painter.fillPath(path, QColor(item.colour))
+    else:
+        painter.setFont(face)
+        painter.setPen(QColor(item.colour))
+        painter.drawText(at, item.text)
+    painter.restore()
+
+
+def polygon(x: FloatArray, y: FloatArray) -> QPolygonF:
+    """A polyline of pixels, filled through its memory: a Python loop over points would take longer than painting."""
+    result = QPolygonF()
+    if not x.size:
+        return result
+    result.resize(x.size)
+    pointer: Any = VoidPtr  # its type information knows neither the size nor that data() gives an address
+    memory = pointer(result.data(), x.size * 16, True)
+    points: npt.NDArray[np.float64] = np.frombuffer(memory, np.float64).reshape(-1, 2)
+    points[:, 0] = x
+    points[:, 1] = y
+    return result
