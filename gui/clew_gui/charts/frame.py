@@ -63,12 +63,13 @@ def value_room(sizes: TextSizes, ticks: Sequence[Tick], least: float = 0.0) -> f
     return max(widest(sizes, [tick.text for tick in ticks]) + 12, least)
 
 
-def draw_grid(drawing: Drawing, frame: Frame, ticks: Sequence[Tick]) -> None:
-    """Horizontal lines with their values left of them."""
+def draw_grid(drawing: Drawing, frame: Frame, ticks: Sequence[Tick], *, lines: bool = True) -> None:
+    """Horizontal lines with their values left of them; without ``lines`` the values alone."""
     stroke, box = Stroke(drawing.theme.grid, crisp=True), frame.box
     for tick in ticks:
         row = round(frame.row(tick.at))
-        drawing.line(box.x, row, box.right, row, stroke)
+        if lines:
+            drawing.line(box.x, row, box.right, row, stroke)
         drawing.text(box.x - 8, row, tick.text, across="right")
 
 

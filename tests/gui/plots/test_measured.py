@@ -13,9 +13,9 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from clew_gui.charts.measured import EMPTY
 from clew_gui.views.plots.feed import PlotFeed
-from clew_gui.views.plots.measured.art import EMPTY
-from clew_gui.views.plots.measured.canvas import MeasuredView
+from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.catalogue import find_card, load_builtin
@@ -68,8 +68,8 @@ def show(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) 
 
 
 def at(view: MeasuredView, size: float, plot: int = 0) -> QPoint:
-    art = view.art()
-    return QPoint(round(art.column(plot, size)), round(art.frames[plot].rect.center().y()))
+    chart = view.chart()
+    return QPoint(round(chart.column(plot, size)), round(chart.frames[plot].box.middle))
 
 
 def read(view: MeasuredView) -> tuple[int, float] | None:
@@ -112,12 +112,12 @@ def test_of_several_runs_the_selected_one_is_plain_and_named(
 ) -> None:
     session = FakeSession()
     slow, fast = vectorized(session, 10), vectorized(session)
-    art = show(feed, panel, qtbot, slow, fast).art()
-    mains = [(drawn.run.run_id, drawn.name) for drawn in art.drawn_lines[0] if drawn.main]
+    chart = show(feed, panel, qtbot, slow, fast).chart()
+    mains = [(drawn.run.run_id, drawn.name) for drawn in chart.drawn_lines[0] if drawn.main]
     assert mains == [(slow.id, "Python loop"), (slow.id, "NumPy")]
-    assert len(art.drawn_lines[0]) == 4
+    assert len(chart.drawn_lines[0]) == 4
     panel.set_runs([])
-    assert panel.measured.art().summary() == EMPTY
+    assert panel.measured.chart().words() == EMPTY
 
 
 def test_where_a_run_has_one_line_runs_keep_their_own_colours(
@@ -130,9 +130,9 @@ def test_where_a_run_has_one_line_runs_keep_their_own_colours(
         run.begin(1)
         run.feed(point("Test accuracy", 8, accuracy, "Test accuracy", ""), point("Counted", 8, 1e6, "Memory", "B"))
         runs.append(run)
-    art = show(feed, panel, qtbot, *runs).art()
-    assert sorted(drawn.index for drawn in art.drawn_lines[1]) == sorted(run.index for run in runs)
-    heading, rows = art.reading(1, 8.0)
+    chart = show(feed, panel, qtbot, *runs).chart()
+    assert sorted(drawn.index for drawn in chart.drawn_lines[1]) == sorted(run.index for run in runs)
+    heading, rows = chart.reading(1, 8.0)
     assert heading == "Multiplications 8"
     assert [drawn.line.name for drawn, _ in rows] == ["Test accuracy", "Counted"], "of the selected run only"
     assert [value for _, value in rows] == ["90.00 %", "1.00 MB"]
@@ -160,10 +160,10 @@ def test_mouse_and_keys_read_out_the_nearest_size(feed: PlotFeed, panel: Converg
 
 def test_axes_are_linear_on_demand(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot) -> None:
     view = show(feed, panel, qtbot, vectorized(FakeSession()))
-    log = view.art()
+    log = view.chart()
     assert log.column(0, 100) - log.column(0, 10) == pytest.approx(log.column(0, 1000) - log.column(0, 100), abs=1)
     panel.set_log_y(False)
-    linear = view.art()
+    linear = view.chart()
     assert linear.column(0, 100) - linear.column(0, 10) < 0.2 * (linear.column(0, 1000) - linear.column(0, 100))
 
 
@@ -215,10 +215,10 @@ def test_a_timeline_has_a_row_of_bars_for_each_device(
     panel.set_theme(theme)
     run = piped(FakeSession())
     view = show(feed, panel, qtbot, run)
-    assert len(view.art().frames) == 2, "no room for a timeline without bars"
+    assert len(view.chart().frames) == 2, "no room for a timeline without bars"
     run.feed(device(1, [0, 1, 2, 4], [1, 0, -1, 0]), device(2, [1, 2], [1, 0]))
     show(feed, panel, qtbot, run)
-    frame = view.art().frames[2]
+    frame = view.chart().frames[2]
     image = view.grab().toImage()
     found = {
         (row, moment): image.pixelColor(round(frame.column(moment + 0.3)), round(frame.row(row))).name()
@@ -240,7 +240,7 @@ def test_a_moment_of_a_timeline_is_read_out(feed: PlotFeed, panel: ConvergencePl
     view = show(feed, panel, qtbot, run)
     view.read_at(at(view, 2.0, 2).toPointF())
     assert read(view) == (2, 2.0)
-    heading, rows = view.art().reading(2, 2.0)
+    heading, rows = view.chart().reading(2, 2.0)
     assert heading == "Time 2.00 s"
     assert [(drawn.name, text, drawn.index) for drawn, text in rows] == [
         ("Device 1", "backward 1", 1),

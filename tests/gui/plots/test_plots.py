@@ -16,10 +16,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from pytestqt.qtbot import QtBot
 
+from clew_gui.charts.gutter import joined
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.views.plots.curves.gutter import joined, key
-from clew_gui.views.plots.curves.label_painter import captions, empty_sentence
+from clew_gui.views.plots.curves.label_painter import captions, empty_sentence, key
 from clew_gui.views.plots.curves.plot import evaluations
 from clew_gui.views.plots.curves.readbox import ReadBox
 from clew_gui.views.plots.panel import ConvergencePlots
@@ -218,7 +218,7 @@ def test_a_key_in_one_line_says_once_what_all_its_parts_end_with() -> None:
 def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePlots, qtbot: QtBot) -> None:
     gutter = panel.canvas.label_painter.gutters[0]
     label, height = next((label, y) for label, y in gutter.placed if label.run.run_id == "1")
-    at = QPoint(round(gutter.rect.left()) + 40, round(height))
+    at = QPoint(round(gutter.box.x) + 40, round(height))
     assert label.value.startswith("0.")
     with qtbot.waitSignal(panel.run_hovered) as hovered:
         QTest.mouseMove(panel.canvas.ground.viewport(), at)
@@ -416,9 +416,9 @@ def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: Conv
         give(empty, run.run_id, 0, 400)
     empty.set_runs(runs)
     gutter = empty.canvas.label_painter.gutters[0]
-    across = np.arange(gutter.rect.left(), gutter.rect.right(), 8)
-    down = np.arange(gutter.rect.top(), gutter.rect.bottom(), 4)
-    found = {gutter.run_at(QPointF(x, y)) for x in across for y in down}
+    across = np.arange(gutter.box.x, gutter.box.right, 8)
+    down = np.arange(gutter.box.y, gutter.box.bottom, 4)
+    found = {gutter.run_at(float(x), float(y)) for x in across for y in down}
     assert found - {""} == {run.run_id for run in runs}
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 
+from clew_gui.charts.gutter import gutter_for
 from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.model import RunEvent, View
 from clew_gui.plotting.curves.scene import Room, SceneBuilder
 from clew_gui.plotting.curves.series import SeriesStore
+from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.charts.files import picture, write_png, write_svg
 from clew_gui.views.plots.curves.canvas import PlotCanvas
-from clew_gui.views.plots.curves.gutter import gutter_for
 from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.drawing.pixels import Medium, stack
@@ -62,7 +63,7 @@ class ExportedPicture:
         label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
         builder, left, foot = SceneBuilder(self._store), 46.0, 24
         empty = self._canvas.scene.empty
-        gutter = 0.0 if empty else gutter_for(self._canvas.runs, self._curves.width())
+        gutter = 0.0 if empty else gutter_for(self._canvas.runs, self._curves.width(), SIZES)
         metrics = QFontMetricsF(font("caption"))
         width, height, count = self._curves.width(), self._curves.height(), len(self._canvas.drawn_setups)
         for _ in range(2):  # the width of the value axis is known once its numbers are

@@ -33,7 +33,7 @@ from clew_gui.plotting.table import Extract, extract, write_csv, write_rows, wri
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import ExportedPicture
 from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PaintablePlot, PlotKind
-from clew_gui.views.plots.measured.canvas import MeasuredView
+from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.theme.dialog import ask_place

@@ -11,13 +11,14 @@ from PySide6.QtCore import QElapsedTimer, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from clew_gui.charts.gutter import gutter_for
 from clew_gui.plotting.axes.ticks import Span, panned, zoomed
 from clew_gui.plotting.curves.model import PlotSetup, RunEvent, RunStyle, View
 from clew_gui.plotting.curves.readout import Readout, read, summary
 from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder
 from clew_gui.plotting.curves.series import SeriesStore
+from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
-from clew_gui.views.plots.curves.gutter import gutter_for
 from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.curves.readbox import point_in
@@ -192,7 +193,7 @@ class PlotCanvas(DrawnWidget):
         return expected if self._empty and expected else self._setups
 
     def _stack(self) -> Stack:
-        gutter = 0.0 if self._empty else gutter_for(self._runs, self.width())
+        gutter = 0.0 if self._empty else gutter_for(self._runs, self.width(), SIZES)
         count = len(self.drawn_setups)
         return stack(self.width(), self.height(), count, self._left, gutter, self._empty, self._footer)
 
@@ -318,7 +319,7 @@ class PlotCanvas(DrawnWidget):
         self._lift("")
 
     def _label_at(self, at: QPointF) -> str:
-        return next((run for gutter in self.label_painter.gutters if (run := gutter.run_at(at))), "")
+        return next((run for gutter in self.label_painter.gutters if (run := gutter.run_at(at.x(), at.y()))), "")
 
     def _lift(self, run: str) -> None:
         if run == self._lifted:

@@ -10,6 +10,8 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
+from clew_gui.charts.drawing import Drawing
+from clew_gui.charts.gutter import Gutter, Label
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.clip import stretches
 from clew_gui.plotting.axes.layout import Box, Placement
@@ -17,7 +19,8 @@ from clew_gui.plotting.axes.numbers import goal_text, value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.curves.readout import x_text
 from clew_gui.plotting.curves.scene import Drawn, PlotScene, Scene
-from clew_gui.views.plots.curves.gutter import Gutter, Label, heading, key
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import box_of, paint
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.lines import stands_out
 from clew_gui.views.plots.drawing.pixels import TITLE, Frame, Stack
@@ -48,7 +51,7 @@ class LabelPainter:
         self.gutters = [self._gutter(plot, frame) for plot, frame in pairs]
 
     def _gutter(self, plot: PlotScene, frame: Frame) -> Gutter:
-        gutter = Gutter(QRectF(frame.rect.right(), frame.rect.top(), self.stack.gutter, frame.rect.height()))
+        gutter = Gutter(box_of(QRectF(frame.rect.right(), frame.rect.top(), self.stack.gutter, frame.rect.height())))
         gutter.place(self._labels(plot, frame), key(plot))
         return gutter
 
@@ -114,8 +117,10 @@ class LabelPainter:
                 self._leader(painter, frame, item)
             for caption in captions(self, index):
                 self._caption_at(painter, caption)
+        drawing = Drawing(self.theme, SIZES)
         for plot, gutter in zip(self.scene.plots, self.gutters, strict=False):
-            gutter.paint(painter, self.theme, heading(plot), key(plot))
+            gutter.draw(drawing, heading(plot), key(plot))
+        paint(painter, drawing.items)
         self._notes(painter)
         if self.scene.empty and not any(plot.ghost is not None for plot in self.scene.plots):
             self._write(painter, self.stack.area, empty_sentence(self.scene.runs), self.theme.text3)
@@ -199,12 +204,29 @@ class LabelPainter:
                     at=min(max(frame.row(y), frame.rect.top()), frame.rect.bottom()),
                     seen=plot.span.low <= y <= plot.span.high,
                     value=item.curve.bad_word if broken else value_text(value, plot.setup.format),
-                    colour=QColor(self.colour(item.run)),
                     strong=stands_out(item, self.lifted),
                     bad=broken,
                 )
             )
         return labels
+
+
+def heading(plot: PlotScene) -> str:
+    """The plot's title, with its scale where that is logarithmic."""
+    return plot.setup.title + (", log scale" if plot.log else "")
+
+
+def key(plot: PlotScene) -> str:
+    """Explains which line is which of a plot's several metrics, a line of text for each; empty for one metric."""
+    styles: dict[str, str] = {}
+    for item in sorted(plot.curves, key=lambda d: not d.headline):
+        style = f"{plot.mark_of(item.curve.metric)}s" if item.curve.sparse else "line" if item.headline else "thin"
+        styles.setdefault(item.curve.metric, style)
+    if len(styles) < 2:
+        return ""
+    if sum(item.curve.sparse for item in {item.curve.metric: item for item in plot.curves}.values()) == 1:
+        styles = {metric: "points" if style.startswith("dot") else style for metric, style in styles.items()}
+    return "\n".join(f"{style}: {plot.setup.label(metric)}" for metric, style in styles.items())
 
 
 def empty_sentence(runs: Sequence[RunStyle]) -> str:

@@ -94,11 +94,6 @@ class Stack:
         return self.plots[0].united(self.plots[-1])
 
 
-def gutter_width(width: float) -> float:
-    """Room for names and last values right of the plots."""
-    return 212.0 if width >= 860 else 204.0 if width >= 620 else 168.0
-
-
 def stack(width: float, height: float, plots: int, left: float, gutter: float, titles: bool, footer: float) -> Stack:
     """Divide a picture: plots of equal height, ``left`` for the value axes, the x axis once at the foot.
 

@@ -11,6 +11,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen
 
+from clew_gui.charts.gutter import gutter_width
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.clip import clip_lines
 from clew_gui.plotting.axes.layout import Box
@@ -23,7 +24,6 @@ from clew_gui.plotting.surface_path import Chart
 from clew_gui.views.charts.painter import polygon
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.lines import LIFTED_WIDTH, RUN_WIDTH, dashed, swatch
-from clew_gui.views.plots.drawing.pixels import gutter_width
 from clew_gui.views.theme.theme import Theme, alpha, font
 
 LEFT: Final = 46.0

@@ -8,10 +8,14 @@ from PySide6.QtCore import QEvent, QPointF, QSize, Qt
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
+from clew_gui.charts.drawing import Drawing
+from clew_gui.charts.measured import MeasuredChart, MeasuredRun
+from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.measured import measured_plots
 from clew_gui.plotting.table import SeriesExtract
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import paint
 from clew_gui.views.plots.drawing.widget import DrawnWidget
-from clew_gui.views.plots.measured.art import MeasuredArt, MeasuredRun
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import SeriesPlot
 from clew_shared.journal.history import Measured
@@ -58,18 +62,18 @@ class MeasuredView(DrawnWidget):
 
     def _advance(self) -> None:
         self._timer.stop()
-        self._describe(self.art().summary())
+        self._describe(self.chart().words())
         self.update()
 
-    def art(self, size: QSize | None = None) -> MeasuredArt:
-        """The picture in ``size``, by default the widget's own."""
+    def chart(self, size: QSize | None = None) -> MeasuredChart:
+        """The chart in ``size``, by default the widget's own."""
         room = size or self.size()
         runs = [
             MeasuredRun(style, measured_plots(self._specs, self._series[style.run_id]))
             for style in self._runs
             if self._series.get(style.run_id)
         ]
-        return MeasuredArt(runs, room.width(), room.height(), self._theme, self.log)
+        return MeasuredChart(runs, Box(0, 0, room.width(), room.height()), SIZES, self.log)
 
     def extracts(self) -> tuple[SeriesExtract, ...]:
         """Returns all points of the shown runs."""
@@ -84,14 +88,14 @@ class MeasuredView(DrawnWidget):
         """Paints the plots, and the read-out."""
         del event
         painter = QPainter(self)
-        art = self.art()
-        art.paint(painter)
-        if (
-            self.reading is not None
-            and self.reading[0] < len(art.frames)
-            and self.reading[1] in art.places(self.reading[0])
-        ):
-            art.read_out(painter, *self.reading)
+        painter.fillRect(self.rect(), QColor(self._theme.surface))
+        chart, drawing = self.chart(), Drawing(self._theme, SIZES)
+        chart.draw(drawing)
+        if self.reading is not None and self.reading[0] < len(chart.frames):
+            number, place = self.reading
+            if place in chart.places(number):
+                chart.draw_reading(drawing, number, place)
+        paint(painter, drawing.items)
         if self._ring:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
             painter.setPen(QPen(QColor(self._theme.accent), 2))
@@ -101,22 +105,20 @@ class MeasuredView(DrawnWidget):
     def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
         """The plots for a file."""
         del scale  # nothing here is made of pixels
-        self.art(size).paint(painter)
+        drawing = Drawing(self._theme, SIZES)
+        self.chart(size).draw(drawing)
+        paint(painter, drawing.items)
 
     # ------------------------------------------------------------ read-out
     def read_at(self, at: QPointF) -> None:
         """Read out the measured size nearest to a pixel."""
-        art = self.art()
-        inside = any(frame.rect.adjusted(-20, -20, 20, 24).contains(at) for frame in art.frames)
-        number = art.plot_at(at.y())
-        place = art.nearest(number, at.x()) if inside else None
-        self._show(None if place is None else (number, place))
+        self._show(self.chart().nearest(at.x(), at.y()))
 
     def walk(self, by: int) -> None:
         """Read out the next size to the right, or to the left; the first or the last one at first."""
-        art = self.art()
+        chart = self.chart()
         number = self.reading[0] if self.reading is not None else 0
-        places = art.places(number) if art.frames else []
+        places = chart.places(number) if chart.frames else []
         if not places:
             return
         if self.reading is None or self.reading[1] not in places:
@@ -124,8 +126,7 @@ class MeasuredView(DrawnWidget):
         else:
             place = places[min(max(places.index(self.reading[1]) + by, 0), len(places) - 1)]
         self._show((number, place))
-        heading, rows = art.reading(number, place)
-        self._describe(". ".join([heading, *(f"{drawn.name} {value}" for drawn, value in rows)]))
+        self._describe(chart.said(number, place))
 
     def _show(self, read: tuple[int, float] | None) -> None:
         if read != self.reading:
