@@ -8,20 +8,25 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QImage
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
+from clew_gui.charts.drawing import Drawing, Rectangle, UsualSizes
+from clew_gui.charts.frame import draw_key
+from clew_gui.charts.pictures.histogram import HistogramPicture
+from clew_gui.charts.pictures.images import Images
+from clew_gui.charts.pictures.matrix import Table
+from clew_gui.charts.pictures.page import EMPTY
+from clew_gui.charts.pictures.scatter import ScatterPicture
+from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.pictures import HEADER, Judgement, confusion_at, deviations_at, tile_columns
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.panel import ConvergencePlots
-from clew_gui.views.plots.pictures.art import EMPTY
-from clew_gui.views.plots.pictures.axes import HistogramPicture, ScatterPicture, paint_key
-from clew_gui.views.plots.pictures.cells import Images, Table
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.runs.run_view import PlotControls
 from clew_gui.views.theme.parts import Appearance
@@ -191,8 +196,8 @@ def test_a_threshold_is_moved_and_all_that_follows_equals_scikit_learns(
     def form() -> HistogramPicture:
         return next(one for one in view.canvas.shown.forms if isinstance(one, HistogramPicture))
 
-    rect = form().axes.frame.rect
-    grip = QPoint(round(form().column(0.5)), round(rect.center().y()))
+    area = form().axes.frame.box
+    grip = QPoint(round(form().column(0.5)), round(area.middle))
     QTest.mousePress(view.canvas, Qt.MouseButton.LeftButton, pos=grip)
     QTest.mouseMove(view.canvas, QPoint(round(form().column(0.25)), grip.y()))
     QTest.mouseRelease(view.canvas, Qt.MouseButton.LeftButton)
@@ -255,21 +260,21 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     assert isinstance(wrong, Images)
     assert isinstance(confusion, Table)
     assert grid.columns == 2
-    assert [form.read(QPointF(-5, -5)) for form in canvas.shown.forms] == [""] * 6
-    assert grid.read(grid.box(3).center()) == "image 4"
-    assert wrong.read(wrong.box(1).center()) == "one, answer two"
-    assert confusion.read(confusion.box(0, 1).center()) == "class cat, answer dog: 2"
-    assert errors.read(QPointF(*centre(errors, 0.35))) == "0.300 to 0.400: normal 0, fraud 1"
-    assert norms.read(canvas.shown.tiles[5].room.topLeft() + QPointF(20, 8)) == "first: 0.00100"
+    assert [form.read(-5, -5) for form in canvas.shown.forms] == [""] * 6
+    assert grid.read(*grid.box(3).centre) == "image 4"
+    assert wrong.read(*wrong.box(1).centre) == "one, answer two"
+    assert confusion.read(*confusion.box(0, 1).centre) == "class cat, answer dog: 2"
+    assert errors.read(*centre(errors, 0.35)) == "0.300 to 0.400: normal 0, fraud 1"
+    assert norms.read(canvas.shown.tiles[5].room.x + 20, canvas.shown.tiles[5].room.y + 8) == "first: 0.00100"
     assert codes.words() == "3 points of 2 classes", "one is no finite number"
     plain = canvas.grab().toImage()
-    QTest.mouseMove(canvas, confusion.box(0, 1).center().toPoint())
+    QTest.mouseMove(canvas, QPointF(*confusion.box(0, 1).centre).toPoint())
     assert canvas.grab().toImage() != plain
 
-    tile = canvas.shown.tiles[4].rect
-    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=tile.center().toPoint())
+    tile = canvas.shown.tiles[4].box
+    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPointF(*tile.centre).toPoint())
     assert [one.spec.id for one in canvas.taken] == ["confusion"]
-    assert canvas.shown.tiles[0].rect.width() > 2 * tile.width()
+    assert canvas.shown.tiles[0].box.width > 2 * tile.width
     canvas.setFocus()
     QTest.keyClick(canvas, Qt.Key.Key_Escape)
     assert len(canvas.taken) == 6
@@ -277,7 +282,7 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
 
 def centre(form: object, value: float) -> tuple[float, float]:
     assert isinstance(form, HistogramPicture)
-    return form.column(value), form.axes.frame.rect.center().y()
+    return form.column(value), form.axes.frame.box.middle
 
 
 def test_they_leave_as_picture_drawing_and_table(
@@ -334,9 +339,9 @@ def test_names_that_the_run_recorded_come_before_numbers(
     assert isinstance(gallery, Images)
     assert isinstance(points, ScatterPicture)
     assert isinstance(table, Table)
-    assert gallery.read(gallery.box(1).center()) == "Sandal, answer Bag"
-    assert points.read(QPointF(points.axes.frame.column(1), points.axes.frame.row(2))) == "Sandal at 1.00, 2.00"
-    assert table.read(table.box(0, 1).center()) == "class Coat, answer Sandal: 2"
+    assert gallery.read(*gallery.box(1).centre) == "Sandal, answer Bag"
+    assert points.read(points.axes.frame.column(1), points.axes.frame.row(2)) == "Sandal at 1.00, 2.00"
+    assert table.read(*table.box(0, 1).centre) == "class Coat, answer Sandal: 2"
     assert "the most frequent mistake is Sandal instead of Coat (2)" in view.accessibleDescription()
     panel.save_csv(tmp_path / "pictures.csv")
     panel.save_svg(tmp_path / "pictures.svg")
@@ -373,14 +378,11 @@ def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:
     assert pages[-1] == "measured"
 
 
-def test_ten_classes_have_room_in_the_key_of_a_small_tile(qtbot: QtBot) -> None:
+def test_ten_classes_have_room_in_the_key_of_a_small_tile() -> None:
     """Four pictures on a page of a window of 1280×800 pixels leave 164 pixels of height."""
-    image = QImage(80, 164, QImage.Format.Format_RGB32)
-    image.fill(0)
-    painter = QPainter(image)
-    paint_key(painter, QRectF(0, 0, 80, 164), [(f"#0{k}8040", str(k)) for k in range(10)], LIGHT)
-    painter.end()
-    assert {f"#0{k}8040" for k in range(10)} <= colours(image)
+    drawing = Drawing(LIGHT, UsualSizes())
+    draw_key(drawing, Box(0, 0, 80, 164), [(f"#0{k}8040", str(k)) for k in range(10)])
+    assert [item.fill for item in drawing.items if isinstance(item, Rectangle)] == [f"#0{k}8040" for k in range(10)]
 
 
 def test_tiles_have_the_shape_of_pictures() -> None:

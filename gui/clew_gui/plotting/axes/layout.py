@@ -39,6 +39,11 @@ class Box:
         """The middle between top and bottom."""
         return self.y + 0.5 * self.height
 
+    @property
+    def centre(self) -> tuple[float, float]:
+        """The x and y of its middle."""
+        return self.across, self.middle
+
     def inset(self, left: float, top: float, right: float, bottom: float) -> Box:
         """The box without so many pixels at each border; negative ones are added."""
         return Box(self.x + left, self.y + top, self.width - left - right, self.height - top - bottom)

@@ -9,11 +9,15 @@ from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
+from clew_gui.charts.drawing import Drawing
+from clew_gui.charts.pictures.histogram import HistogramPicture
+from clew_gui.charts.pictures.page import PicturesChart
+from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import paint
 from clew_gui.views.plots.drawing.widget import DrawnWidget
-from clew_gui.views.plots.pictures.art import PicturesArt
-from clew_gui.views.plots.pictures.axes import HistogramPicture
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram
@@ -40,7 +44,7 @@ class PicturesCanvas(DrawnWidget):
         self._ring = False
         self._read: QPointF | None = None
         self._gripped = ""
-        self._kept: tuple[QSize, PicturesArt] | None = None
+        self._kept: tuple[QSize, PicturesChart] | None = None
         self.step: int | None = None
         self._moved: dict[str, float] = {}
         self.setMouseTracking(True)
@@ -130,22 +134,25 @@ class PicturesCanvas(DrawnWidget):
         self._timer.stop()
         self._kept = None
         self.steps_changed.emit()
-        self._describe(self.art().summary())
+        self._describe(self.chart().words())
         self.update()
 
-    def art(self, size: QSize | None = None) -> PicturesArt:
+    def chart(self, size: QSize | None = None) -> PicturesChart:
         """The pictures in ``size`` for a file; by default in the widget's own, where the slider says the step."""
         room, taken = size or self.size(), self.taken
         latest = max((one.figure.step for one in taken if one.figure is not None), default=None)
         shown_step = None if size is not None else latest
-        return PicturesArt(taken, room.width(), room.height(), self._theme, self.thresholds, shown_step)
+        return PicturesChart(taken, Box(0, 0, room.width(), room.height()), SIZES, self.thresholds, shown_step)
 
     # ------------------------------------------------------------ painting
     def paintEvent(self, event: QPaintEvent) -> None:
         """The pictures. While only the pointer moves they are not laid out again."""
         del event
         painter = QPainter(self)
-        self.shown.paint(painter, self._read)
+        painter.fillRect(self.rect(), QColor(self._theme.surface))
+        drawing = Drawing(self._theme, SIZES)
+        self.shown.draw(drawing, (self._read.x(), self._read.y()) if self._read is not None else None)
+        paint(painter, drawing.items)
         if self._ring:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
             painter.setPen(QPen(QColor(self._theme.accent), 2))
@@ -153,16 +160,17 @@ class PicturesCanvas(DrawnWidget):
         painter.end()
 
     @property
-    def shown(self) -> PicturesArt:
+    def shown(self) -> PicturesChart:
         """The layout that is on the screen."""
         if self._kept is None or self._kept[0] != self.size():
-            self._kept = self.size(), self.art()
+            self._kept = self.size(), self.chart()
         return self._kept[1]
 
     # ------------------------------------------------------------ mouse and keys
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Take hold of a threshold."""
-        number = self.shown.grip_at(event.position())
+        at = event.position()
+        number = self.shown.grip_at(at.x(), at.y())
         if event.button() is Qt.MouseButton.LeftButton and number is not None:
             self._gripped = self.shown.taken[number].spec.id
         else:
@@ -173,9 +181,10 @@ class PicturesCanvas(DrawnWidget):
         if self._gripped:
             self._drag(event.position().x())
             return
-        grip = self.shown.grip_at(event.position()) is not None
+        at = event.position()
+        grip = self.shown.grip_at(at.x(), at.y()) is not None
         self.setCursor(Qt.CursorShape.SizeHorCursor) if grip else self.unsetCursor()
-        self._read = event.position()
+        self._read = at
         self.update()
 
     def _drag(self, column: float) -> None:
@@ -191,7 +200,8 @@ class PicturesCanvas(DrawnWidget):
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Show one picture alone, or all of them again."""
-        number = self.shown.tile_at(event.position())
+        at = event.position()
+        number = self.shown.tile_at(at.x(), at.y())
         if event.button() is Qt.MouseButton.LeftButton:
             self.enlarge("" if self._large or number is None else self.shown.taken[number].spec.id)
 

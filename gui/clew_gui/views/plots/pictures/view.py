@@ -11,12 +11,15 @@ from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
+from clew_gui.charts.drawing import Drawing
+from clew_gui.charts.pictures.histogram import HistogramPicture
+from clew_gui.charts.pictures.tile import Tile
 from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture
-from clew_gui.views.plots.pictures.axes import HistogramPicture
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import paint
 from clew_gui.views.plots.pictures.canvas import PicturesCanvas
-from clew_gui.views.plots.pictures.tile import Tile
 from clew_gui.views.theme.parts import column, label, row
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
@@ -129,7 +132,9 @@ class PicturesView(QWidget):
     def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
         """The pictures for a file."""
         del scale  # images keep the pixels that they have
-        self.canvas.art(size).paint(painter)
+        drawing = Drawing(self.canvas.theme, SIZES)
+        self.canvas.chart(size).draw(drawing)
+        paint(painter, drawing.items)
 
     # ------------------------------------------------------------ sliders
     def _refresh(self) -> None:
@@ -155,9 +160,9 @@ class PicturesView(QWidget):
             return
         tile, form = counts
         value = self.canvas.thresholds[tile.taken.spec.id]
-        rect = form.axes.frame.rect
+        area = form.axes.frame.box
         with QSignalBlocker(self.threshold):
-            self.threshold.setValue(round(_FINE * (form.column(value) - rect.left()) / max(rect.width(), 1.0)))
+            self.threshold.setValue(round(_FINE * (form.column(value) - area.x) / max(area.width, 1.0)))
         number = self._number_of(tile.taken, value)
         self._wanted = None if number is None or number < 0 else (tile.taken.spec.deviations, round(number, 2))
         said = "" if number is None else f": {number:.2f} deviations"
@@ -177,8 +182,8 @@ class PicturesView(QWidget):
     @property
     def _counts(self) -> tuple[Tile, HistogramPicture] | None:
         """The first histogram whose threshold can be moved."""
-        art = self.canvas.shown
-        for tile, form in zip(art.tiles, art.forms, strict=True):
+        shown = self.canvas.shown
+        for tile, form in zip(shown.tiles, shown.forms, strict=True):
             if isinstance(form, HistogramPicture) and form.judgement is not None:
                 return tile, form
         return None
@@ -196,8 +201,8 @@ class PicturesView(QWidget):
         counts = self._counts
         if counts is not None:
             tile, form = counts
-            rect = form.axes.frame.rect
-            value = form.value_at(rect.left() + rect.width() * place / _FINE)
+            area = form.axes.frame.box
+            value = form.value_at(area.x + area.width * place / _FINE)
             self.canvas.set_threshold(tile.taken.spec.id, value if math.isfinite(value) else 0.0)
 
 

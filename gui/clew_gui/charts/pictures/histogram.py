@@ -1,0 +1,178 @@
+"""The form "histogram": how often values occur, with a threshold that can be moved."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from clew_gui.base.tokens import Theme, mixed
+from clew_gui.charts.drawing import Drawing, Stroke, TextSizes, widest
+from clew_gui.charts.frame import draw_key
+from clew_gui.charts.pictures.tile import PictureAxes, Tile
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.numbers import count_text, value_text
+from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.pictures import Judgement, class_name, confusion_at, distribution, scores
+from clew_shared.journal.events import Histogram
+
+_ROW: Final = 16.0
+_PANEL: Final = 196.0
+"""The confusion matrix and what follows from it, right of a histogram."""
+_GRIP: Final = 6.0
+
+
+class HistogramPicture:
+    """Draws how often values occur, class by class; with a threshold also how it classifies them."""
+
+    def __init__(self, tile: Tile, histogram: Histogram) -> None:
+        self._tile = tile
+        spec = tile.taken.spec
+        self.found = distribution(histogram)
+        self.judgement: Judgement | None = None
+        if tile.threshold is not None and histogram.values:
+            self.judgement = confusion_at(*scores(histogram), tile.threshold)
+        self._log_x = spec.log_x and bool((self.found.edges > 0).all())
+        self._log_y = spec.log_y
+        room = tile.room
+        side = min(_PANEL, 0.44 * room.width) if self.judgement is not None else 0.0
+        self._panel = Box(room.right - side, room.y, side, room.height)
+        self._key = Box(room.right - 84, room.y + 6, 84, room.height)
+        self._edges = np.log10(self.found.edges) if self._log_x else self.found.edges
+        top = float(self.found.counts.max(initial=0.0)) or 1.0
+        x = Span(float(self._edges[0]), float(self._edges[-1]))
+        y = Span(-0.1, math.log10(top) + 0.1) if self._log_y else Span(0.0, 1.05 * top)
+        self.axes = PictureAxes(room.inset(0, 0, side, 0), (x, y), tile.sizes, (self._log_x, self._log_y))
+
+    # ------------------------------------------------------------ threshold
+    def column(self, value: float) -> float:
+        """The pixel column of a value, inside of the axes."""
+        frame = self.axes.frame
+        place = (math.log10(value) if value > 0 else frame.x.low) if self._log_x else value
+        return frame.column(min(max(place, frame.x.low), frame.x.high))
+
+    def grips(self, x: float, y: float) -> bool:
+        """Whether a pixel is on the threshold's line."""
+        threshold, box = self._tile.threshold, self.axes.frame.box
+        if threshold is None or self.judgement is None:
+            return False
+        return box.y - 4 <= y <= box.bottom and abs(x - self.column(threshold)) <= _GRIP
+
+    def value_at(self, column: float) -> float:
+        """The value of a pixel column, inside of the axes."""
+        frame = self.axes.frame
+        place = min(max(frame.x_at(column), frame.x.low), frame.x.high)
+        return 10.0**place if self._log_x else place
+
+    # ------------------------------------------------------------ drawing
+    def draw(self, drawing: Drawing) -> None:
+        """Classes over each other, each letting the others through."""
+        self.axes.draw(drawing)
+        opacity = 0.9 if len(self.found.classes) == 1 else 0.6
+        for counts, one in zip(self.found.counts, self.found.classes, strict=True):
+            self._draw_bars(drawing, counts, self._colour(one, drawing.theme), opacity)
+        if self.judgement is None:
+            named = [(self._colour(one, drawing.theme), self._name(one)) for one in self.found.classes if one >= 0]
+            draw_key(drawing, self._key, named)
+        elif self._tile.threshold is not None:
+            self._draw_threshold(drawing, self._tile.threshold)
+            self._draw_panel(drawing, self.judgement)
+
+    def _colour(self, one: int, theme: Theme) -> str:
+        return theme.accent if one < 0 else theme.class_colour(one)
+
+    def _name(self, one: int) -> str:
+        return class_name(self._tile.taken.spec.labels, one)
+
+    def _draw_bars(self, drawing: Drawing, counts: FloatArray, colour: str, opacity: float) -> None:
+        frame = self.axes.frame
+        columns = np.rint(frame.px(self._edges)).tolist()
+        for k, count in enumerate(counts.tolist()):
+            if count > 0:
+                top = frame.row(math.log10(count) if self._log_y else count)
+                wide = max(columns[k + 1] - columns[k] - (1 if columns[k + 1] - columns[k] > 3 else 0), 1.0)
+                box = Box(columns[k], top, wide, max(frame.box.bottom - top, 1.0))
+                drawing.rect(box, colour, opacity, smooth=False)
+
+    def _draw_threshold(self, drawing: Drawing, threshold: float) -> None:
+        theme, column, area = drawing.theme, round(self.column(threshold)), self.axes.frame.box
+        drawing.line(column, area.y, column, area.bottom, Stroke(theme.text, 1.5))
+        drawing.rect(Box(column - 4, area.y - 4, 8, 14), theme.text, radius=3)
+        text = value_text(threshold)
+        wide = drawing.width(text, "captionStrong") + 10
+        left = column + 8 if column + 8 + wide < area.right else column - 8 - wide
+        box = Box(left, area.y - 2, wide, 17)
+        drawing.rect(box, mixed(theme.surface, theme.sunken, 0.8))
+        drawing.text(box.across, box.middle, text, theme.text, "captionStrong", across="middle")
+
+    def _draw_panel(self, drawing: Drawing, found: Judgement) -> None:
+        """The confusion matrix in the colours of the true classes, and what follows from it.
+
+        Where the names of the classes do not fit beside it, they are below with their colours.
+        """
+        theme, room = drawing.theme, self._panel.inset(12, 2, 2, 0)
+        fits = self._widest_name(drawing.sizes) <= 0.29 * room.width - 4
+        label, high, top = 0.42 * room.width if fits else 16.0, 22.0, room.y
+        cell = 0.5 * (room.width - label)
+        drawing.text(room.x + label + cell, top + 0.5 * _ROW, "Answer", across="middle")
+        for k in (0, 1):
+            middle = room.x + label + (k + 0.5) * cell, top + 1.5 * _ROW
+            if fits:
+                drawing.text(*middle, self._name(k), theme.text2, across="middle")
+            else:
+                drawing.rect(Box(middle[0] - 6, middle[1] - 5, 10, 10), theme.class_colour(k), smooth=False)
+        rows = ((found.true_negatives, found.false_positives), (found.false_negatives, found.true_positives))
+        for k, cells in enumerate(rows):
+            y = top + 2 * _ROW + k * high
+            drawing.rect(Box(room.x, y + 6, 10, 10), theme.class_colour(k), smooth=False)
+            if fits:
+                drawing.text(room.x + 15, y + 0.5 * high, self._name(k), theme.text2)
+            for place, count in enumerate(cells):
+                box = Box(room.x + label + place * cell, y, cell - 2, high - 2)
+                drawing.rect(box, theme.ok_soft if place == k else theme.bad_soft)
+                drawing.text(box.across, box.middle, count_text(count), theme.text, "captionStrong", across="middle")
+        y = top + 2 * _ROW + 2 * high + 6
+        for name, value in self._measures(found):
+            if y + _ROW > room.bottom:
+                return
+            drawing.text(room.x, y + 0.5 * _ROW, name, theme.text2)
+            drawing.text(room.right - 2, y + 0.5 * _ROW, value, theme.text, "captionStrong", across="right")
+            y += _ROW + 1
+        if not fits:
+            key = Box(room.x, y, room.width, room.bottom - y)
+            draw_key(drawing, key, [(theme.class_colour(k), self._name(k)) for k in (0, 1)])
+
+    def _widest_name(self, sizes: TextSizes) -> float:
+        return widest(sizes, [self._name(k) for k in (0, 1)])
+
+    @staticmethod
+    def _measures(found: Judgement) -> tuple[tuple[str, str], ...]:
+        values = (("Precision", found.precision), ("Recall", found.recall), ("F-score", found.f_score))
+        return tuple((name, "–" if value is None else value_text(value, "percent")) for name, value in values)
+
+    # ------------------------------------------------------------ read-out
+    def read(self, x: float, y: float) -> str:
+        """The bin under a pixel, with the count of each class."""
+        frame = self.axes.frame
+        if not frame.box.holds(x, y):
+            return ""
+        k = int(np.searchsorted(self._edges, frame.x_at(x), side="right")) - 1
+        if not 0 <= k < self.found.counts.shape[1]:
+            return ""
+        between = f"{value_text(float(self.found.edges[k]))} to {value_text(float(self.found.edges[k + 1]))}"
+        counted = [
+            f"{self._name(one)} {count_text(float(row[k]))}" if one >= 0 else count_text(float(row[k]))
+            for row, one in zip(self.found.counts, self.found.classes, strict=True)
+        ]
+        return f"{between}: {', '.join(counted)}"
+
+    def words(self) -> str:
+        """The range; with a threshold what it makes of the values."""
+        low, high = (value_text(float(self.found.edges[k])) for k in (0, -1))
+        text = f"{count_text(float(self.found.counts.sum()))} values from {low} to {high}"
+        if self.judgement is None or self._tile.threshold is None:
+            return text
+        measures = ", ".join(f"{name} {value}" for name, value in self._measures(self.judgement))
+        return f"{text}, threshold {value_text(self._tile.threshold)}: {measures}"

@@ -1,0 +1,122 @@
+"""All pictures of one run as tiles beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from clew_gui.charts.drawing import Drawing, TextSizes
+from clew_gui.charts.pictures.bars import Bars
+from clew_gui.charts.pictures.histogram import HistogramPicture
+from clew_gui.charts.pictures.images import Images
+from clew_gui.charts.pictures.matrix import Table
+from clew_gui.charts.pictures.scatter import ScatterPicture
+from clew_gui.charts.pictures.tile import TITLE, NotTaken, Picture, Tile
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.numbers import count_text
+from clew_gui.plotting.pictures import TakenPicture, tile_columns
+from clew_shared.journal.events import Histogram, Image, Matrix
+
+_OF_MATRICES: Final[dict[str, Callable[[Tile, Matrix], Picture]]] = {
+    "scatter": ScatterPicture,
+    "matrix": Table,
+    "bars": Bars,
+}
+EMPTY: Final = "Pictures appear here as they are taken."
+_GAP: Final = 18.0
+_EDGE: Final = 6.0
+
+
+class PicturesChart:
+    """Lays out the pictures of a run. ``taken`` are the pictures to show, ``thresholds`` where those of histograms
+    are, by the picture's id. The title of a picture has its step, unless that is ``step``, which is shown
+    elsewhere."""
+
+    def __init__(
+        self,
+        taken: Sequence[TakenPicture],
+        box: Box,
+        sizes: TextSizes,
+        thresholds: Mapping[str, float] | None = None,
+        step: int | None = None,
+    ) -> None:
+        self._box, self._step = box, step
+        self.taken = tuple(taken)
+        there = any(one.figure is not None for one in taken)
+        boxes = _boxes(len(taken), box) if there else []
+        known = thresholds or {}
+        self.tiles = [
+            Tile(one, place, sizes, known.get(one.spec.id)) for one, place in zip(self.taken, boxes, strict=False)
+        ]
+        self.forms = [picture_of(tile) for tile in self.tiles]
+
+    def draw(self, drawing: Drawing, reading: tuple[float, float] | None = None) -> None:
+        """Add everything, and the read-out at a pixel."""
+        if not self.tiles:
+            drawing.text(self._box.across, self._box.middle, EMPTY, across="middle")
+        for tile, form in zip(self.tiles, self.forms, strict=True):
+            with drawing.clipped(tile.box.inset(-4, -2, -4, -4)):
+                self._draw_head(drawing, tile, form.read(*reading) if reading and tile.box.holds(*reading) else "")
+                form.draw(drawing)
+
+    def _draw_head(self, drawing: Drawing, tile: Tile, reading: str) -> None:
+        """Writes the title, and right of it the read-out, or the step."""
+        theme, box, middle = drawing.theme, tile.box, tile.box.y + 0.5 * (TITLE - 4)
+        figure = tile.taken.figure
+        other = figure is not None and figure.step != self._step
+        note = reading or (f"step {count_text(figure.step)}" if figure is not None and other else "")
+        note = drawing.elided(note, 0.7 * box.width)
+        drawing.text(box.right, middle, note, theme.text if reading else theme.text3, across="right")
+        room = box.width - (drawing.width(note) + 12 if note else 0)
+        drawing.text(box.x, middle, tile.taken.spec.title, theme.text2, "captionStrong", room=room)
+
+    def tile_at(self, x: float, y: float) -> int | None:
+        """The number of the tile at a pixel."""
+        return next((k for k, tile in enumerate(self.tiles) if tile.box.holds(x, y)), None)
+
+    def grip_at(self, x: float, y: float) -> int | None:
+        """The number of the tile whose threshold is at a pixel."""
+        return next(
+            (k for k, form in enumerate(self.forms) if isinstance(form, HistogramPicture) and form.grips(x, y)), None
+        )
+
+    def read(self, x: float, y: float) -> str:
+        """What is at a pixel of a picture."""
+        number = self.tile_at(x, y)
+        return "" if number is None else self.forms[number].read(x, y)
+
+    def words(self) -> str:
+        """The pictures in words."""
+        if not self.tiles:
+            return EMPTY
+        parts = []
+        for tile, form in zip(self.tiles, self.forms, strict=True):
+            figure = tile.taken.figure
+            at = f" at step {count_text(figure.step)}" if figure is not None else ""
+            parts.append(f"{tile.taken.spec.title}{at}: {form.words()}")
+        return ". ".join(parts)
+
+
+def picture_of(tile: Tile) -> Picture:
+    """The form of a tile."""
+    match tile.taken.spec.form, tile.taken.figure:
+        case "images", Image() as image:
+            return Images(tile, image)
+        case "histogram", Histogram() as histogram:
+            return HistogramPicture(tile, histogram)
+        case form, Matrix() as matrix if form in _OF_MATRICES:
+            return _OF_MATRICES[form](tile, matrix)
+    return NotTaken(tile)
+
+
+def _boxes(count: int, box: Box) -> list[Box]:
+    """Tiles in rows; those of a row that is not full share its width."""
+    columns = tile_columns(count, box.width, box.height)
+    rows = [min(columns, count - first) for first in range(0, count, columns)]
+    high = (box.height - 2 * _EDGE - _GAP * (len(rows) - 1)) / max(len(rows), 1)
+    found = []
+    for k, inside in enumerate(rows):
+        wide = (box.width - 2 * _EDGE - _GAP * (inside - 1)) / inside
+        top = box.y + _EDGE + k * (high + _GAP)
+        found += [Box(box.x + _EDGE + place * (wide + _GAP), top, wide, high) for place in range(inside)]
+    return found

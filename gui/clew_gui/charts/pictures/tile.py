@@ -1,0 +1,83 @@
+"""One tile of the page of pictures: its title, what a form draws below it, and what is read out under the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from clew_gui.charts.drawing import Drawing, TextSizes
+from clew_gui.charts.frame import Frame, draw_foot, draw_grid, value_room
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_gui.plotting.measured import axis_ticks
+from clew_gui.plotting.pictures import TakenPicture
+
+TITLE: Final = 22.0
+_FOOT: Final = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A picture, where it is drawn, and where its threshold is, if it has one."""
+
+    taken: TakenPicture
+    box: Box
+    sizes: TextSizes
+    threshold: float | None = None
+
+    @property
+    def room(self) -> Box:
+        """The space below the title."""
+        return self.box.inset(0, TITLE, 0, 0)
+
+
+class Picture(Protocol):
+    """A form of picture in a tile, laid out."""
+
+    def draw(self, drawing: Drawing) -> None:
+        """Add what is below the title."""
+
+    def read(self, x: float, y: float) -> str:
+        """Describes what is under a pixel; empty for nothing."""
+
+    def words(self) -> str:
+        """The picture in words, for people who cannot see it."""
+
+
+class NotTaken:
+    """A picture that was not taken yet."""
+
+    def __init__(self, tile: Tile) -> None:
+        self._room = tile.room
+
+    def draw(self, drawing: Drawing) -> None:
+        """Say so."""
+        drawing.text(self._room.across, self._room.middle, "Not taken yet", across="middle")
+
+    def read(self, x: float, y: float) -> str:
+        """Returns an empty text."""
+        del x, y
+        return ""
+
+    def words(self) -> str:
+        """Says that the picture is not taken yet."""
+        return "not taken yet"
+
+
+class PictureAxes:
+    """The axes of a picture, with ticks left of them and below them."""
+
+    def __init__(
+        self, room: Box, spans: tuple[Span, Span], sizes: TextSizes, logs: tuple[bool, bool] = (False, False)
+    ) -> None:
+        high = max(room.height - _FOOT - 4, 20.0)
+        self._y_ticks: Sequence[Tick] = axis_ticks(spans[1], max(int(high // 36), 2), logs[1], "")
+        left = value_room(sizes, self._y_ticks, 24.0)
+        self.frame = Frame(Box(room.x + left, room.y + 4, max(room.width - left - 8, 20.0), high), *spans)
+        self._x_ticks: Sequence[Tick] = axis_ticks(spans[0], max(int(self.frame.box.width // 56), 2), logs[0], "")
+
+    def draw(self, drawing: Drawing) -> None:
+        """Add the grid, the numbers and the lower line."""
+        draw_grid(drawing, self.frame, self._y_ticks)
+        draw_foot(drawing, self.frame, self._x_ticks)
