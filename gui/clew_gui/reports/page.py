@@ -15,8 +15,7 @@ import numpy as np
 
 from clew_gui.reports.answers import read_answers
 from clew_gui.reports.facts import GoalFact, ReportFacts, RunFact, RunSource, make_facts, prediction_of, utc
-from clew_gui.reports.figures import LabelledRun, figures_of
-from clew_gui.reports.svg import WIDTH, ReportFigure
+from clew_gui.reports.figures import WIDTH, LabelledRun, ReportFigure, figures_of
 from clew_shared import __version__
 from clew_shared.base.harmless import for_terminal
 from clew_shared.base.places import Places

@@ -9,8 +9,8 @@ from PySide6.QtCore import QMarginsF, QUrl
 from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter, QTextDocument
 from PySide6.QtSvg import QSvgRenderer
 
+from clew_gui.reports.figures import WIDTH, ReportFigure
 from clew_gui.reports.page import LabReport, render
-from clew_gui.reports.svg import WIDTH, ReportFigure
 from clew_shared.base.problem import problem
 
 _SCALE = 3

@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QResizeEvent, QTextDocument, QTextOption
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QMenu, QTextBrowser, QToolButton, QWidget
 
+from clew_gui.reports.figures import WIDTH as FIGURE
 from clew_gui.reports.page import LabReport, render
-from clew_gui.reports.svg import WIDTH as FIGURE
 from clew_gui.views.report.pdf import figure_image
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, frame, label, panel, row
 from clew_shared.base.harmless import for_tooltip
