@@ -52,7 +52,8 @@ class Link:
     """Owns the socket, the mirrors of its runs and the thread. Everything it learns goes into ``inbox``.
 
     Without ``job`` it is this computer's: all mirrors but those of ``others`` are its own, and so is what the agent
-    lists. With the UUID of a ``job`` it has the runs that it is given by ``adopt``, and no others.
+    lists; without ``all_runs`` those alone that are started through it. With the UUID of a ``job`` it has the runs that
+    it is given by ``adopt``, and no others.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class Link:
         others: frozenset[str] = frozenset(),
         catalogue: Catalogue | None = None,
         job: str = "",
+        all_runs: bool = True,
     ) -> None:
         self.job = job
+        self._all_runs = all_runs and not job
         self.commands = OutgoingCommands()
         self._target = target
         self._fetcher = fetcher
@@ -160,7 +163,7 @@ class Link:
     def _work(self) -> None:
         try:
             self._target.introduce(self._name, self._keys.public)
-            if not self.job:
+            if self._all_runs:
                 self._fetcher.find_mirrors(frozenset(self._others))
             while not self._closing.is_set():
                 self._guarded_turn()
@@ -357,7 +360,7 @@ class Link:
 
     def _is_mine(self, run: str) -> bool:
         """An agent lists all runs of its home, also those of other jobs and those that were taken out here."""
-        return self._fetcher.knows(run) if self.job else run not in self._others
+        return run not in self._others if self._all_runs else self._fetcher.knows(run)
 
     # --- Telling ------------------------------------------------------------------------------------------------------
 

@@ -60,8 +60,8 @@ class Session:
     as they are found; ``jobs`` a ``JobModel`` for every job on a site. Commands return at once; a refusal comes in
     ``Changes.problems`` of a later tick.
 
-    With ``only`` it follows those jobs of earlier programs and whatever is started by it, has nothing to do with this
-    computer's agent and runs, and lets go of a node as soon as its runs have ended: for commands.
+    With ``only`` it follows those jobs of earlier programs and whatever is started by it, no other run of this
+    computer, and lets go of a node as soon as its runs have ended: for commands.
 
     With ``recorded`` it has these runs, which were read from their folders, reads none of its own files, and refuses
     whatever would act on a run; ``link`` says why.
@@ -90,7 +90,9 @@ class Session:
         self._has_link = only is None and self._acts
         others = self._record.forgotten | self.site_jobs.owned()
         fetcher = Fetcher(places.mirrors, self._inbox)
-        self.local_link = self.site_jobs.here = Link(target, fetcher, self._inbox, frozenset(others), catalogue)
+        self.local_link = self.site_jobs.here = Link(
+            target, fetcher, self._inbox, frozenset(others), catalogue, all_runs=only is None
+        )
         self._intake = Intake(self._inbox, self._runs, self.site_jobs, catalogue)
         self.runs: Mapping[str, RunModel] = self._runs.models
         self.jobs: Mapping[str, JobModel] = self.site_jobs.models
@@ -154,6 +156,9 @@ class Session:
     def _start_here(self, spec: RunSpec) -> None:
         self._runs.add(spec, lasting=False)
         self._intake.started.add(spec.run)
+        if not self._has_link:
+            self._has_link = True
+            self.local_link.start()
         self.local_link.ask(StartRun(spec=spec))
 
     def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:

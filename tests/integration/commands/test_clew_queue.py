@@ -15,10 +15,11 @@ from functools import partial
 
 import pytest
 import zmq
+from msgspec.structs import replace
 
 from clew_gui.commands.context import CommandContext
 from clew_gui.commands.main import main
-from clew_gui.commands.run.queued import run_queued
+from clew_gui.commands.run.session_run import run_queued
 from clew_gui.session.other_version import other_version
 from clew_gui.targets.local_agent import find_agent
 from clew_gui.targets.target import LocalTarget
@@ -26,9 +27,11 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import Value
+from clew_shared.spec import RunSpec
 from clew_shared.wire.channel import KEY_SUFFIX
 from clew_shared.wire.messages import Stop
 from tests.integration.agents import BOUND_S, STAND_IN, Agent, Viewer, end_all, stand_in_spec, wait_for
+from tests.integration.stand_in_agent import CATALOGUE
 
 SLOW: dict[str, Value] = {"steps": 100_000, "pause": 0.02}
 Clew = Callable[..., str]
@@ -168,10 +171,11 @@ class Typed:
         self.out, self.err = io.StringIO(), io.StringIO()
         self.context = CommandContext(find_places(), self.out, self.err)
         self.spec = stand_in_spec(steps=40)
+        self.agent = STAND_IN
 
     def run(self, as_json: bool = False) -> int:
-        target = LocalTarget(self.context.places, STAND_IN)
-        return run_queued(self.context, target, self.spec, None, "Stand-in", as_json)
+        target = LocalTarget(self.context.places, self.agent)
+        return run_queued(self.context, target, self.spec, CATALOGUE.exercises[0], CATALOGUE, as_json)
 
 
 def later(action: Callable[[], object]) -> threading.Thread:
@@ -213,14 +217,14 @@ def test_json_is_the_last_line_and_words_go_elsewhere(agent: Agent) -> None:
     assert "Finished: 40 steps" in typed.err.getvalue()
 
 
+def interrupt_while_it_waits(typed: Typed) -> None:
+    wait_for(lambda: "Waiting" in typed.out.getvalue())
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_ctrl_c_takes_a_waiting_run_out(line: list[str], agent: Agent) -> None:
     typed = Typed()
-
-    def interrupt() -> None:
-        wait_for(lambda: "Waiting" in typed.out.getvalue())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = later(interrupt)
+    thread = later(lambda: interrupt_while_it_waits(typed))
     try:
         assert typed.run() == 130
     finally:
@@ -229,12 +233,35 @@ def test_ctrl_c_takes_a_waiting_run_out(line: list[str], agent: Agent) -> None:
     assert not (agent.places.runs / typed.spec.run).exists()
 
 
-def test_a_refused_run_leaves_nothing_behind(agent: Agent) -> None:
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [(stand_in_spec(steps=-1), "[Ss]teps"), (replace(stand_in_spec(), strategy="spread", devices=3), "devices")],
+    ids=["by-the-command", "by-the-agent"],
+)
+def test_a_refused_run_leaves_nothing_behind(agent: Agent, spec: RunSpec, why: str) -> None:
     typed = Typed()
-    typed.spec = stand_in_spec(steps=-1)
-    with pytest.raises(ProblemError, match=r"[Ss]teps"):
+    typed.spec = spec
+    with pytest.raises(ProblemError, match=why):
         typed.run()
-    assert not (agent.places.runs / typed.spec.run).exists()
+    assert not (agent.places.runs / spec.run).exists()
+    assert not (agent.places.mirrors / spec.run).exists()
+
+
+def test_an_agent_that_does_not_come_up_is_a_refusal(home: object) -> None:
+    typed = Typed()
+    typed.agent = (sys.executable, "-c", "raise SystemExit(3)")
+    with pytest.raises(ProblemError, match="agent ended with exit code 3"):
+        typed.run()
+    assert list(find_places().mirrors.glob("*-*-*")) == []
+
+
+def test_only_the_run_itself_is_followed(line: list[str], agent: Agent) -> None:
+    """The others have their journals with the agent, and a command that is soon over makes no copies of them."""
+    typed = Typed()
+    thread = later(lambda: interrupt_while_it_waits(typed))
+    assert typed.run() == 130
+    thread.join(BOUND_S)
+    assert [folder.name for folder in agent.places.mirrors.glob("*-*-*-*-*")] == [typed.spec.run]
 
 
 def test_an_agent_is_started_when_none_serves(home: object) -> None:

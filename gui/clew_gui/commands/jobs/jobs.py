@@ -17,7 +17,8 @@ from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import JOB_HELP, KeptJobs, last_run, named_job
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.output.words import state_word
-from clew_gui.commands.run.site_run import FollowedSiteRun, SiteTerminal, open_session, open_terminal
+from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
+from clew_gui.commands.run.site_run import open_session, open_terminal
 from clew_gui.jobs.job import JobNews, JobOrder, job_word
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.session.job_managers import ASK_S, JobManagers
@@ -210,7 +211,7 @@ def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
         return _report_kept(context, context.places.mirrors / chosen[0], known, book.news(job), as_json)
     with open_session(terminal, known, (job,)) as session, stop_requests() as stops:
         after_attempt = attempts_before(context.places.mirrors / chosen[0], job)
-        following = FollowedSiteRun(terminal, session, chosen[0], as_json, stops, after_attempt)
+        following = SiteRun(terminal, session, chosen[0], as_json, stops, after_attempt)
         spec = following.model.spec
         card = next((card for card in known.exercises if card.id == spec.exercise), None)
         following.to_the_end(card, f"{title(spec, card)}, on {following.job.title}")

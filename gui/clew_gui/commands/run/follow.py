@@ -1,15 +1,146 @@
-"""Reads a run folder's journals while they grow."""
+"""Follows a run to its end, wherever it trains: the one loop between what comes in and what a terminal shows."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from clew_gui.commands.context import CommandContext
+from clew_gui.commands.output.progress import Display, choose_display
+from clew_gui.commands.output.standstill import Standstill
+from clew_shared.base.problem import Problem
+from clew_shared.cards import ExerciseCard
 from clew_shared.journal.files import FrameReader, Record, attempts, journal_path
 from clew_shared.journal.history import History
 
 _CHUNK = 1 << 20
+
+
+class FollowedRun(ABC):
+    """A run that a command follows. ``stops`` counts requests to stop, and each is passed on once; attempts up to
+    ``after_attempt`` belong to an earlier command. With ``as_json`` standard output is for the summary alone."""
+
+    notes: tuple[str, ...]
+    """The sentences after no request to stop, after the first one, and so on."""
+
+    def __init__(
+        self, context: CommandContext, as_json: bool, stops: Callable[[], int] = lambda: 0, after_attempt: int = 0
+    ) -> None:
+        self.context, self.as_json = context, as_json
+        self.say = context.note if as_json else context.say
+        self.aside: list[Problem] = []
+        """What is to be reported at once although the run goes on as if nothing had happened."""
+        self._stops, self._requests = stops, 0
+        self._after_attempt = after_attempt
+        self._shown = ""
+
+    @property
+    def asked(self) -> bool:
+        """Whether a person asked for its end."""
+        return self._requests > 0
+
+    @property
+    @abstractmethod
+    def history(self) -> History:
+        """The contents of its journal so far."""
+
+    @abstractmethod
+    def take_in(self) -> None:
+        """Takes in what came; waits a moment if nothing did."""
+
+    @abstractmethod
+    def stop(self, request: int) -> None:
+        """Passes on a person's request to stop, the first, second or later one."""
+
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether it has ended and nothing more comes."""
+
+    def waiting(self) -> str:
+        """Says what it waits for while nothing of it can be shown; empty if there is nothing to say."""
+        return ""
+
+    def is_overwritten(self) -> bool:
+        """Whether something was or will be written below the picture, so that another one begins there."""
+        return bool(self.aside)
+
+    def standstill(self) -> Standstill | None:
+        """Says why it does not move."""
+        return None
+
+    def shown_after(self) -> int:
+        """Returns the attempt up to which nothing is shown."""
+        return self._after_attempt
+
+    def refused_late(self) -> bool:
+        """Whether it was refused after all, so that nothing of it is to stay on the screen."""
+        return False
+
+    def drawing(self) -> AbstractContextManager[bool]:
+        """Whether the terminal may be written to within."""
+        return nullcontext(True)
+
+    def turn(self) -> None:
+        """Takes in what came, and passes requests to stop on."""
+        self.take_in()
+        while self._requests < self._stops():
+            self._requests += 1
+            self.stop(self._requests)
+
+    def say_wait(self) -> None:
+        """Says what it waits for, each sentence once."""
+        text = self.waiting()
+        if not text or text == self._shown:
+            return
+        with self.drawing() as free:
+            if free:
+                self.say(f"{text}{self.hint()}" if not self._shown else text)
+                self._shown = text
+
+    def hint(self) -> str:
+        """Returns what is said beside the first sentence about waiting."""
+        return ""
+
+    def report_aside(self) -> None:
+        """Reports what is to be reported at once."""
+        if self.aside:
+            with self.drawing() as free:
+                if free:
+                    for found in self.aside:
+                        self.context.report(found)
+                    self.aside.clear()
+
+    def to_the_end(self, card: ExerciseCard | None, heading: str) -> None:
+        """Shows the run under this heading until it is complete."""
+        display: Display | None = None
+        after_attempt = self.shown_after()
+        try:
+            while not self.complete():
+                self.turn()
+                if display is not None and self.is_overwritten():
+                    display.close()
+                    display = None
+                self.report_aside()
+                if self.history.fold.attempt <= after_attempt:
+                    self.say_wait()
+                    continue
+                with self.drawing() as free:
+                    if free:
+                        console = self.context.console(err=self.as_json)
+                        display = display or choose_display(console, card, heading, after_attempt)
+                        note, last = self.notes[min(self._requests, len(self.notes) - 1)], self.complete()
+                        display.show(self.history, note, last, None if last else self.standstill())
+        finally:
+            if display is not None:
+                display.close(discard=self.refused_late())
+
+
+# --- Journals ---------------------------------------------------------------------------------------------------------
+# Reads a run folder's journals while they grow.
 
 
 class Follower:

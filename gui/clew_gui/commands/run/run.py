@@ -20,11 +20,10 @@ from clew_gui.commands.agent_program import (
 )
 from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
-from clew_gui.commands.output.progress import choose_display
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
 from clew_gui.commands.run.check import check_here
-from clew_gui.commands.run.follow import Follower
+from clew_gui.commands.run.follow import FollowedRun, Follower
 from clew_gui.commands.run.left_run import left_run
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
 from clew_gui.targets.target import LocalTarget
@@ -39,12 +38,6 @@ from clew_shared.spec import RunSpec, read_spec, to_toml
 from clew_shared.wire.turns import RunWanted
 
 _POLL_S = 0.05
-_STOP_NOTES = (
-    "",
-    "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
-    "Stopping at once. Ctrl+C once more kills the trainer.",
-    "Killing the trainer.",
-)
 _KILL_AFTER = 4
 
 
@@ -74,9 +67,9 @@ def run(context: CommandContext, argv: Sequence[str]) -> int:
         return run_there(open_terminal(context), place, spec, card, known, heading, request.json, request.detach)
     check_here(context.places, [spec], own=request.exercises is not None)
     if request.queue:
-        from clew_gui.commands.run.queued import run_queued  # with ZeroMQ, of which a run without the agent has no need
+        from clew_gui.commands.run.session_run import run_queued  # a run without the agent has no need of sessions
 
-        return run_queued(context, LocalTarget(context.places), spec, card, title(spec, card), request.json)
+        return run_queued(context, LocalTarget(context.places), spec, card, known, request.json)
     folder = Path(request.out).expanduser().absolute() if request.out else context.places.runs / spec.run
     return run_spec(context, spec, card, folder, request.json, request.exercises)
 
@@ -164,6 +157,55 @@ def _resume_parser() -> Parser:
     return parser
 
 
+class ProgramRun(FollowedRun):
+    """A run of an agent program that was started for it alone."""
+
+    notes = (
+        "",
+        "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
+        "Stopping at once. Ctrl+C once more kills the trainer.",
+        "Killing the trainer.",
+    )
+
+    def __init__(
+        self,
+        context: CommandContext,
+        agent: Agent,
+        follower: Follower,
+        as_json: bool,
+        stops: Callable[[], int],
+        after_attempt: int,
+    ) -> None:
+        super().__init__(context, as_json, stops, after_attempt)
+        self._agent, self._follower = agent, follower
+        self.exit_code: int | None = None
+
+    @property
+    def history(self) -> History:
+        """The contents of its journal so far."""
+        return self._follower.history
+
+    def take_in(self) -> None:
+        """Reads what was written, after asking for the agent's end, so that nothing written before that is missed."""
+        self.exit_code = self._agent.wait(_POLL_S)
+        self._follower.poll()
+
+    def stop(self, request: int) -> None:
+        """The first three requests are the agent's own business, the fourth is for one that does not answer."""
+        if request < _KILL_AFTER:
+            self._agent.ask_to_stop()
+        else:
+            self._agent.kill()
+
+    def complete(self) -> bool:
+        """Whether the agent has ended."""
+        return self.exit_code is not None
+
+    def refused_late(self) -> bool:
+        """Whether the agent refused it."""
+        return self.exit_code == BAD_INPUT
+
+
 def follow(
     context: CommandContext,
     begin: Callable[[], Agent],
@@ -176,31 +218,10 @@ def follow(
     """Start the agent with ``begin``, show the run in ``folder`` while it lasts, pass on Ctrl+C. ``joined``: the run
     has begun already, and all of it is shown."""
     after_attempt = 0 if joined else max(RunFolder(folder).attempts(), default=0)
-    display = choose_display(context.console(err=as_json), card, heading, after_attempt)
-    refused = False
-    try:
-        with stop_requests() as stops, begin() as agent, Follower(folder) as follower:
-            asked = 0
-            code = None
-            while code is None:
-                code = agent.wait(_POLL_S)  # asked before reading, so that nothing written before the end is missed
-                follower.poll()
-                while asked < stops():
-                    asked += 1
-                    _pass_on(agent, asked)
-                display.show(follower.history, _STOP_NOTES[min(asked, 3)], last=code is not None)
-            refused = code == BAD_INPUT
-            return RunOutcome(follower.history, code, agent.output(), stops() > 0)
-    finally:
-        display.close(discard=refused)
-
-
-def _pass_on(agent: Agent, asked: int) -> None:
-    """The first three requests are the agent's own business, the fourth is for one that does not answer."""
-    if asked < _KILL_AFTER:
-        agent.ask_to_stop()
-    else:
-        agent.kill()
+    with stop_requests() as stops, begin() as agent, Follower(folder) as follower:
+        run = ProgramRun(context, agent, follower, as_json, stops, after_attempt)
+        run.to_the_end(card, heading)
+        return RunOutcome(run.history, run.exit_code or 0, agent.output(), stops() > 0)
 
 
 def conclude(

@@ -10,13 +10,13 @@ from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
 from clew_gui.commands.output.study_tables import StudyResult
 from clew_gui.commands.run.finished_runs import FinishedRun, is_finished, is_of, is_same
-from clew_gui.commands.run.site_run import FollowedSiteRun, SiteTerminal, open_session, with_living_node
+from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
+from clew_gui.commands.run.site_run import open_session, with_living_node
 from clew_gui.session.job_managers import ASK_S
 from clew_gui.session.job_model import Place
 from clew_gui.session.kept_studies import typed_spec
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
-from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
@@ -138,31 +138,20 @@ class SiteStudy:
             if not one.finished:
                 following = self._followed(session, one.there)
                 following.until_sent()
-                self._refuse(session, following)
+                following.raise_refusal()
         return [self._kept(one) for one in plan if one.finished]
-
-    def _refuse(self, session: Session, following: FollowedSiteRun) -> None:
-        """Raise ``ProblemError`` where the job was never taken; it and its runs are forgotten."""
-        refused = following.refused()
-        if refused is None:
-            return
-        job = following.job
-        for run in job.runs:
-            session.forget(run)
-        self._terminal.managers.book.forget(job.id)
-        raise ProblemError(*refused)
 
     # --- Following ----------------------------------------------------------------------------------------------------
 
     def _followed(
         self, session: Session, run: str, stops: Callable[[], int] = lambda: 0, others: Sequence[str] = ()
-    ) -> FollowedSiteRun:
-        return FollowedSiteRun(self._terminal, session, run, self._as_json, stops, others=others)
+    ) -> SiteRun:
+        return SiteRun(self._terminal, session, run, self._as_json, stops, others=others)
 
     def _follow(self, session: Session, plan: Sequence[PlannedRun], stops: Callable[[], int]) -> list[FinishedRun]:
         """Follows each run to its end. Those that a person stopped before they began leave nothing."""
         finished: list[FinishedRun] = []
-        following: FollowedSiteRun | None = None
+        following: SiteRun | None = None
         for number, one in enumerate(plan, start=1):
             if one.finished:
                 finished.append(self._kept(one))
@@ -174,7 +163,7 @@ class SiteStudy:
             following.to_the_end(
                 self._card, f"{title}, {kind} {number} of {len(plan)}: {one.run.title}, on {following.job.title}"
             )
-            self._refuse(session, following)
+            following.raise_refusal()
             finished.append(self._ended(one, following))
             if finished[-1].asked:
                 self._forget_unbegun(session, [later.there for later in plan[number - 1 :]])
@@ -201,7 +190,7 @@ class SiteStudy:
         folder = self._mirrors / one.there
         return FinishedRun(self._result(one, read_run(folder)))
 
-    def _ended(self, one: PlannedRun, following: FollowedSiteRun) -> FinishedRun:
+    def _ended(self, one: PlannedRun, following: SiteRun) -> FinishedRun:
         model = following.model
         if model.history.fold.done:
             for line in (f"{one.run.title}: {ending(model.history, model.state)}", *why(model.history, model.reason)):

@@ -1,0 +1,424 @@
+"""Follows a run of a session: one that this computer's agent has queued, or one of a job on a site."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from clew_gui.base.state_words import queue_place
+from clew_gui.commands.agent_program import stop_requests
+from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
+from clew_gui.commands.output import words
+from clew_gui.commands.output.progress import values_line
+from clew_gui.commands.output.result import exit_status, result_lines, resume_line, title, word_for
+from clew_gui.commands.output.standstill import Standstill, Watched, no_agent, why_unasked
+from clew_gui.commands.output.terminal_lock import TerminalLock
+from clew_gui.commands.run.follow import FollowedRun
+from clew_gui.jobs.job import JobStage
+from clew_gui.session.job_managers import JobManagers
+from clew_gui.session.job_model import JobModel, LinkState
+from clew_gui.session.other_version import CODES
+from clew_gui.session.run_state import not_begun
+from clew_gui.session.session import Session
+from clew_gui.targets.target import Target
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.remedies import typed_sentence
+from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.journal.files import attempts
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.reading import summary
+from clew_shared.spec import RunSpec
+
+_LOOK_S = 0.05
+_KNOWN_S = 20.0
+"""A job that waited at the last news may be over by now: its scheduler is asked within this time."""
+_END_S = 15.0
+"""The seconds to wait for the end of a job whose run has ended; its agent is asked to give back the node."""
+_END_SAID_S = 3.0
+"""A wait for it that takes longer than this is said."""
+
+
+class SiteTerminal(NamedTuple):
+    """The objects that a command on a site's jobs works with."""
+
+    context: CommandContext
+    managers: JobManagers
+    lock: TerminalLock
+
+
+class SessionRun(FollowedRun):
+    """A run of ``session`` in the queue of this computer's agent."""
+
+    notes = (
+        "",
+        "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
+        "Stopping at once.",
+    )
+
+    def __init__(
+        self,
+        context: CommandContext,
+        session: Session,
+        run: str,
+        as_json: bool,
+        stops: Callable[[], int] = lambda: 0,
+        after_attempt: int = 0,
+    ) -> None:
+        super().__init__(context, as_json, stops, after_attempt)
+        self.model = session.runs[run]
+        self._session = session
+        self._problems: list[Problem] = []
+
+    @property
+    def history(self) -> History:
+        """The contents of its journal so far."""
+        return self.model.history
+
+    @property
+    def state(self) -> RunState:
+        """The state that is shown."""
+        return self.model.state
+
+    @property
+    def folder(self) -> Path:
+        """The folder that people are told of."""
+        return self.context.places.runs / self.model.id
+
+    @property
+    def word(self) -> str:
+        """What other commands call it."""
+        return word_for(self.context.places, self.folder)
+
+    def take_in(self) -> None:
+        """Lets the session take in what came."""
+        changes = self._session.tick(_LOOK_S)
+        self._problems += [found for found in changes.problems if found.code not in CODES]
+        self.aside += [found for found in changes.problems if found.code in CODES]
+        if not changes.points:
+            time.sleep(_LOOK_S)
+
+    def stop(self, request: int) -> None:
+        """Ends the run after this block, or at once if it was asked before."""
+        try:
+            self._end(again=request > 1)
+        except ProblemError as error:  # it has ended meanwhile
+            self._problems += error.problems
+
+    def _end(self, again: bool) -> None:
+        self._session.stop(self.model.id, now=again)
+
+    def complete(self) -> bool:
+        """Whether it has ended and all of its journal is here, or there is none to come."""
+        model = self.model
+        if model.withdrawn or self.refused() is not None:
+            return True
+        return model.complete and model.history.fold.attempt > self._after_attempt
+
+    def refused(self) -> list[Problem] | None:
+        """Returns why it was never taken: the agent refused it, or there is none; None if it was."""
+        model = self.model
+        unheard = model.status is None and self._session.link.state is not LinkState.LIVE
+        if model.refused or (unheard and not model.history.fold.attempt and self._problems):
+            return list(self._problems)
+        return None
+
+    def raise_refusal(self) -> None:
+        """Raises ``ProblemError`` if it was never taken; then nothing is left behind."""
+        refused = self.refused()
+        if refused is not None:
+            self._session.forget(self.model.id)
+            raise ProblemError(*refused)
+
+    # --- Output -------------------------------------------------------------------------------------------------------
+
+    def waiting(self) -> str:
+        """Says what it waits for; empty if there is nothing to say."""
+        if self.model.queue:
+            return f"Waiting: {queue_place(self.model.queue)}."
+        return "Its turn has come." if self.model.status is not None and not self.model.withdrawn else ""
+
+    def hint(self) -> str:
+        """Returns what can be done while it waits in the queue."""
+        return " Ctrl+C takes the run out of it." if self.model.queue else ""
+
+    def conclude(self, card: ExerciseCard | None) -> int:
+        """Shows how it ended; returns the exit status."""
+        self.report_aside()
+        for found in dict.fromkeys(self._problems):
+            if not self._is_known(found):
+                self.say(found.command_text())
+        for line in self._ending(card):
+            self.say(line)
+        if self.as_json:
+            self.context.say_json(self.about())
+        return exit_status(self.state)
+
+    def _is_known(self, found: Problem) -> bool:
+        """Whether the end of the output says it anyway."""
+        return False
+
+    def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
+        history = self.history
+        if history.fold.done and self.state is history.fold.state:
+            yield from result_lines(history, card, self.folder, self.context.places, self.word, self.model.reason)
+        else:
+            yield f"{words.state_word(self.state)}. {self.model.reason}".strip()
+
+    def about(self) -> dict[str, object]:
+        """The line of JSON at the end."""
+        model = self.model
+        if model.history.fold.attempt:
+            return summary(model.history, self.folder)
+        return {"run": model.id, "exercise": model.spec.exercise, "state": model.state, "reason": model.reason}
+
+
+def run_queued(
+    context: CommandContext,
+    target: Target,
+    spec: RunSpec,
+    card: ExerciseCard,
+    known: Catalogue,
+    as_json: bool = False,
+) -> int:
+    """Queue ``spec``, say its place while it waits, follow it, and print how it ended; returns the exit status.
+
+    Raises ``ProblemError`` when the agent refuses it; then nothing is left behind.
+    """
+    with closing(Session(context.places, known, target, only=())) as session, stop_requests() as stops:
+        run = SessionRun(context, session, session.start_run(spec), as_json, stops)
+        run.to_the_end(card, title(spec, card))
+        run.raise_refusal()
+        return run.conclude(card)
+
+
+# --- On a site --------------------------------------------------------------------------------------------------------
+
+
+class SiteRun(SessionRun):
+    """A run whose job is not over, or was not when this began. Each message of the job is printed once.
+
+    Attempts up to ``after_attempt`` belong to an earlier job and are not shown. ``others`` wait in the same job for
+    this run's devices: stopping this one stops them as well.
+    """
+
+    notes = (
+        "",
+        "Stopping after this block, with a checkpoint. Ctrl+C again cancels the job.",
+        "Cancelling the job.",
+    )
+
+    def __init__(
+        self,
+        terminal: SiteTerminal,
+        session: Session,
+        run: str,
+        as_json: bool,
+        stops: Callable[[], int] = lambda: 0,
+        after_attempt: int = 0,
+        others: Sequence[str] = (),
+    ) -> None:
+        super().__init__(terminal.context, session, run, as_json, stops, after_attempt)
+        self._lock, self._book = terminal.lock, terminal.managers.book
+        self._answered = 0
+        self._others = others
+        self._watched = Watched(time.time())
+
+    @property
+    def job(self) -> JobModel:
+        """The run's latest job."""
+        return self._session.jobs[self.model.job.job if self.model.job is not None else ""]
+
+    @property
+    def folder(self) -> Path:
+        """The copy of its journal on this computer."""
+        return self.model.folder
+
+    @property
+    def word(self) -> str:
+        """What other commands call it."""
+        return str(self.model.number)
+
+    def carry_on(self, card: ExerciseCard | None, heading: str, detach: bool, new: bool = True) -> int:
+        """Says where the run goes, and follows it, or waits only until it is sent (``detach``); returns the exit
+        status. Raises ``ProblemError`` if the job was never taken; of a ``new`` run nothing is left behind then."""
+        self.say(f"Run {self.model.number} goes to {self.job.title} as job j{self.job.number}.")
+        if detach:
+            self.until_sent()
+        else:
+            self.to_the_end(card, heading)
+        self.raise_refusal(new)
+        return self.report_detached() if detach else self.conclude(card)
+
+    # --- Waiting ------------------------------------------------------------------------------------------------------
+
+    def until_known(self) -> bool:
+        """Waits until it is known whether the run's job is over, by its scheduler or its agent; False after Ctrl+C.
+        What the book says may be old. A job that still waits has no news after a while."""
+        until = time.monotonic() + _KNOWN_S
+        while not (self.job.news.over or self.model.status is not None):
+            if self._stops():
+                return False
+            if not_begun(self.job.news) and time.monotonic() >= until:
+                return True
+            self.turn()
+            self.say_wait()
+        return True
+
+    def until_settled(self) -> bool:
+        """Waits until everything is here that its job, which is over, has left of it; False after Ctrl+C."""
+        while not self.model.settled and not self._stops():
+            self.turn()
+            self.say_wait()
+        return self.model.settled
+
+    def until_sent(self) -> None:
+        """Waits until the scheduler has the job, or it is over."""
+        while not (self.job.news.over or self.job.news.stage in (JobStage.QUEUED, JobStage.RUNNING)):
+            self.turn()
+            self.report_aside()
+            self.say_wait()
+
+    def shown_after(self) -> int:
+        """Of the attempts that are here the latest is shown, and only its end counts: an earlier one may be read first.
+        While the next job is waited for, no attempt of earlier jobs is shown."""
+        kept = max(attempts(self.model.folder), default=0)
+        self._after_attempt = max(self._after_attempt, kept - 1)
+        return max(self._after_attempt, self.history.fold.attempt if self.model.follows_on else 0)
+
+    def _end(self, again: bool) -> None:
+        """Ends the run at the first request, and the job at the second; in the queue the first one ends the job
+        already."""
+        hold = self.job.order.hold  # the allocation is others' as well
+        if not hold and (again or not_begun(self.job.news)):
+            self._session.cancel(self.job.id)
+            return
+        for run in self.job.runs:
+            if run in self._others:  # before this one, so that none of them begins meanwhile
+                self._session.stop(run, now=hold and again)
+        self._session.stop(self.model.id, now=hold and again)
+
+    def complete(self) -> bool:
+        """Whether it has ended and all of its journal is here, or there is none to come."""
+        model, job = self.model, self.job
+        if model.settled or model.withdrawn or (job.news.over and job.news.phase is None and not job.news.id):
+            return True
+        return model.complete and model.history.fold.attempt > self._after_attempt
+
+    def wait_for_the_job(self) -> None:
+        """Wait until the job ends, so that nobody has to log in again only to learn that; say what takes so long."""
+        begun, asked, said = time.monotonic(), self._requests, False
+        while not self.job.order.hold and self._requests == asked:
+            news, waited = self.job.news, time.monotonic() - begun
+            if news.over and (self.model.settled or not news.id or waited >= _END_S):
+                break
+            if self.job.kept:
+                self.say(f"The job stays: {self.job.kept}")
+                break
+            if (cause := why_unasked(self.job)) is not None:
+                self.say(f"The request to end the job failed: {cause.text} `clew jobs` asks again.")
+                break
+            if waited >= _END_S:
+                self.say("The job has not ended yet; `clew jobs` asks again.")
+                break
+            if waited >= _END_SAID_S and not said:
+                self.say(f"Waiting until the job has ended, for at most {_END_S:.0f} s.")
+                said = True
+            self.turn()
+
+    def refused(self) -> list[Problem] | None:
+        """Returns why the job was never sent; None if it was."""
+        news = self.job.news
+        if news.over and not news.id and news.problem is not None:
+            return [news.problem]
+        return None
+
+    def raise_refusal(self, new: bool = True) -> None:
+        """Raises ``ProblemError`` if the job was never sent; it is forgotten then, and its runs if they are ``new``."""
+        refused = self.refused()
+        if refused is not None:
+            job = self.job
+            for run in job.runs if new else ():
+                self._session.forget(run)
+            self._book.forget(job.id)
+            raise ProblemError(*refused)
+
+    # --- Output -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def drawing(self) -> Iterator[bool]:
+        """Whether nobody is being asked on the terminal."""
+        with self._lock.drawing() as free:
+            if free:
+                self._answered = self._lock.asked
+            yield free
+
+    def is_overwritten(self) -> bool:
+        """Whether a login asked something, or another version of the agent will be reported."""
+        return super().is_overwritten() or self._lock.asked > self._answered
+
+    def standstill(self) -> Standstill | None:
+        """Says why it does not move."""
+        return self._watched.look(self.model, self.job, time.time())
+
+    def waiting(self) -> str:
+        """Says what the job waits for; while it runs and nobody serves there yet, what the link says."""
+        job = self.job
+        if job.news.refused:  # a refusal is the last word of the command
+            return ""
+        if job.news.stage is JobStage.RUNNING and (missing := no_agent(job)):
+            return missing
+        if job.news.stage is JobStage.RUNNING and self.model.queue:
+            return f"Waiting: {queue_place(self.model.queue)} of {job.news.nodes or job.title}."
+        return job.news.text
+
+    def hint(self) -> str:
+        """Returns nothing: what the job waits for is a sentence of its own."""
+        return ""
+
+    def report_detached(self) -> int:
+        """Says how to come back; returns the exit status."""
+        if self.as_json:
+            self.context.say_json(self.about())
+        else:
+            self.context.say(f"It goes on by itself. Come back with: clew attach {self.model.number}")
+        return OK if not self.job.news.over else exit_status(self.state)
+
+    def conclude(self, card: ExerciseCard | None) -> int:
+        """Say how the run ended, at once, and then see its job end; returns the exit status."""
+        status = super().conclude(card)
+        status = INTERRUPTED if self._added_nothing() and self.asked else status
+        self.wait_for_the_job()
+        return status
+
+    def _is_known(self, found: Problem) -> bool:
+        return found == self.job.news.problem
+
+    def _added_nothing(self) -> bool:
+        """Whether the job ended before it went on with the run."""
+        return 0 < self.history.fold.attempt <= self._after_attempt
+
+    def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
+        model, history = self.model, self.history
+        if self._added_nothing():
+            yield f"{model.reason} Run {self.word} is as it was before:"
+        yield from super()._ending(card)
+        if not history.fold.done or self.state is not history.fold.state:
+            found = self.job.news.problem
+            if found is not None and found.text == model.reason:
+                yield from filter(None, (found.hint, typed_sentence(found.remedies)))
+            values = values_line(history, card)
+            yield from [f"Last values: {values}."] if values else []
+            yield from [f"Kept in {model.folder}"] if history.fold.attempt else []
+            yield from resume_line(history, self.word)
+        if history.fold.attempt:
+            yield f"That is the copy of its journal; its other files are on {self.job.title}."
+
+    def about(self) -> dict[str, object]:
+        """What ``clew run --json`` says, and where it ran."""
+        model, job = self.model, self.job
+        found = super().about() | {"state": model.state, "reason": model.reason, "number": model.number}
+        return found | {"site": job.order.site, "job": job.id, "job_number": job.number, "job_id": job.news.id}
