@@ -99,7 +99,7 @@ class Program(QObject):
         controls.smoothing.setValue(round(100 * state.smoothing))
         controls.recall(state.unit, state.page)
         window.actions_["log_scale"].setChecked(state.log_axes)
-        self.actions.take_controls()
+        window.run_view.take_controls()
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 

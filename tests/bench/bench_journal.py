@@ -15,7 +15,6 @@ from statistics import median
 
 import numpy as np
 
-from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.session.mirror import Mirror
 from clew_shared.base.places import Places
 from clew_shared.catalogue import find_card, load_builtin
@@ -110,19 +109,16 @@ def fold(folder: Path) -> None:
 
 def replay(folder: Path) -> None:
     """Mirror, model and pyramids, in the window's pieces."""
-    history, store, have = History(), SeriesStore(), 0
+    history, edges = History(), np.linspace(0, POINTS // 2, 900)
     for items in Mirror(folder).read(1):
         for item in items:
             assert isinstance(item, Record)
             history.feed(1, item.event)
         for metric in ("loss", "accuracy"):
-            column = history.column(metric)
-            if len(column.steps) > have:
-                store.append(RUN, metric, column.steps[have:], column.values[have:])
-        have = len(history.column("loss").steps)
-    series = store.get(RUN, "loss")
-    assert series is not None
-    assert len(series) == POINTS // 2
+            curve = history.pyramid(metric)
+            if curve is not None:
+                curve.view(edges)
+    assert len(history.column("loss").steps) == POINTS // 2
 
 
 def seconds_of(work: Callable[[Path], None], folder: Path) -> float:

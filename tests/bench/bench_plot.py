@@ -25,7 +25,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import LIGHT
-from clew_shared.cards import PlotSpec
+from clew_shared.cards import MetricSpec, PlotSpec
+from clew_shared.journal.events import Points, Schema
+from clew_shared.journal.history import History
 from tests.bench.measure import machine, table
 from tests.bench.others import HOW, python_with, version_of
 from tests.bench.samples import HEIGHT, RUNS, STEP, VISIBLE, WIDTH, losses
@@ -52,15 +54,23 @@ def timed(widget: QWidget, step: Callable[[int], None]) -> tuple[float, float]:
     return median(walls[1:]), median(cpus[1:])
 
 
+def _record(history: History, first: int, values: np.ndarray) -> None:
+    """Fold a block of steps into a run's history, as the session does."""
+    raw = values.astype("<f4").tobytes()
+    history.feed(1, Points(schema=1, first=first, count=len(values), seconds=0.1, clock=0.0, values=(raw,)))
+
+
 def _panel(samples: int, live: int, shown: int) -> ConvergencePlots:
     """Our panel with one plot, of which ``live`` runs grow."""
     panel = ConvergencePlots(LIGHT)
     panel.resize(WIDTH, HEIGHT)
     panel.set_plots([PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True)])
-    for k in range(shown):
-        panel.append(str(k), "loss", 0, losses(samples, k))
     planned = int(1.2 * samples)
-    panel.set_runs([RunStyle(str(k), f"{k}  run", k, k == 0, k < live, steps=planned) for k in range(shown)])
+    runs = [RunStyle(str(k), f"{k}  run", k, k == 0, k < live, steps=planned) for k in range(shown)]
+    for k, run in enumerate(runs):
+        run.history.feed(1, Schema(id=1, metrics=(MetricSpec(name="loss", label="loss", per_step=True),)))
+        _record(run.history, 0, losses(samples, k))
+    panel.set_runs(runs)
     panel.show()
     QApplication.processEvents()
     return panel
@@ -72,7 +82,8 @@ def clew(samples: int, live: int, shown: int = RUNS) -> tuple[float, float]:
 
     def step(frame: int) -> None:
         for k in range(live):
-            panel.append(str(k), "loss", samples + frame * NEW, losses(NEW, k))
+            _record(panel.canvas.runs[k].history, samples + frame * NEW, losses(NEW, k))
+        panel.show_news({run.run_id for run in panel.canvas.runs[:live]})
         panel.canvas.flush()
 
     result = timed(panel.canvas.ground.viewport(), step)

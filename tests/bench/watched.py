@@ -77,7 +77,7 @@ class Watched(QObject):
             session.start()
         self.painted: dict[tuple[str, str], list[tuple[int, float]]] = {}
         self.program.window.show()
-        self.program.actions.plots.canvas.ground.viewport().installEventFilter(self)
+        self.program.window.run_view.plots.canvas.ground.viewport().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  # Qt's name
         """A paint of the curves: what is in it counts as painted once it is over."""
@@ -86,12 +86,12 @@ class Watched(QObject):
         return False
 
     def _note(self) -> None:
-        now, plots = time.time(), self.program.actions.plots
-        for run in plots.store.runs():
-            for metric in plots.store.metrics(run):
-                series, known = plots.store.get(run, metric), self.painted.setdefault((run, metric), [])
-                if series is not None and len(series) and (not known or known[-1][0] != len(series)):
-                    known.append((len(series), now))
+        now, canvas = time.time(), self.program.window.run_view.plots.canvas
+        for run in canvas.runs:
+            for metric in (name for setup in canvas.setups for name in setup.metrics):
+                curve, known = run.history.pyramid(metric), self.painted.setdefault((run.run_id, metric), [])
+                if curve is not None and (not known or known[-1][0] != len(curve)):
+                    known.append((len(curve), now))
 
     def first_paint(self, run: str, metric: str = "loss") -> float | None:
         """The wall-clock time at which the first values of a curve were painted; None before."""

@@ -155,7 +155,7 @@ class MeasuredChart:
 
     def _label(self, frame: Frame, drawn: DrawnLine, plot: MeasuredPlot) -> Label:
         _, y = self.coordinates(drawn.line, plot)
-        style = RunStyle(drawn.run.run_id, drawn.name, drawn.index, drawn.run.selected)
+        style = RunStyle(drawn.run.run_id, drawn.name, drawn.index, drawn.run.selected, history=drawn.run.history)
         value, strong = plot.y_text(float(drawn.line.y[-1])), drawn.run.selected and len(self.runs) > 1
         return Label(style, frame.row(float(y[-1])), value, strong)
 

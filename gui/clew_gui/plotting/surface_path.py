@@ -11,7 +11,7 @@ import numpy.typing as npt
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span
-from clew_shared.journal.curves import Buffer
+from clew_shared.journal.buffer import Buffer
 
 Floats = npt.NDArray[np.floating[Any]]
 _CELLS: Final = 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.curves.series import SeriesStore
 from clew_shared.base.foreign import replacing_whole
 from clew_shared.base.harmless import for_csv, numbers_writer
 from clew_shared.exporters.tables import SERIES_HEADER
 from clew_shared.journal.events import Series
+from clew_shared.journal.history import History
 
 HEADER: Final = ("run", "step", "metric", "value", "wall_time", "name")
 _BLOCK: Final = 4096
@@ -45,22 +45,21 @@ class SeriesExtract:
     last: Series
 
 
-def extract(
-    store: SeriesStore, runs: Sequence[str], metrics: Iterable[str], names: Mapping[str, str] | None = None
-) -> tuple[Extract, ...]:
-    """Copies of the recorded values of ``metrics`` of ``runs``, every step of them; ``names`` are the runs'."""
-    wanted = tuple(metrics)
+def extract(run: str, name: str, history: History, metrics: Iterable[str]) -> tuple[Extract, ...]:
+    """Copies of the recorded values of ``metrics`` of a run, every step of them; ``name`` is the run's for people."""
     result = []
-    for run in runs:
-        clock = store.clock(run)
-        for metric in wanted:
-            series = store.get(run, metric)
-            if series is not None and len(series):
-                steps = series.pyramid.x.slice(0, len(series)).copy()
-                wall = clock.wall(steps) if clock is not None and clock.wall(steps[-1:])[0] > 0 else np.empty(0)
-                name = (names or {}).get(run, "")
-                result.append(Extract(run, metric, steps, series.pyramid.y.view.copy(), wall, name))
+    for metric in metrics:
+        column, wall = history.column(metric), history.wall(metric)
+        if len(column.steps):
+            known = wall if wall[-1] > 0 else np.empty(0)
+            result.append(Extract(run, metric, column.steps.astype(np.float64), column.values.copy(), known, name))
     return tuple(result)
+
+
+def extract_series(run: str, history: History) -> tuple[SeriesExtract, ...]:
+    """Copies of everything that a run measured."""
+    measured = history.series.items()
+    return tuple(SeriesExtract(run, name, one.x.copy(), one.y.copy(), one.last) for name, one in measured)
 
 
 def write_csv(path: Path, extracts: Iterable[Extract]) -> int:

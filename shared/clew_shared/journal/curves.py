@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clew_shared.cards import MetricSpec
+from clew_shared.journal.buffer import Buffer
 from clew_shared.journal.events import Points
+from clew_shared.journal.pyramid import Pyramid
 
 Floats = NDArray[np.floating[Any]]
-Scalar = TypeVar("Scalar", bound=np.generic)
 STEPPED, EVALUATED = "steps", "evaluations"
 """First words of the keys of tracks: what was recorded in each step, and what was measured after some."""
 
@@ -83,44 +84,6 @@ def split_blocks(blocks: Sequence[CurveBlock], index: int) -> tuple[list[CurveBl
     return [*blocks[:keep], before], [later, *blocks[keep + 1 :]]
 
 
-class Buffer(Generic[Scalar]):
-    """A one-dimensional array that grows by doubling; appending costs what is appended."""
-
-    __slots__ = ("_data", "size")
-
-    def __init__(self, dtype: type[Scalar] | np.dtype[Any] | str, capacity: int = 256) -> None:
-        self._data: NDArray[Scalar] = np.empty(capacity, dtype)
-        self.size = 0
-
-    @property
-    def view(self) -> NDArray[Scalar]:
-        """Returns what has been appended, without a copy; valid until the next change."""
-        return self._data[: self.size]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes reserved."""
-        return int(self._data.nbytes)
-
-    def extend(self, values: NDArray[Any]) -> None:
-        """Append ``values``."""
-        self.grow(len(values))[:] = values
-
-    def grow(self, count: int) -> NDArray[Scalar]:
-        """Append ``count`` values that the caller fills in at once: a view of their places."""
-        start, end = self.size, self.size + count
-        if end > len(self._data):
-            grown = np.empty(max(end, 2 * len(self._data)), self._data.dtype)
-            grown[:start] = self._data[:start]
-            self._data = grown
-        self.size = end
-        return self._data[start:end]
-
-    def truncate(self, size: int) -> None:
-        """Forget all but the first ``size`` values."""
-        self.size = min(self.size, size)
-
-
 class PointsLayout:
     """Says how to read the values of a schema's ``Points``; made once for each schema, because there are many frames.
 
@@ -154,7 +117,10 @@ class PointsLayout:
 
 
 class Track:
-    """Columns that share their steps: those of one schema, or the values of one kind of evaluation."""
+    """Columns that share their steps: those of one schema, or the values of one kind of evaluation.
+
+    A column has a pyramid from the first time that somebody asks for it, so only who draws pays for one.
+    """
 
     def __init__(self, dtypes: Mapping[str, str]) -> None:
         self.steps = Buffer(np.int64)
@@ -162,6 +128,7 @@ class Track:
         self.values: dict[str, Buffer[Any]] = {name: Buffer(dtype) for name, dtype in dtypes.items()}
         self.blocks: list[CurveBlock] = []
         self._buffers: list[Buffer[Any]] = [self.steps, self.clock, *self.values.values()]
+        self._pyramids: dict[str, Pyramid] = {}
 
     @property
     def last_step(self) -> int:
@@ -176,6 +143,12 @@ class Track:
     def column(self, metric: str) -> Column:
         """The curve of one of its metrics."""
         return Column(self.steps.view, self.values[metric].view, self.clock.view)
+
+    def pyramid(self, metric: str) -> Pyramid:
+        """The curve of one of its metrics, with least and greatest values at all scales."""
+        if metric not in self._pyramids:
+            self._pyramids[metric] = Pyramid(self.steps, self.values[metric])
+        return self._pyramids[metric]
 
     def extend(self, piece: CurvePiece) -> None:
         """Append a piece whose steps all come later."""
@@ -205,6 +178,8 @@ class Track:
         piece = CurvePiece(self.steps.view[index:].copy(), self.clock.view[index:].copy(), values, later)
         for buffer in self._buffers:
             buffer.truncate(index)
+        for pyramid in self._pyramids.values():
+            pyramid.cut(index)
         return piece
 
     def insert(self, piece: CurvePiece) -> None:

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from clew_shared.base.problem import Problem
 from clew_shared.cards import MetricSpec
+from clew_shared.journal.buffer import Buffer
 from clew_shared.journal.curves import (
     EVALUATED,
     STEPPED,
-    Buffer,
     Column,
     CurveBlock,
     CurvePiece,
@@ -48,6 +48,7 @@ from clew_shared.journal.events import (
 )
 from clew_shared.journal.files import Damage
 from clew_shared.journal.lifecycle import RunFold
+from clew_shared.journal.pyramid import Pyramid
 from clew_shared.journal.updates import KEPT, UpdateTable, read_updates
 
 
@@ -278,6 +279,7 @@ class History:
         self.nonfinite_words: dict[str, str] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
         self._by_metric: dict[str, list[Track]] = {}
+        self._joined: dict[str, tuple[list[tuple[int, int]], Pyramid]] = {}
         self._lost: list[tuple[Track, CurvePiece]] = []
         self._layouts: dict[tuple[int, int], PointsLayout] = {}
         self._starts: dict[int, int] = {}
@@ -597,6 +599,36 @@ class History:
             if metric in track.values:
                 parts += stretches(Column(piece.steps, piece.values[metric], piece.clock), piece.blocks, attempt)
         return join(parts)
+
+    def pyramid(self, metric: str) -> Pyramid | None:
+        """The curve that ``column(metric)`` returns, with least and greatest values at all scales; None when empty.
+
+        A curve in several columns, because the schema changed, is put together again whenever one of them changes.
+        """
+        tracks = [track for track in self._by_metric.get(metric, []) if track.steps.size]
+        parts = [track.pyramid(metric) for track in tracks]
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        version = [(len(part), part.cuts) for part in parts]
+        known = self._joined.get(metric)
+        if known is None or known[0] != version:
+            column = join(track.column(metric) for track in tracks)
+            steps, values = Buffer(np.int64), Buffer[np.floating[Any]](column.values.dtype)
+            steps.extend(column.steps)
+            values.extend(column.values)
+            known = self._joined[metric] = (version, Pyramid(steps, values))
+        return known[1]
+
+    def timeline(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The steps of the columns with most points, and the training clock at the end of each. Views, as those of
+        ``Column``."""
+        longest = max(self._tracks.values(), key=lambda track: track.steps.size, default=None)
+        return (longest.steps.view, longest.clock.view) if longest is not None else (np.empty(0, np.int64), np.empty(0))
+
+    @property
+    def last_step(self) -> int:
+        """The last step at which anything was recorded; -1 without one."""
+        return max((track.last_step for track in self._tracks.values()), default=-1)
 
     def wall(self, metric: str) -> NDArray[np.float64]:
         """Wall-clock seconds since 1970 of each point of ``column(metric)``, interpolated inside blocks."""

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.journal.curves import Buffer
+from clew_shared.journal.buffer import Buffer
 from clew_shared.journal.events import Updates
 
 KEPT: Final = 1 << 20

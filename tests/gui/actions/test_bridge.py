@@ -68,7 +68,7 @@ def test_a_bridge_that_stopped_is_rung_no_more(bridge: Bridge, session: fakes.Fa
 
 
 def test_the_first_change_after_a_quiet_time_is_drawn_at_once_and_later_ones_together(softmax: Program) -> None:
-    canvas = softmax.actions.plots.canvas
+    canvas = softmax.window.run_view.plots.canvas
     canvas._timer.stop()
     canvas._frame.invalidate()
     canvas.touch()

@@ -14,7 +14,6 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.charts.measured import EMPTY
-from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
@@ -46,23 +45,16 @@ def panel(qtbot: QtBot) -> ConvergencePlots:
     panel = ConvergencePlots(LIGHT)
     qtbot.addWidget(panel)
     panel.resize(900, 420)
+    panel.show_card(find_card(load_builtin().exercises, "vectorize"))
+    panel.show_page("measured")
     with qtbot.waitExposed(panel):
         panel.show()
     return panel
 
 
-@pytest.fixture
-def feed(panel: ConvergencePlots) -> PlotFeed:
-    feed = PlotFeed(panel)
-    feed.set_card(find_card(load_builtin().exercises, "vectorize"))
-    panel.show_page("measured")
-    return feed
-
-
-def show(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> MeasuredView:
-    for run in runs:
-        feed.bring(run, 10_000)
-    feed.show(runs, runs[0].id, "", {run.id: run.index for run in runs})
+def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> MeasuredView:
+    panel.show_runs(runs, runs[0].id, "", {run.id: run.index for run in runs})
+    panel.show_news({run.id for run in runs})
     qtbot.waitUntil(lambda: panel.measured.settled, timeout=5000)
     return panel.measured
 
@@ -78,11 +70,9 @@ def read(view: MeasuredView) -> tuple[int, float] | None:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_each_series_is_a_line_in_a_colour_of_the_theme(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, theme: Theme
-) -> None:
+def test_each_series_is_a_line_in_a_colour_of_the_theme(panel: ConvergencePlots, qtbot: QtBot, theme: Theme) -> None:
     panel.set_theme(theme)
-    view = show(feed, panel, qtbot, vectorized(FakeSession()))
+    view = show(panel, qtbot, vectorized(FakeSession()))
     found = colours(view.grab().toImage())
     assert {theme.surface.upper(), theme.curve(0).colour.upper(), theme.curve(1).colour.upper()} <= found
     assert theme.curve(2).colour.upper() not in found
@@ -91,28 +81,26 @@ def test_each_series_is_a_line_in_a_colour_of_the_theme(
     )
 
 
-def test_points_appear_while_they_are_measured(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot) -> None:
+def test_points_appear_while_they_are_measured(panel: ConvergencePlots, qtbot: QtBot) -> None:
     run = FakeSession().add(exercise="vectorize")
     run.begin(3)
-    view = show(feed, panel, qtbot, run)
+    view = show(panel, qtbot, run)
     assert view.accessibleDescription() == EMPTY
     empty = view.grab().toImage()
     run.feed(point("NumPy", 10, 1e-6))
-    show(feed, panel, qtbot, run)
+    show(panel, qtbot, run)
     one = view.grab().toImage()
     run.feed(point("NumPy", 100, 2e-6))
-    show(feed, panel, qtbot, run)
+    show(panel, qtbot, run)
     two = view.grab().toImage()
     assert empty != one
     assert one != two
 
 
-def test_of_several_runs_the_selected_one_is_plain_and_named(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
-) -> None:
+def test_of_several_runs_the_selected_one_is_plain_and_named(panel: ConvergencePlots, qtbot: QtBot) -> None:
     session = FakeSession()
     slow, fast = vectorized(session, 10), vectorized(session)
-    chart = show(feed, panel, qtbot, slow, fast).chart()
+    chart = show(panel, qtbot, slow, fast).chart()
     mains = [(drawn.run.run_id, drawn.name) for drawn in chart.drawn_lines[0] if drawn.main]
     assert mains == [(slow.id, "Python loop"), (slow.id, "NumPy")]
     assert len(chart.drawn_lines[0]) == 4
@@ -120,17 +108,15 @@ def test_of_several_runs_the_selected_one_is_plain_and_named(
     assert panel.measured.chart().words() == EMPTY
 
 
-def test_where_a_run_has_one_line_runs_keep_their_own_colours(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
-) -> None:
-    feed.set_card(find_card(load_builtin().exercises, "minibatch"))
+def test_where_a_run_has_one_line_runs_keep_their_own_colours(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    panel.show_card(find_card(load_builtin().exercises, "minibatch"))
     session, runs = FakeSession(), []
     for accuracy in (0.9, 0.8):
         run = session.add(exercise="minibatch")
         run.begin(1)
         run.feed(point("Test accuracy", 8, accuracy, "Test accuracy", ""), point("Counted", 8, 1e6, "Memory", "B"))
         runs.append(run)
-    chart = show(feed, panel, qtbot, *runs).chart()
+    chart = show(panel, qtbot, *runs).chart()
     assert sorted(drawn.index for drawn in chart.drawn_lines[1]) == sorted(run.index for run in runs)
     heading, rows = chart.reading(1, 8.0)
     assert heading == "Multiplications 8"
@@ -138,8 +124,8 @@ def test_where_a_run_has_one_line_runs_keep_their_own_colours(
     assert [value for _, value in rows] == ["90.00 %", "1.00 MB"]
 
 
-def test_mouse_and_keys_read_out_the_nearest_size(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot) -> None:
-    view = show(feed, panel, qtbot, vectorized(FakeSession()))
+def test_mouse_and_keys_read_out_the_nearest_size(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    view = show(panel, qtbot, vectorized(FakeSession()))
     plain = view.grab().toImage()
     QTest.mouseMove(view, at(view, 100) + QPoint(12, 0))
     assert read(view) == (0, 100.0)
@@ -158,8 +144,8 @@ def test_mouse_and_keys_read_out_the_nearest_size(feed: PlotFeed, panel: Converg
     assert read(view) is None
 
 
-def test_axes_are_linear_on_demand(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot) -> None:
-    view = show(feed, panel, qtbot, vectorized(FakeSession()))
+def test_axes_are_linear_on_demand(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    view = show(panel, qtbot, vectorized(FakeSession()))
     log = view.chart()
     assert log.column(0, 100) - log.column(0, 10) == pytest.approx(log.column(0, 1000) - log.column(0, 100), abs=1)
     panel.set_log_y(False)
@@ -167,11 +153,9 @@ def test_axes_are_linear_on_demand(feed: PlotFeed, panel: ConvergencePlots, qtbo
     assert linear.column(0, 100) - linear.column(0, 10) < 0.2 * (linear.column(0, 1000) - linear.column(0, 100))
 
 
-def test_it_leaves_as_picture_drawing_and_table(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_it_leaves_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path) -> None:
     run = vectorized(FakeSession())
-    show(feed, panel, qtbot, run)
+    show(panel, qtbot, run)
     panel.save_png(tmp_path / "measured.png")
     picture = QImage(str(tmp_path / "measured.png"))
     assert picture.width() == 2 * panel.measured.width()
@@ -208,16 +192,14 @@ def device(number: int, x: list[float], y: list[float]) -> Series:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_a_timeline_has_a_row_of_bars_for_each_device(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, theme: Theme
-) -> None:
-    feed.set_card(find_card(load_builtin().exercises, "model-parallel"))
+def test_a_timeline_has_a_row_of_bars_for_each_device(panel: ConvergencePlots, qtbot: QtBot, theme: Theme) -> None:
+    panel.show_card(find_card(load_builtin().exercises, "model-parallel"))
     panel.set_theme(theme)
     run = piped(FakeSession())
-    view = show(feed, panel, qtbot, run)
+    view = show(panel, qtbot, run)
     assert len(view.chart().frames) == 2, "no room for a timeline without bars"
     run.feed(device(1, [0, 1, 2, 4], [1, 0, -1, 0]), device(2, [1, 2], [1, 0]))
-    show(feed, panel, qtbot, run)
+    show(panel, qtbot, run)
     frame = view.chart().frames[2]
     image = view.grab().toImage()
     found = {
@@ -233,11 +215,11 @@ def test_a_timeline_has_a_row_of_bars_for_each_device(
     assert view.accessibleDescription().endswith("One step against Time: Device 1 works 75%, Device 2 works 25%")
 
 
-def test_a_moment_of_a_timeline_is_read_out(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot) -> None:
-    feed.set_card(find_card(load_builtin().exercises, "model-parallel"))
+def test_a_moment_of_a_timeline_is_read_out(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    panel.show_card(find_card(load_builtin().exercises, "model-parallel"))
     run = piped(FakeSession())
     run.feed(device(1, [0, 1, 2, 4], [1, 0, -1, 0]), device(2, [1, 2], [1, 0]))
-    view = show(feed, panel, qtbot, run)
+    view = show(panel, qtbot, run)
     view.read_at(at(view, 2.0, 2).toPointF())
     assert read(view) == (2, 2.0)
     heading, rows = view.chart().reading(2, 2.0)

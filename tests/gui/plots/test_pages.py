@@ -8,7 +8,6 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.plots.curves.label_painter import empty_sentence
-from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.kinds import KINDS_OF, Page
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import LIGHT
@@ -34,7 +33,7 @@ CATALOGUE = Catalogue(
 
 
 def shown(program: Program) -> set[str]:
-    plots = program.actions.plots
+    plots = program.window.run_view.plots
     return {name for name, kind in plots.kinds.items() if not kind.isHidden()}
 
 
@@ -52,7 +51,6 @@ def test_the_marked_button_is_what_is_shown_in_every_exercise(open_window: Opene
     pages = every[button] | {"timed": "measured"}
     for exercise in ("second", "first", "plain", "second", "mapped", "first", "timed", "second", "first"):
         program.controller.open_exercise(exercise)
-        program.actions._show_curves()
         assert shown(program) == set(KINDS_OF[pages.get(exercise, "curves")]), f"{exercise}, {button}"
         if exercise in ("first", "second"):
             assert controls.pages.current() == button
@@ -69,15 +67,14 @@ def test_a_plot_waits_for_values_only_as_long_as_some_may_come(qtbot: QtBot) -> 
     run.feed(State(state=RunState.FAILED, step=3))
     plots = ConvergencePlots(LIGHT)
     qtbot.addWidget(plots)
-    feed = PlotFeed(plots)
-    feed.set_card(fakes.card(id="first"))
+    plots.show_card(fakes.card(id="first"))
+    run.reading = 0.5
 
     def sentence() -> str:
         return empty_sentence(plots.canvas.scene.runs)
 
-    feed.show((run,), run.id, "", {run.id: 0})
+    plots.show_runs((run,), run.id, "", {run.id: 0})
     assert sentence() == "The values are being read."
-    assert feed.bring(run, 1000) == (0, True)
-    assert sentence() == "There are no values: it ended before the first one."
-    feed.show((run,), run.id, "", {run.id: 0})
+    run.reading = None
+    plots.show_news({run.id})
     assert sentence() == "There are no values: it ended before the first one."

@@ -25,7 +25,6 @@ from clew_gui.charts.pictures.scatter import ScatterPicture
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.pictures import HEADER, Judgement, confusion_at, deviations_at, tile_columns
 from clew_gui.reports.figures import LabelledRun, figures_of
-from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.runs.run_view import PlotControls
@@ -96,27 +95,20 @@ def card() -> ExerciseCard:
 
 
 @pytest.fixture
-def panel(qtbot: QtBot) -> ConvergencePlots:
+def panel(qtbot: QtBot, card: ExerciseCard) -> ConvergencePlots:
     panel = ConvergencePlots(LIGHT)
     qtbot.addWidget(panel)
     panel.resize(1000, 640)
+    panel.show_card(card)
+    panel.show_page("pictures")
     with qtbot.waitExposed(panel):
         panel.show()
     return panel
 
 
-@pytest.fixture
-def feed(panel: ConvergencePlots, card: ExerciseCard) -> PlotFeed:
-    feed = PlotFeed(panel)
-    feed.set_card(card)
-    panel.show_page("pictures")
-    return feed
-
-
-def show(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> PicturesView:
-    for run in runs:
-        feed.bring(run, 10_000)
-    feed.show(runs, runs[0].id, "", {})
+def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> PicturesView:
+    panel.show_runs(runs, runs[0].id, "", {})
+    panel.show_news({run.id for run in runs})
     qtbot.waitUntil(lambda: panel.pictures.canvas.settled, timeout=5000)
     return panel.pictures
 
@@ -127,10 +119,10 @@ def steps_shown(view: PicturesView) -> set[int]:
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_each_form_is_painted_in_the_colours_of_the_theme_and_said_in_words(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, theme: Theme
+    panel: ConvergencePlots, qtbot: QtBot, theme: Theme
 ) -> None:
     panel.set_theme(theme)
-    view = show(feed, panel, qtbot, pictured(FakeSession(), 400))
+    view = show(panel, qtbot, pictured(FakeSession(), 400))
     found = colours(view.canvas.grab().toImage())
     assert {theme.surface.upper(), theme.accent.upper(), "#646464"} <= found, "100 of 255 is the images' grey"
     assert view.accessibleDescription() == (
@@ -144,18 +136,16 @@ def test_each_form_is_painted_in_the_colours_of_the_theme_and_said_in_words(
     )
 
 
-def test_the_slider_goes_back_in_time_and_follows_the_run_at_its_end(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
-) -> None:
+def test_the_slider_goes_back_in_time_and_follows_the_run_at_its_end(panel: ConvergencePlots, qtbot: QtBot) -> None:
     run = pictured(FakeSession())
-    view = show(feed, panel, qtbot, run)
+    view = show(panel, qtbot, run)
     assert view.accessibleDescription() == EMPTY
     run.feed(*taken(100), *taken(200))
-    show(feed, panel, qtbot, run)
+    show(panel, qtbot, run)
     assert steps_shown(view) == {200}
     latest = view.canvas.grab().toImage()
     run.feed(*taken(300))
-    show(feed, panel, qtbot, run)
+    show(panel, qtbot, run)
     assert steps_shown(view) == {300}, "it follows"
     assert view.canvas.grab().toImage() != latest
 
@@ -163,35 +153,33 @@ def test_the_slider_goes_back_in_time_and_follows_the_run_at_its_end(
     QTest.keyClick(view.canvas, Qt.Key.Key_Left)
     assert steps_shown(view) == {200}
     run.feed(*taken(400))
-    show(feed, panel, qtbot, run)
+    show(panel, qtbot, run)
     assert steps_shown(view) == {200}, "who looks back is not disturbed"
     view.slider.setValue(0)
     assert steps_shown(view) == {100}
     view.slider.setValue(view.slider.maximum())
     run.feed(*taken(500)[:1])
-    show(feed, panel, qtbot, run)
+    show(panel, qtbot, run)
     assert steps_shown(view) == {400, 500}, "each picture as it was latest"
 
 
 def test_the_selected_run_is_shown_and_a_later_attempt_takes_pictures_back(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+    panel: ConvergencePlots, qtbot: QtBot
 ) -> None:
     session = FakeSession()
     first, second = pictured(session, 100), pictured(session, 700)
-    view = show(feed, panel, qtbot, second, first)
+    view = show(panel, qtbot, second, first)
     assert steps_shown(view) == {700}
-    feed.show([first, second], first.id, "", {})
+    panel.show_runs([first, second], first.id, "", {})
     qtbot.waitUntil(lambda: steps_shown(view) == {100}, timeout=5000)
     first.history.figures.pop("norms")
-    show(feed, panel, qtbot, first)
+    show(panel, qtbot, first)
     assert [one.figure is None for one in view.canvas.taken] == [False] * 5 + [True]
     assert view.accessibleDescription().endswith("Gradient norm: not taken yet")
 
 
-def test_a_threshold_is_moved_and_all_that_follows_equals_scikit_learns(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
-) -> None:
-    view = show(feed, panel, qtbot, pictured(FakeSession(), 100))
+def test_a_threshold_is_moved_and_all_that_follows_equals_scikit_learns(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    view = show(panel, qtbot, pictured(FakeSession(), 100))
 
     def form() -> HistogramPicture:
         return next(one for one in view.canvas.shown.forms if isinstance(one, HistogramPicture))
@@ -216,14 +204,14 @@ def test_a_threshold_is_moved_and_all_that_follows_equals_scikit_learns(
 
 
 def test_a_threshold_begins_where_the_run_judged_at_the_shown_step_until_it_is_moved(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+    panel: ConvergencePlots, qtbot: QtBot
 ) -> None:
     run = pictured(FakeSession(), 100, 200)
     errors = run.history.figures["errors"]
     run.history.figures["errors"] = [
         msgspec.structs.replace(one, threshold=value) for one, value in zip(errors, (0.25, 0.65), strict=True)
     ]
-    view = show(feed, panel, qtbot, run)
+    view = show(panel, qtbot, run)
     assert view.canvas.thresholds == {"errors": 0.65}
     view.canvas.set_step(100)
     assert view.canvas.thresholds == {"errors": 0.25}
@@ -251,9 +239,9 @@ def test_where_nothing_is_judged_or_nothing_is_there_no_ratio_is_made_up() -> No
 
 
 def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_picture_alone(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+    panel: ConvergencePlots, qtbot: QtBot
 ) -> None:
-    view = show(feed, panel, qtbot, pictured(FakeSession(), 100))
+    view = show(panel, qtbot, pictured(FakeSession(), 100))
     canvas = view.canvas
     grid, wrong, codes, errors, confusion, norms = canvas.shown.forms
     assert isinstance(grid, Images)
@@ -285,11 +273,9 @@ def centre(form: object, value: float) -> tuple[float, float]:
     return form.column(value), form.axes.frame.box.middle
 
 
-def test_they_leave_as_picture_drawing_and_table(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_they_leave_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path) -> None:
     run = pictured(FakeSession(), 100)
-    show(feed, panel, qtbot, run)
+    show(panel, qtbot, run)
     panel.save_png(tmp_path / "pictures.png")
     panel.save_svg(tmp_path / "pictures.svg")
     rows = panel.save_csv(tmp_path / "pictures.csv")
@@ -319,14 +305,14 @@ def test_logarithmic_axes_are_offered_where_a_plot_asks_for_one(qtbot: QtBot) ->
 
 
 def test_names_that_the_run_recorded_come_before_numbers(
-    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path, card: ExerciseCard
+    panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path, card: ExerciseCard
 ) -> None:
     """Of a data set whose classes have names, for a card that knows none."""
     run = FakeSession().add()
     run.begin(1000)
     unnamed = (Gallery("wrong", "Wrong answers"), Scatter("codes", "Latent space"), ConfusionMatrix("confusion"))
     card = msgspec.structs.replace(card, id="named", pictures=unnamed)
-    feed.set_card(card)
+    panel.show_card(card)
     panel.show_page("pictures")
     names = ("Coat", "Sandal", "Bag")
     _, wrong, codes, _, _, _ = taken(100)
@@ -334,7 +320,7 @@ def test_names_that_the_run_recorded_come_before_numbers(
         matrix("confusion", 100, [[8, 2, 0], [1, 9, 0], [0, 0, 5]], names), row_labels=names
     )
     run.feed(*(msgspec.structs.replace(one, class_labels=names) for one in (wrong, codes)), confusion)
-    view = show(feed, panel, qtbot, run)
+    view = show(panel, qtbot, run)
     gallery, points, table = view.canvas.shown.forms
     assert isinstance(gallery, Images)
     assert isinstance(points, ScatterPicture)
@@ -404,7 +390,7 @@ def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open
     program = open_window(session, exercise="anomaly", catalogue=catalogue, size=(1280, 800))
     program.window.show_tab(1)
     program.window.run_view.controls.pages.button("pictures").click()
-    view = program.actions.plots.pictures
+    view = program.window.run_view.plots.pictures
     qtbot.waitUntil(lambda: view.use.isVisible(), timeout=10_000)
     view.canvas.set_threshold("errors", mean + 0.3)
     assert view.said.endswith("3.00 deviations"), "the run's own are 2"

@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QFocusEvent, QGuiApplication, QImage, QPainter, QWheelEvent
@@ -26,7 +27,9 @@ from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
-from clew_shared.journal.history import divergence
+from clew_shared.journal.events import Attempt, Diverged, Live
+from clew_shared.journal.history import History, divergence
+from tests.recording import evaluate, record
 
 PLOTS = (
     PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True, expected=((1, 2.0), (500, 0.3))),
@@ -37,15 +40,33 @@ METRICS = (
     MetricSpec(name="loss", label="loss", better="lower"),
     MetricSpec(name="test_accuracy", label="test set", per_step=False, better="higher", format="percent"),
 )
-RUNS = (RunStyle("1", "1  SGD 0.5", 0, pinned=True), RunStyle("2", "2  Adam", 1, selected=True, live=True, steps=2000))
+
+
+def history_of(panel: ConvergencePlots, run: str) -> History:
+    return next(style.history for style in panel.canvas.runs if style.run_id == run)
+
+
+def give_loss(panel: ConvergencePlots, run: str, first: int, values: npt.ArrayLike, attempt: int = 1) -> None:
+    """Record the loss of a shown run."""
+    end, count = np.size(values) + first, np.size(values)
+    record(
+        history_of(panel, run), "loss", first, values, dtype="float64", attempt=attempt, batch=(100, 55_000),
+        clock=(end / 100, count / 100), wall=1.7e9 + end / 100,
+    )  # fmt: skip
+    panel.show_news({run})
 
 
 def give(panel: ConvergencePlots, run: str, first: int, count: int) -> None:
+    """Record a loss that falls, and an accuracy that rises, of a shown run."""
     rng = np.random.default_rng(first)
     step = np.arange(first, first + count)
-    panel.append(run, "loss", first, (2 * np.exp(-step / 200) + 0.3) * np.exp(rng.normal(0, 0.2, count)))
-    panel.append(run, "test_accuracy", step[::100], 0.92 - 0.8 * np.exp(-step[::100] / 200))
-    panel.add_clock(run, first, count, (first + count) / 100, count / 100, 1.7e9 + (first + count) / 100)
+    evaluate(history_of(panel, run), "test_accuracy", step[::100], 0.92 - 0.8 * np.exp(-step[::100] / 200))
+    give_loss(panel, run, first, (2 * np.exp(-step / 200) + 0.3) * np.exp(rng.normal(0, 0.2, count)))
+
+
+def add(panel: ConvergencePlots, *runs: RunStyle) -> None:
+    """Show these runs as well."""
+    panel.set_runs([*panel.canvas.runs, *runs])
 
 
 @pytest.fixture
@@ -61,10 +82,10 @@ def empty(qtbot: QtBot) -> ConvergencePlots:
 
 @pytest.fixture
 def panel(empty: ConvergencePlots, qtbot: QtBot) -> ConvergencePlots:
+    other = RunStyle("2", "2  Adam", 1, selected=True, live=True, steps=2000)
+    empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, pinned=True), other))
     for run, steps in (("1", 2000), ("2", 1000)):
         give(empty, run, 0, steps)
-        empty.set_scale(run, 100, 55_000)
-    empty.set_runs(RUNS)
     empty.canvas.flush()
     qtbot.waitUntil(lambda: empty.canvas.settled, timeout=5000)
     return empty
@@ -96,8 +117,6 @@ def test_while_nothing_ran_the_expected_curve_and_its_words_are_there(empty: Con
     assert [setup.id for setup in empty.canvas.drawn_setups] == ["loss"]
     assert LIGHT.border in colours(empty.grab().toImage())
     assert empty.canvas.accessibleDescription() == "No run has values yet."
-    empty.set_ghost("accuracy", [(0, 0.1), (500, 0.9)], "What the lecture showed")
-    assert [setup.id for setup in empty.canvas.drawn_setups] == ["loss", "accuracy"]
 
 
 def test_new_points_are_drawn_by_themselves_and_many_of_them_in_one_frame(
@@ -129,7 +148,7 @@ def test_nothing_is_drawn_while_hidden(panel: ConvergencePlots, qtbot: QtBot) ->
 
 
 def test_points_of_a_run_that_is_not_shown_draw_nothing(panel: ConvergencePlots) -> None:
-    give(panel, "other", 0, 100)
+    panel.show_news({"other"})
     assert panel.canvas.settled
 
 
@@ -220,7 +239,7 @@ def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePl
     label, height = next((label, y) for label, y in gutter.placed if label.run.run_id == "1")
     at = QPoint(round(gutter.box.x) + 40, round(height))
     assert label.value.startswith("0.")
-    with qtbot.waitSignal(panel.run_hovered) as hovered:
+    with qtbot.waitSignal(panel.canvas.run_hovered) as hovered:
         QTest.mouseMove(panel.canvas.ground.viewport(), at)
     assert hovered.args == ["1"]
     assert panel.canvas.scene.plots[0].curves[-1].run.run_id == "1"
@@ -230,7 +249,7 @@ def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePl
 
 
 def test_the_view_can_be_set_and_tells_of_changes(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(panel.view_changed):
+    with qtbot.waitSignal(panel.canvas.view_changed):
         panel.set_smoothing(2.0)
     assert panel.view.smoothing == 1.0
     assert panel.smoothing_text() == "Mean over about 960 steps"
@@ -246,28 +265,36 @@ def test_the_view_can_be_set_and_tells_of_changes(panel: ConvergencePlots, qtbot
 
 
 def test_a_later_attempt_takes_points_and_events_back(panel: ConvergencePlots) -> None:
-    panel.add_event("2", 900, "Learning rate halved")
-    panel.add_event("2", 900, "Learning rate halved")
-    assert [event.text for event, _ in panel.canvas.scene.events] == ["Learning rate halved"]
-    panel.truncate("2", None, 500)
+    history = history_of(panel, "2")
+    for _ in range(2):
+        history.feed(1, Live(name="learning_rate", value=0.25, step=900))
+    give_loss(panel, "2", 1000, [np.nan])
+    assert [event.text for event, _ in panel.canvas.scene.events] == ["Learning rate 0.25 from here"]
+    assert panel.canvas.scene.plots[0].curves[-1].curve.bad_x == 1000
+    again = Attempt(format=1, run="", attempt=2, exercise="", spec_sha256="", steps=2000, start_step=500, resumes=1)
+    history.feed(2, again)
+    panel.show_news({"2"})
+    panel.canvas.flush()
     assert not panel.canvas.scene.events
-    assert panel.store.last_step("2") == 499
-    panel.mark_nonfinite("2", 212)
-    assert [event.text for event, _ in panel.canvas.scene.events] == ["NaN at step 212"]
-    panel.append("2", "loss", 500, [np.nan])
-    panel.mark_nonfinite("2", 500)
-    assert [event.text for event, _ in panel.canvas.scene.events] == ["NaN at step 212"]
-    panel.drop_run("2")
-    assert not panel.canvas.scene.events
+    curve = panel.canvas.scene.plots[0].headline("2")
+    assert curve is not None
+    assert curve.bad_x is None
+    assert curve.x[-1] <= 499
+    give_loss(panel, "2", 500, np.full(3000, 0.25), attempt=2)
+    panel.canvas.flush()
+    curve = panel.canvas.scene.plots[0].headline("2")
+    assert curve is not None
+    assert curve.last == 0.25
+    panel.set_runs(panel.canvas.runs[:1])
     assert [d.run.run_id for d in panel.canvas.scene.plots[0].curves] == ["1"]
 
 
 def test_divergence_and_nan_are_drawn_without_a_warning(panel: ConvergencePlots) -> None:
     with np.errstate(over="ignore"):
         exploding = np.concatenate((1.9 ** np.arange(1200.0), [np.inf, np.nan, np.nan]))
-    panel.append("3", "loss", 0, exploding, np.float64)
-    panel.append("3", "test_accuracy", [0, 100], [-1e300, 1e300], np.float64)
-    panel.set_runs([*RUNS, RunStyle("3", "3  SGD 50", 2)])
+    add(panel, RunStyle("3", "3  SGD 50", 2))
+    give_loss(panel, "3", 0, exploding)
+    evaluate(history_of(panel, "3"), "test_accuracy", [0, 100], [-1e300, 1e300])
     for log in (True, False):
         panel.set_log_y(log)
         assert LIGHT.bad in colours(panel.grab().toImage())
@@ -368,10 +395,11 @@ def test_items_are_kept_from_frame_to_frame_and_go_with_their_run(panel: Converg
     give(panel, "2", 1000, 50)
     panel.canvas.flush()
     assert items() == before
-    panel.set_runs(RUNS[:1])
+    runs = panel.canvas.runs
+    panel.set_runs(runs[:1])
     panel.canvas.flush()
     assert items() < before
-    panel.set_runs(RUNS)
+    panel.set_runs(runs)
     panel.grab()
     assert len(items()) == len(before)
 
@@ -397,10 +425,10 @@ def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
 def test_captions_lie_on_no_other_and_close_goals_are_above_and_below_their_lines(empty: ConvergencePlots) -> None:
     goals = (*GOALS, Goal(id="more", text="91 %", metric="test_accuracy", op=">=", value=0.91))
     empty.set_plots(PLOTS, goals, METRICS)
+    empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
     give(empty, "1", 0, 2000)
     for step in range(100, 2000, 60):
-        empty.add_event("1", step, "Learning rate 0.005 from here")
-    empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+        history_of(empty, "1").feed(1, Live(name="learning_rate", value=0.005, step=step))
     found = captions(empty.canvas.label_painter, 1)
     events = [one for one in found if one.text.startswith("Learning rate")]
     assert 3 <= len(events) < 30
@@ -412,9 +440,9 @@ def test_captions_lie_on_no_other_and_close_goals_are_above_and_below_their_line
 def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: ConvergencePlots) -> None:
     empty.resize(900, 190)
     runs = [RunStyle(str(number), f"{number}  SGD 0.{number}", number) for number in range(1, 7)]
+    empty.set_runs(runs)
     for run in runs:
         give(empty, run.run_id, 0, 400)
-    empty.set_runs(runs)
     gutter = empty.canvas.label_painter.gutters[0]
     across = np.arange(gutter.box.x, gutter.box.right, 8)
     down = np.arange(gutter.box.y, gutter.box.bottom, 4)
@@ -423,10 +451,11 @@ def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: Conv
 
 
 def test_the_read_out_keeps_off_the_curves_also_away_from_its_line(empty: ConvergencePlots) -> None:
-    for number in range(8):
-        empty.append(str(number), "loss", 1000, np.full(1000, 0.1 * 1.5**number))
-        empty.append(str(number), "test_accuracy", np.arange(1000, 2000, 20), np.full(50, 0.1 + 0.1 * number))
     empty.set_runs([RunStyle(str(number), f"{number}  SGD", number) for number in range(8)])
+    for number in range(8):
+        history = history_of(empty, str(number))
+        evaluate(history, "test_accuracy", np.arange(1000, 2000, 20), np.full(50, 0.1 + 0.1 * number))
+        give_loss(empty, str(number), 1000, np.full(1000, 0.1 * 1.5**number))
     label_painter = empty.canvas.label_painter
     box = ReadBox().place(label_painter, label_painter.frames[0].column(1900), 200, 60)
     assert box is not None
@@ -435,20 +464,21 @@ def test_the_read_out_keeps_off_the_curves_also_away_from_its_line(empty: Conver
 
 
 def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:
-    give(empty, "1", 0, 400)
-    empty.append("1", "loss", 400, np.full(20, np.nan))
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+    give(empty, "1", 0, 400)
+    give_loss(empty, "1", 400, np.full(20, np.nan))
     assert "NaN at step 400" in [one.text for one in captions(empty.canvas.label_painter, 0)]
 
 
 def test_plot_and_log_say_the_same_of_values_that_became_infinite(empty: ConvergencePlots) -> None:
-    give(empty, "1", 0, 400)
-    empty.append("1", "loss", 400, np.full(20, np.inf))
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+    give(empty, "1", 0, 400)
+    give_loss(empty, "1", 400, np.full(20, np.inf))
     assert "Infinite at step 400" in [one.text for one in captions(empty.canvas.label_painter, 0)]
     assert divergence("Loss", "inf", 400).startswith("Loss became infinite at step 400")
     empty.set_runs((RunStyle("2", "2  SGD 0.9", 1),))
-    empty.mark_nonfinite("2", 212, "infinite")
+    history_of(empty, "2").feed(1, Diverged(metric="loss", value="inf", step=212))
+    empty.show_news({"2"})
     assert [event.text for event, _ in empty.canvas.scene.events] == ["Infinite at step 212"]
 
 
@@ -488,7 +518,7 @@ def test_a_box_zooms_into_steps_and_values_and_is_taken_back(panel: ConvergenceP
 
 
 def test_all_of_y_shows_what_the_fitted_axis_leaves_out(panel: ConvergencePlots) -> None:
-    panel.append("2", "loss", 1000, np.full(50, 1e30))
+    give_loss(panel, "2", 1000, np.full(50, 1e30))
     panel.canvas.flush()
     assert panel.canvas.scene.plots[0].span.high < 10
     panel.set_whole_y(True)
@@ -497,7 +527,7 @@ def test_all_of_y_shows_what_the_fitted_axis_leaves_out(panel: ConvergencePlots)
 
 
 def test_the_read_out_leaves_out_runs_without_a_value_and_ends_with_the_focus(panel: ConvergencePlots) -> None:
-    panel.set_runs([*RUNS, RunStyle("3", "3  Failed", 2)])
+    add(panel, RunStyle("3", "3  Failed", 2))
     panel.canvas.setFocus()
     QTest.keyClick(panel.canvas, Qt.Key.Key_Left)
     found = panel.canvas.readout
@@ -516,9 +546,10 @@ SCORE_METRICS = tuple(
 
 def test_metrics_of_one_plot_have_marks_and_names_of_their_own(empty: ConvergencePlots) -> None:
     empty.set_plots(SCORES, (), SCORE_METRICS)
-    for place, metric in enumerate(("f_score", "precision", "recall")):
-        empty.append("1", metric, np.arange(0, 1000, 100), np.linspace(0.2, 0.4 + 0.25 * place, 10))
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+    for place, metric in enumerate(("f_score", "precision", "recall")):
+        scores = np.linspace(0.2, 0.4 + 0.25 * place, 10)
+        evaluate(history_of(empty, "1"), metric, np.arange(0, 1000, 100), scores)
     painter = empty.canvas.label_painter
     plot = painter.scene.plots[0]
     shapes = [plot.mark_of(metric) for metric in ("f_score", "precision", "recall")]

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.views.plots.feed import PlotFeed
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
@@ -23,11 +22,7 @@ from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema
 from tests.gui.fakes import FakeRun, FakeSession
 from tests.gui.plots.test_plots import colours
-
-RUNS = (
-    RunStyle("1", "1  SGD 0.01", 0, pinned=True),
-    RunStyle("2", "2  Adam 0.2", 1, selected=True, live=True, steps=200),
-)
+from tests.recording import record
 
 
 def line() -> ExerciseCard:
@@ -45,10 +40,12 @@ def descend(rate: float, steps: int) -> dict[str, np.ndarray[tuple[int], np.dtyp
     return dict(zip(("loss", "W", "b"), np.array(rows).T, strict=True))
 
 
-def give(panel: ConvergencePlots, run: str, rate: float, first: int, count: int) -> None:
-    curves = descend(rate, first + count)
-    for name, values in curves.items():
-        panel.append(run, name, first, values[first:], np.float64)
+def give(panel: ConvergencePlots, run: str, rate: float, first: int, count: int, attempt: int = 1) -> None:
+    """Record steps of a shown run."""
+    history = next(style.history for style in panel.canvas.runs if style.run_id == run)
+    for name, values in descend(rate, first + count).items():
+        record(history, name, first, values[first:], dtype="float64", attempt=attempt)
+    panel.show_news({run})
 
 
 @pytest.fixture
@@ -67,9 +64,10 @@ def panel(qtbot: QtBot) -> ConvergencePlots:
 
 @pytest.fixture
 def surface(panel: ConvergencePlots, qtbot: QtBot) -> SurfaceView:
+    other = RunStyle("2", "2  Adam 0.2", 1, selected=True, live=True, steps=200)
+    panel.set_runs((RunStyle("1", "1  SGD 0.01", 0, pinned=True), other))
     give(panel, "1", 0.01, 0, 200)
     give(panel, "2", 0.02, 0, 50)
-    panel.set_runs(RUNS)
     settle(panel.surface, qtbot)
     return panel.surface
 
@@ -125,13 +123,19 @@ def differing(one: QImage, other: QImage) -> float:
 
 
 def test_a_later_attempt_takes_the_path_back(panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot) -> None:
-    panel.truncate("1", None, 20)
+    again = Attempt(format=1, run="", attempt=2, exercise="", spec_sha256="", steps=200, start_step=20, resumes=1)
+    panel.canvas.runs[0].history.feed(2, again)
+    panel.show_news({"1"})
     settle(surface, qtbot)
     walk = surface.paths.walk("1")
     assert walk is not None
     assert walk.trail.taken == 20
-    panel.drop_run("1")
-    surface.touch()
+    give(panel, "1", 0.03, 20, 300, attempt=2)
+    settle(surface, qtbot)
+    walk = surface.paths.walk("1")
+    assert walk is not None
+    assert walk.trail.taken == 320
+    panel.set_runs(panel.canvas.runs[1:])
     settle(surface, qtbot)
     assert surface.paths.walk("1") is None
 
@@ -229,8 +233,8 @@ def test_the_picture_in_words_and_what_leaves_it(panel: ConvergencePlots, surfac
     assert surface.accessibleName() == "Loss over W and b"
     assert surface.accessibleDescription().startswith("1  SGD 0.01 at step 199: W -0.9")
     assert "2  Adam 0.2 at step 49" in surface.accessibleDescription()
+    panel.set_runs([*panel.canvas.runs, RunStyle("3", "3  SGD 0.05", 2)])
     give(panel, "3", 0.05, 0, 30)
-    panel.set_runs([*RUNS, RunStyle("3", "3  SGD 0.05", 2)])
     settle(surface, qtbot)
     assert "3  SGD 0.05 leaves the map at step" in surface.note()
     assert surface.accessibleDescription().endswith("zoom out to follow.")
@@ -262,8 +266,8 @@ def test_a_line_of_the_list_selects_its_run(surface: SurfaceView, qtbot: QtBot) 
 
 @pytest.mark.parametrize("page", ["surface", "both"])
 def test_it_leaves_as_png_and_svg(panel: ConvergencePlots, surface: SurfaceView, tmp_path: Path, page: str) -> None:
+    panel.set_runs([*panel.canvas.runs, RunStyle("3", "3  SGD 0.05", 2)])
     give(panel, "3", 0.05, 0, 30)  # it leaves the map for good
-    panel.set_runs([*RUNS, RunStyle("3", "3  SGD 0.05", 2)])
     panel.show_page("both" if page == "both" else "surface")
     panel.save_png(tmp_path / "map.png")
     picture = QImage(str(tmp_path / "map.png"))
@@ -281,17 +285,16 @@ def test_it_leaves_as_png_and_svg(panel: ConvergencePlots, surface: SurfaceView,
     assert differing(picture, drawing) < 0.08
 
 
-def test_the_feed_brings_the_axes_of_the_surface(panel: ConvergencePlots) -> None:
-    feed = PlotFeed(panel)
+def test_the_paths_are_those_of_the_runs_that_are_shown(panel: ConvergencePlots, qtbot: QtBot) -> None:
     card = line()
-    feed.set_card(card)
+    panel.show_card(card)
     run = FakeSession().add("linear-regression")
     train(run, card.metrics, 30)
-    assert feed.bring(run, 100_000)[1]
-    for name in ("W", "b", "loss"):
-        series = panel.store.get(run.id, name)
-        assert series is not None
-        assert len(series) == 30
+    panel.show_runs([run], run.id, "", {run.id: 0})
+    settle(panel.surface, qtbot)
+    walk = panel.surface.paths.walk(run.id)
+    assert walk is not None
+    assert walk.trail.taken == 30
 
 
 def train(run: FakeRun, metrics: tuple[MetricSpec, ...], steps: int) -> None:

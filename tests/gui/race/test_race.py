@@ -206,7 +206,7 @@ def test_the_surface_is_a_page_of_the_run_tab_and_beside_the_curves_where_there_
     open_window: Opener, qtbot: QtBot
 ) -> None:
     program = open_window(exercise="linear-regression", catalogue=load_builtin(), size=(1280, 800))
-    controls, plots = program.window.run_view.controls, program.actions.plots
+    controls, plots = program.window.run_view.controls, program.window.run_view.plots
     program.window.show_tab(1)
     qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
     pages = [plots.page]
@@ -225,7 +225,7 @@ def test_the_surface_is_a_page_of_the_run_tab_and_beside_the_curves_where_there_
 
 def test_a_measurement_has_the_page_of_its_measured_plots(open_window: Opener, qtbot: QtBot) -> None:
     program = open_window(exercise="vectorize", catalogue=load_builtin(), size=(1280, 800))
-    controls, plots = program.window.run_view.controls, program.actions.plots
+    controls, plots = program.window.run_view.controls, program.window.run_view.plots
     program.window.show_tab(1)
     qtbot.waitUntil(lambda: plots.page == "measured", timeout=5000)
     assert controls.units.isHidden()
@@ -243,7 +243,7 @@ def test_a_measurement_has_the_page_of_its_measured_plots(open_window: Opener, q
 def test_a_wide_window_shows_both(open_window: Opener, qtbot: QtBot) -> None:
     program = open_window(exercise="linear-regression", catalogue=load_builtin(), size=(1920, 1080))
     program.window.show_tab(1)
-    plots = program.actions.plots
+    plots = program.window.run_view.plots
     qtbot.waitUntil(lambda: plots.page == "both", timeout=5000)
     program.window.resize(1280, 800)
     qtbot.waitUntil(lambda: plots.page == "curves", timeout=5000)

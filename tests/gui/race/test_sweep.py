@@ -280,7 +280,7 @@ def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_resu
     assert (first.spec.prediction, second.spec.prediction) == (drawn, None)
     first.feed(Predicted(metric="loss", steps=drawn.steps, values=drawn.values))
     program.controller.select(first.id)
-    plots = program.actions.plots
+    plots = program.window.run_view.plots
     qtbot.waitUntil(lambda: any(one.ghost is not None and one.ghost.stays for one in plots.canvas.drawn_setups))
 
 

@@ -167,7 +167,7 @@ def test_arrow_keys_choose_within_segments(open_window: Opener, qtbot: QtBot) ->
     units.button("step").setFocus()
     QTest.keyClick(units.button("step"), Qt.Key.Key_Right)
     assert units.current() == "epoch"
-    assert program.actions.plots.view.unit.value == "epoch"
+    assert program.window.run_view.plots.view.unit.value == "epoch"
 
 
 def test_every_control_has_a_name(program: Program) -> None:

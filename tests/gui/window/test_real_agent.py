@@ -65,9 +65,10 @@ class Student:
         self.until(lambda: self.window.run_view.card.pill.accessibleName() == f"State: {state}", state)
 
     def drawn(self) -> int:
-        """How many values of the loss the plots have of the selected run."""
-        series = self.program.actions.plots.store.get(self.run.id, "loss")
-        return len(series) if series is not None else 0
+        """How many values of the loss the plots draw of the selected run."""
+        drawn = self.program.window.run_view.plots.canvas.drawn
+        shown = [run.history.pyramid("loss") for run in drawn.scene.runs if run.selected] if drawn is not None else []
+        return sum(len(curve) for curve in shown if curve is not None)
 
     def close(self) -> None:
         """Close the window as a person does, and say yes to the note about runs that go on."""
@@ -166,10 +167,9 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     again.says("Running")
     assert again.run.id == run
     again.until(lambda: again.drawn() > step + 1000, "steps made meanwhile")
-    plots = again.program.actions.plots
-    series = plots.store.get(run, "loss")
-    assert series is not None
-    assert series.pyramid.x.at(len(series) - 1) == len(series) - 1, "no step is missing"
+    curve = again.run.history.pyramid("loss")
+    assert curve is not None
+    assert int(curve.steps[-1]) == len(curve) - 1, "no step is missing"
 
     # Stop it after the block; it has a checkpoint to go on from.
     again.window.actions_["stop"].trigger()
@@ -186,7 +186,7 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
 @pytest.mark.timeout(600)
 def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], Student]) -> None:
     student = new_student()
-    window, plots = student.window, student.program.actions.plots
+    window, plots = student.window, student.program.window.run_view.plots
     student.look_for("linear")
     student.until(window.next_run.run.isEnabled, "the agent")
     window.next_run.race.click()
@@ -204,9 +204,10 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     surface = plots.surface
     for run in session.runs.values():
         student.until(lambda run=run: taken(surface, run.id) == 400, "the whole path")  # type: ignore[misc]
-        drawn = [plots.store.get(run.id, name) for name in ("W", "b")]
-        ends = [float(series.pyramid.y.view[-1]) for series in drawn if series is not None]
-        assert ends == [run.history.last("W"), run.history.last("b")]
+        reader = surface.reader
+        assert reader is not None
+        head = next(head for head in reader.heads() if head.run.run_id == run.id)
+        assert [head.x, head.y] == [run.history.last("W"), run.history.last("b")]
     assert surface.maps_made < lanes, "no path has the map drawn again"
     student.close()
 

@@ -35,7 +35,7 @@ def looks(program: Program) -> dict[str, object]:
     """What a person sees of the open exercise."""
     window = program.window
     QApplication.processEvents()
-    plots = program.actions.plots
+    plots = program.window.run_view.plots
     assert plots is not None
     return {
         "title": window.head.title.text(),
@@ -388,7 +388,7 @@ def test_a_goal_belongs_to_its_data_set(open_window: Opener) -> None:
     for run in runs:
         program.controller.show_curve(run.id, True)
     QApplication.processEvents()
-    labels = [style.label for style in program.actions.plots.canvas.runs]
+    labels = [style.label for style in program.window.run_view.plots.canvas.runs]
     assert [label.rpartition(", ")[2] for label in labels] == ["MNIST", "Digits"]
 
 

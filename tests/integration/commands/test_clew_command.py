@@ -57,7 +57,7 @@ program.window.resize(1600, 900)
 program.window.show()
 
 def look():
-    said = program.actions.plots.pictures.accessibleDescription()
+    said = program.window.run_view.plots.pictures.accessibleDescription()
     if "step" in said:
         print(said)
         program.app.quit()

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from clew_gui.plotting.axes.ticks import Span, XUnit
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
+from clew_shared.journal.history import History
 
 Better = Literal["lower", "higher", "none"]
 
 
 @dataclass(frozen=True)
 class RunStyle:
-    """A run that is shown. ``index`` fixes its colour and dash; ``steps`` is how many it is planned to do (0: unknown).
+    """A run that is shown, with the ``history`` that has its values. ``index`` fixes its colour and dash; ``steps`` is
+    how many it is planned to do (0: unknown).
 
     A ``pinned`` run (the baseline) keeps its place in the gutter and the read-out however many runs are shown. Of one
-    that is ``coming`` there are values that are not in the store yet.
+    that is ``coming`` not all of the journal has been read yet.
     """
 
     run_id: str
@@ -29,6 +31,7 @@ class RunStyle:
     stale: bool = False
     steps: int = 0
     coming: bool = False
+    history: History = field(default_factory=History)
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,11 @@ class PlotSetup:
     goals: tuple[Goal, ...]
     labels: tuple[tuple[str, str], ...] = ()
     ghost: Ghost | None = None
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All metrics of the plot, the headline first."""
+        return (self.headline, *self.others)
 
     def label(self, metric: str) -> str:
         """The metric's name for people."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -10,11 +11,14 @@ import numpy as np
 
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.ticks import Span, XUnit
-from clew_gui.plotting.curves.pyramid import Columns
-from clew_gui.plotting.curves.series import PlottedSeries, SeriesStore
+from clew_gui.plotting.curves.smoothing import is_noisy, smoothed
+from clew_gui.plotting.curves.units import from_steps, knows, to_steps
+from clew_shared.journal.history import History, nonfinite_word
+from clew_shared.journal.pyramid import Columns, Pyramid, Sample, index_of
 
 _NOTHING: Final = np.empty(0)
 _HUGE: Final = 1e150
+_JUDGED: Final = 512  # first samples that decide whether a curve is noisy
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,54 +113,108 @@ class CurveRequest:
     raw: bool = True
 
 
+class KeptColumns:
+    """The columns of one curve for a grid of edges, which counts as the same when it is the same array object."""
+
+    def __init__(self, curve: Pyramid) -> None:
+        self.curve = curve
+        self._edges: FloatArray | None = None
+        self._columns: Columns | None = None
+        self._size = 0
+        self._cuts = 0
+
+    def get(self, edges: FloatArray) -> Columns:
+        """Returns the same as ``Pyramid.view(edges)``, except for which of two neighbouring columns a block on their
+        border counts: after an append only the last columns are read again."""
+        curve, columns = self.curve, self._columns
+        if columns is None or self._edges is not edges or self._cuts != curve.cuts or not self._size:
+            columns = curve.view(edges)
+        elif self._size != len(curve):
+            last = float(curve.steps[self._size - 1])
+            # From the column before the last one: blocks that were incomplete may lie across their border.
+            column = max(int(np.searchsorted(edges, last, side="right")) - 2, 0)
+            keep = int(np.searchsorted(columns.x, edges[column]))
+            columns = columns.join(keep, curve.view(edges[column:]))
+        self._columns, self._edges, self._size, self._cuts = columns, edges, len(curve), curve.cuts
+        return columns
+
+
+@dataclass(eq=False)
+class _Kept:
+    """What is known of a curve that was drawn: ``drawn`` is right for these edges and this state of its samples."""
+
+    columns: KeptColumns
+    request: CurveRequest | None = None
+    edges: FloatArray | None = None
+    size: int = 0
+    cuts: int = 0
+    noisy: bool | None = None
+    drawn: Curve | None = None
+
+
 class CurveMaker:
-    """Makes curves from a store and keeps each until its data, the grid or the request changes."""
+    """Makes the curves of runs and keeps each until its data, the grid or the request changes."""
 
-    def __init__(self, store: SeriesStore) -> None:
-        self._store = store
-        self._edges: dict[str, tuple[Grid, int, FloatArray]] = {}
-        self._kept: dict[tuple[str, str], tuple[CurveRequest, FloatArray, int, Curve]] = {}
+    def __init__(self) -> None:
+        self._edges: dict[str, tuple[Grid, tuple[int, float], FloatArray]] = {}
+        self._kept: dict[tuple[str, str], _Kept] = {}
 
-    def make(self, request: CurveRequest, grid: Grid) -> Curve | None:
+    def make(self, history: History, request: CurveRequest, grid: Grid) -> Curve | None:
         """The curve, or None when there is nothing recorded or the run has no such unit."""
-        series = self._store.get(request.run, request.metric)
-        if series is None or not len(series) or not self._store.knows(request.run, grid.unit):
+        samples = history.pyramid(request.metric)
+        if samples is None or not knows(history, grid.unit):
             return None
-        edges = self._step_edges(request.run, grid)
+        edges = self._step_edges(request.run, history, grid)
         kept = self._kept.get((request.run, request.metric))
-        if kept is not None and kept[0] == request and kept[1] is edges and kept[2] == series.revision:
-            return kept[3]
-        curve = self._make(request, grid, series, edges)
-        self._kept[request.run, request.metric] = (request, edges, series.revision, curve)
-        return curve
+        if kept is None or kept.columns.curve is not samples:
+            kept = self._kept[request.run, request.metric] = _Kept(KeptColumns(samples))
+        state = (kept.request, kept.edges is edges, kept.size, kept.cuts)
+        if kept.drawn is None or state != (request, True, len(samples), samples.cuts):
+            if kept.noisy is None or len(samples) < 2 * _JUDGED or kept.cuts != samples.cuts:
+                kept.noisy = not samples.sparse and is_noisy(samples.values[:_JUDGED].astype(np.float64))
+            kept.request, kept.edges, kept.size, kept.cuts = request, edges, len(samples), samples.cuts
+            kept.drawn = _Making(history, request, grid, kept.noisy).curve(kept.columns, edges)
+        return kept.drawn
 
-    def forget(self, run: str) -> None:
-        """Drop what is kept of a run."""
-        self._edges.pop(run, None)
-        for key in [key for key in self._kept if key[0] == run]:
-            del self._kept[key]
+    def keep_only(self, runs: Collection[str]) -> None:
+        """Drop what is kept of other runs."""
+        self._edges = {run: known for run, known in self._edges.items() if run in runs}
+        self._kept = {key: known for key, known in self._kept.items() if key[0] in runs}
 
-    def _step_edges(self, run: str, grid: Grid) -> FloatArray:
+    def _step_edges(self, run: str, history: History, grid: Grid) -> FloatArray:
         if grid.unit is XUnit.STEP:
             return grid.edges
-        clock = self._store.clock(run)
-        size = len(clock) if grid.unit is XUnit.SECONDS and clock is not None else 0
+        clock = history.timeline()[1] if grid.unit is XUnit.SECONDS else _NOTHING
+        state = (clock.size, float(clock[-1]) if clock.size else 0.0)
         kept = self._edges.get(run)
-        if kept is None or kept[0] is not grid or kept[1] != size:
-            kept = (grid, size, self._store.to_steps(run, grid.edges, grid.unit))
-            self._edges[run] = kept
+        if kept is None or kept[0] is not grid or kept[1] != state:
+            kept = self._edges[run] = (grid, state, to_steps(history, grid.edges, grid.unit))
         return kept[2]
 
-    def _make(self, request: CurveRequest, grid: Grid, series: PlottedSeries, edges: FloatArray) -> Curve:
-        columns = series.columns(edges)
+
+@dataclass(frozen=True)
+class _Making:
+    """Makes one curve."""
+
+    history: History
+    request: CurveRequest
+    grid: Grid
+    noisy: bool
+
+    def curve(self, kept: KeptColumns, edges: FloatArray) -> Curve:
+        """The curve of ``kept`` between ``edges``, which are steps."""
+        request, grid, samples = self.request, self.grid, kept.curve
+        columns = kept.get(edges)
         if not request.log_y:
             columns = _bounded(columns)
-        window = request.window if series.noisy else 1.0
-        mean = columns.mean if window <= 1 else np.clip(series.smoothed(edges, window, request.log_y), -_HUGE, _HUGE)
-        dense = bool(np.any(columns.samples > 1))
+        window = request.window if self.noisy else 1.0
         exact = window <= 1
-        x = self._axis_x(request.run, columns.x, grid)
-        line_x, line_y = self._with_neighbours(request.run, series, edges, grid, exact, x, mean)
+        mean = columns.mean
+        if not exact:
+            mean = np.clip(smoothed(samples, columns, edges, window, request.log_y), -_HUGE, _HUGE)
+        dense = bool(np.any(columns.samples > 1))
+        x = self._axis_x(columns.x)
+        line_x, line_y = self._with_neighbours(samples, edges, x, mean) if exact else (x, mean)
         raw_x, raw_y = _NOTHING, _NOTHING
         if request.raw and (dense or not exact):
             raw_x, raw_y = _raw_line(x, columns)
@@ -165,49 +223,60 @@ class CurveMaker:
             line_x, line_y, skipped = _logarithm(line_x, line_y)
             raw_x, raw_y, raw_skipped = _logarithm(raw_x, raw_y)
             skipped = skipped or raw_skipped
+        bad, last = broken(self.history, request.metric), samples.last
         return Curve(
             run=request.run, metric=request.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y,
-            gaps=self._gaps(request.run, series, grid), exact=exact,
-            sparse=series.sparse, noisy=series.noisy, ends=series.pyramid.x.at(len(series) - 1) <= float(edges[-1]),
-            skipped=skipped, bad_x=self._bad_x(request.run, series, grid), bad_word=series.bad_word,
-            last=None if series.last is None else series.last.value,
-            best=self._best(request, series, grid) if exact else None,
+            gaps=self._gaps(samples), exact=exact, sparse=samples.sparse, noisy=self.noisy,
+            ends=float(samples.steps[-1]) <= float(edges[-1]), skipped=skipped,
+            bad_x=None if bad is None or (grid.log and bad.step <= 0) else self._place(bad.step),
+            bad_word=nonfinite_word(bad.value) if bad is not None else "NaN",
+            last=None if last is None else last.value, best=self._best(samples) if exact else None,
         )  # fmt: skip
 
-    def _axis_x(self, run: str, steps: FloatArray, grid: Grid) -> FloatArray:
-        x = self._store.from_steps(run, steps, grid.unit)
-        return np.log10(x) if grid.log else x
+    def _axis_x(self, steps: FloatArray) -> FloatArray:
+        x = from_steps(self.history, steps, self.grid.unit)
+        return np.log10(x) if self.grid.log else x
+
+    def _place(self, step: float) -> float:
+        return float(self._axis_x(np.array([step]))[0])
 
     def _with_neighbours(
-        self, run: str, series: PlottedSeries, edges: FloatArray, grid: Grid, exact: bool, x: FloatArray, y: FloatArray
+        self, samples: Pyramid, edges: FloatArray, x: FloatArray, y: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Lead the line over the borders of the view, to the samples just outside."""
-        if not exact:
-            return x, y
         for step, after in ((float(edges[0]), False), (float(edges[-1]), True)):
-            sample = series.neighbour(step, after)
-            if sample is None or (grid.log and sample.step <= 0):
+            sample = samples.neighbour(step, after)
+            if sample is None or (self.grid.log and sample.step <= 0):
                 continue
-            at = self._axis_x(run, np.array([sample.step]), grid)
+            at = np.array([self._place(sample.step)])
             pieces = ((x, at), (y, np.array([sample.value]))) if after else ((at, x), (np.array([sample.value]), y))
             x, y = np.concatenate(pieces[0]), np.clip(np.concatenate(pieces[1]), -_HUGE, _HUGE)
         return x, y
 
-    def _gaps(self, run: str, series: PlottedSeries, grid: Grid) -> FloatArray:
-        gaps = series.gaps[series.gaps[:, 0] > 0] if grid.log else series.gaps
-        return self._axis_x(run, gaps.ravel(), grid).reshape(-1, 2) if gaps.size else gaps
+    def _gaps(self, samples: Pyramid) -> FloatArray:
+        gaps = samples.gaps()
+        gaps = gaps[gaps[:, 0] > 0] if self.grid.log else gaps
+        return self._axis_x(gaps.ravel()).reshape(-1, 2) if gaps.size else gaps
 
-    def _bad_x(self, run: str, series: PlottedSeries, grid: Grid) -> float | None:
-        if series.first_bad is None or (grid.log and series.first_bad <= 0):
+    def _best(self, samples: Pyramid) -> tuple[float, float] | None:
+        if self.request.better == "none":
             return None
-        return float(self._axis_x(run, np.array([series.first_bad]), grid)[0])
+        best = samples.highest if self.request.better == "higher" else samples.lowest
+        if best is None or (self.request.log_y and best.value <= 0) or (self.grid.log and best.step <= 0):
+            return None
+        return self._place(best.step), float(np.log10(best.value)) if self.request.log_y else best.value
 
-    def _best(self, request: CurveRequest, series: PlottedSeries, grid: Grid) -> tuple[float, float] | None:
-        sample = {"higher": series.highest, "lower": series.lowest}.get(request.better)
-        if sample is None or (request.log_y and sample.value <= 0) or (grid.log and sample.step <= 0):
-            return None
-        x = float(self._axis_x(request.run, np.array([sample.step]), grid)[0])
-        return x, float(np.log10(sample.value)) if request.log_y else sample.value
+
+def broken(history: History, metric: str) -> Sample | None:
+    """The first value of a curve that is not a finite number; None where it has none."""
+    step, samples = history.first_nonfinite.get(metric), history.pyramid(metric)
+    if step is None or samples is None:
+        return None
+    found = int(index_of(samples.steps, np.array([float(step)]))[0])
+    if found == len(samples) or int(samples.steps[found]) != step:
+        return None
+    value = float(samples.values[found])
+    return None if np.isfinite(value) else Sample(float(step), value)
 
 
 def _interrupted(x: FloatArray, y: FloatArray, gaps: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -9,8 +9,10 @@ from typing import Final
 from clew_gui.plotting.axes.numbers import count_text, seconds_text, value_text
 from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.model import PlotSetup, RunStyle
+from clew_gui.plotting.curves.pixel_columns import broken
 from clew_gui.plotting.curves.scene import Scene
-from clew_gui.plotting.curves.series import Sample, SeriesStore
+from clew_shared.journal.history import nonfinite_word
+from clew_shared.journal.pyramid import Sample
 
 ROWS: Final = 8
 
@@ -92,14 +94,14 @@ def _row(scene: Scene, run: RunStyle, x: float) -> Row:
 _SPOKEN = 4
 
 
-def summary(scene: Scene, store: SeriesStore) -> str:
+def summary(scene: Scene) -> str:
     """Last and best recorded values of the runs that stand out, plot by plot."""
     if scene.empty:
         return "No run has values yet."
     runs = prominent(scene.runs, _SPOKEN)
     parts = []
     for plot in scene.plots:
-        spoken = [text for run in runs if (text := _spoken(plot.setup, run, store))]
+        spoken = [text for run in runs if (text := _spoken(plot.setup, run))]
         if spoken:
             parts.append(f"{plot.setup.title}: {'; '.join(spoken)}.")
     left_out = len(scene.runs) - len(runs)
@@ -108,17 +110,19 @@ def summary(scene: Scene, store: SeriesStore) -> str:
     return " ".join(parts)
 
 
-def _spoken(setup: PlotSetup, run: RunStyle, store: SeriesStore) -> str:
-    for metric in (setup.headline, *setup.others):
-        series = store.get(run.run_id, metric)
-        if series is None or series.last is None:
+def _spoken(setup: PlotSetup, run: RunStyle) -> str:
+    for metric in setup.metrics:
+        samples = run.history.pyramid(metric)
+        last = samples.last if samples is not None else None
+        if samples is None or last is None:
             continue
-        text = f"{run.label} last {_place(series.last, setup)}"
-        best = {"higher": series.highest, "lower": series.lowest}.get(setup.better)
+        text = f"{run.label} last {_place(last, setup)}"
+        best = None if setup.better == "none" else samples.highest if setup.better == "higher" else samples.lowest
         if best is not None:
             text += f", best {_place(best, setup)}"
-        if series.first_bad is not None:
-            text += f", {series.bad_word} from step {count_text(series.first_bad)}"
+        bad = broken(run.history, metric)
+        if bad is not None:
+            text += f", {nonfinite_word(bad.value)} from step {count_text(bad.step)}"
         return text
     return ""
 

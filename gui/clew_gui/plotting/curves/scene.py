@@ -23,9 +23,11 @@ from clew_gui.plotting.axes.ticks import (
     x_ticks,
 )
 from clew_gui.plotting.curves.model import PlotSetup, RunEvent, RunStyle, View
-from clew_gui.plotting.curves.pixel_columns import Curve, CurveMaker, CurveRequest, Grid
-from clew_gui.plotting.curves.series import SeriesStore
+from clew_gui.plotting.curves.pixel_columns import Curve, CurveMaker, CurveRequest, Grid, broken
 from clew_gui.plotting.curves.smoothing import window_for
+from clew_gui.plotting.curves.units import from_steps, knows
+from clew_shared.journal.events import Live
+from clew_shared.params import ParamSpec, format_value
 
 MANY: Final = 8
 """The number of runs above which lines are thin and raw curves are drawn only for the runs that stand out."""
@@ -118,11 +120,12 @@ class Scene:
 class SceneBuilder:
     """Builds scenes; remembers the last grid and the value axes so that both stay still while points arrive."""
 
-    def __init__(self, store: SeriesStore) -> None:
-        self._store = store
+    def __init__(self) -> None:
         self.planned = 1000.0
         """Steps on the axis while no run has values and nothing is expected."""
-        self._maker = CurveMaker(store)
+        self.params: Sequence[ParamSpec] = ()
+        """The hyperparameters of the exercise, with their names for people."""
+        self._maker = CurveMaker()
         self._grid: Grid | None = None
         self._spans: dict[str, tuple[View, tuple[str, ...], Span]] = {}
 
@@ -130,13 +133,13 @@ class SceneBuilder:
         self,
         setups: Sequence[PlotSetup],
         runs: Sequence[RunStyle],
-        events: Sequence[RunEvent],
         view: View,
         room: Room,
         lifted: str = "",
     ) -> Scene:
         """The scene of ``runs`` in ``room``. ``lifted`` is the run under the pointer, drawn above the others."""
-        empty = not any(self._store.get(r.run_id, m) for r in runs for s in setups for m in (s.headline, *s.others))
+        self._maker.keep_only({run.run_id for run in runs})
+        empty = not has_values(setups, runs)
         full = self._full_span(runs, setups, view, empty)
         span = view.zoom or full
         grid = Grid(view.unit, view.log_x, span, max(room.width, 16))
@@ -153,34 +156,27 @@ class SceneBuilder:
             ticks=x_ticks(span, max(room.width // 96, 2), view.unit, view.log_x),
             plots=plots,
             runs=tuple(runs),
-            events=tuple(self._placed(events, runs, self._grid)),
+            events=tuple(self._placed(runs, setups, self._grid)),
             window=window,
             empty=empty,
             notes=self._notes(plots, runs, view),
         )
 
-    def forget(self, run: str) -> None:
-        """Drop what is kept of a run."""
-        self._maker.forget(run)
-
     def _length(self, run: RunStyle) -> float:
-        return max(self._store.last_step(run.run_id), float(run.steps) if run.live else 0.0)
+        return max(_reached(run), float(run.steps) if run.live else 0.0)
 
     def _full_span(self, runs: Sequence[RunStyle], setups: Sequence[PlotSetup], view: View, empty: bool) -> Span:
         if empty:
             ghosts = [p for setup in setups if setup.ghost for p in setup.ghost.points]
             last = max((x for x, _ in ghosts), default=self.planned)
             return x_span(last, last, view.log_x, 1.0)
-        known = [run for run in runs if self._store.knows(run.run_id, view.unit)]
-        last = max((self._in_unit(r, self._store.last_step(r.run_id), view.unit) for r in known), default=1.0)
-        planned = max((self._in_unit(r, self._length(r), view.unit) for r in known), default=1.0)
-        first = min((self._in_unit(r, 1.0, view.unit) for r in known), default=1.0)
+        known = [run for run in runs if knows(run.history, view.unit)]
+        last = max((_in_unit(run, _reached(run), view.unit) for run in known), default=1.0)
+        planned = max((_in_unit(run, self._length(run), view.unit) for run in known), default=1.0)
+        first = min((_in_unit(run, 1.0, view.unit) for run in known), default=1.0)
         if view.unit is XUnit.SECONDS and any(run.live for run in known):
             last, planned = planned, 0.0  # the estimate of the end wavers: grow in coarse steps
         return x_span(last, planned, view.log_x, first)
-
-    def _in_unit(self, run: RunStyle, step: float, unit: XUnit) -> float:
-        return float(self._store.from_steps(run.run_id, np.array([step]), unit)[0])
 
     def _plot(
         self,
@@ -206,10 +202,10 @@ class SceneBuilder:
     ) -> list[Drawn]:
         stands_out = run.selected or run.run_id == lifted
         result = []
-        for metric in (setup.headline, *setup.others):
+        for metric in setup.metrics:
             better = setup.better if metric == setup.headline else "none"
             raw = stands_out or (shown <= MANY and metric == setup.headline)
-            curve = self._maker.make(CurveRequest(run.run_id, metric, log, window, better, raw), grid)
+            curve = self._maker.make(run.history, CurveRequest(run.run_id, metric, log, window, better, raw), grid)
             if curve is not None:
                 result.append(Drawn(run, curve, metric == setup.headline))
         if result and not any(d.headline for d in result):  # nothing evaluated yet: the plain curve takes the lead
@@ -249,13 +245,15 @@ class SceneBuilder:
         self._spans[setup.id] = (view, shown, span)
         return span
 
-    def _placed(self, events: Sequence[RunEvent], runs: Sequence[RunStyle], grid: Grid) -> list[tuple[RunEvent, float]]:
+    def _placed(
+        self, runs: Sequence[RunStyle], setups: Sequence[PlotSetup], grid: Grid
+    ) -> list[tuple[RunEvent, float]]:
         """The events of the selected run with their x, or of the only run shown."""
-        chosen = {run.run_id for run in runs if run.selected} or {run.run_id for run in runs[:1] if len(runs) == 1}
+        chosen = [run for run in runs if run.selected] or list(runs if len(runs) == 1 else ())
         result = []
-        for event in events:
-            if event.run_id in chosen and self._store.knows(event.run_id, grid.unit):
-                x = float(self._store.from_steps(event.run_id, np.array([event.step]), grid.unit)[0])
+        for run in chosen:
+            for event in run_events(run, setups, self.params) if knows(run.history, grid.unit) else ():
+                x = _in_unit(run, event.step, grid.unit)
                 at = (math.log10(x) if x > 0 else -math.inf) if grid.log else x
                 if grid.span.low <= at <= grid.span.high:
                     result.append((event, at))
@@ -265,12 +263,50 @@ class SceneBuilder:
         notes = []
         if any(d.curve.skipped for plot in plots for d in plot.curves):
             notes.append("A log axis cannot show values of 0 or less; they are left out.")
-        without = [
-            r.label for r in runs if self._store.metrics(r.run_id) and not self._store.knows(r.run_id, view.unit)
-        ]
+        setups = [plot.setup for plot in plots]
+        without = [run.label for run in runs if has_values(setups, [run]) and not knows(run.history, view.unit)]
         if without:
             notes.append(f"Not shown against {view.unit.value}: {', '.join(without)}.")
         return tuple(notes)
+
+
+def has_values(setups: Sequence[PlotSetup], runs: Sequence[RunStyle]) -> bool:
+    """Whether any of the runs has a value in any of the plots."""
+    return any(run.history.pyramid(metric) is not None for run in runs for plot in setups for metric in plot.metrics)
+
+
+def _reached(run: RunStyle) -> float:
+    """The last step with a value; 0 when there is none."""
+    return float(max(run.history.last_step, 0))
+
+
+def _in_unit(run: RunStyle, step: float, unit: XUnit) -> float:
+    return float(from_steps(run.history, np.array([step]), unit)[0])
+
+
+# --- Events -----------------------------------------------------------------------------------------------------------
+
+
+def run_events(run: RunStyle, setups: Sequence[PlotSetup], params: Sequence[ParamSpec]) -> list[RunEvent]:
+    """What happened to a run, in the order of steps; that it gave no number any more unless a curve shows that."""
+    history = run.history
+    events = [RunEvent(run.run_id, event.step, live_words(params, event)) for event in history.live]
+    end = history.fold.steps  # the state shows a checkpoint there
+    events += [RunEvent(run.run_id, step, "Checkpoint") for step in history.checkpoints if not end or step < end]
+    if history.first_nonfinite and not any(broken(history, name) for setup in setups for name in setup.metrics):
+        metric, step = min(history.first_nonfinite.items(), key=lambda item: item[1])
+        word = history.nonfinite_words.get(metric, "NaN")
+        events.append(RunEvent(run.run_id, step, f"{word[:1].upper()}{word[1:]} at step {count_text(step)}", bad=True))
+    return sorted(events, key=lambda event: event.step)
+
+
+def live_words(params: Sequence[ParamSpec], event: Live) -> str:
+    """A live change as a short sentence: "Learning rate 0.05 from here"."""
+    label = next((spec.label for spec in params if spec.name == event.name), "")
+    return f"{label or event.name.replace('_', ' ').capitalize()} {format_value(event.value)} from here"
+
+
+# --- Ranges -----------------------------------------------------------------------------------------------------------
 
 
 def _whole_span(heights: FloatArray, setup: PlotSetup, log: bool) -> Span:

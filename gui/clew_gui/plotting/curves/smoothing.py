@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from clew_gui.plotting.arrays import FloatArray, IntArray
+from clew_shared.journal.pyramid import Columns, Pyramid
 
 _STRONGEST = 0.9  # at 1 the window is total ** 0.9 samples
+_WARM_UP = 32  # columns before the left edge that start the moving average
 
 
 def window_for(amount: float, total: float) -> float:
@@ -52,3 +54,25 @@ def is_noisy(y: FloatArray) -> bool:
     if signs.size < 6:
         return False
     return bool(np.count_nonzero(signs[1:] * signs[:-1] < 0) > 0.15 * (signs.size - 1))
+
+
+def smoothed(curve: Pyramid, columns: Columns, edges: FloatArray, window: float, log: bool = False) -> FloatArray:
+    """The moving average over ``window`` samples at ``columns``, which are those of ``curve`` between ``edges``.
+
+    What lies left of the first edge is taken into account, so that the average does not depend on the zoom. For a
+    ``log`` axis the average is that of the logarithms (the geometric mean): the arithmetic one of a loss that falls
+    by powers of ten would hang far above what the axis shows. Columns that are not positive count as the smallest
+    positive one.
+    """
+    mean, samples, first = columns.mean, columns.samples, 0
+    begin = float(curve.steps[0]) if len(curve) else 0.0
+    if len(curve) and window > 1 and float(edges[0]) > begin:
+        start = max(float(edges[0]) - 6 * window, begin)
+        before = curve.view(np.append(np.linspace(start, edges[0], _WARM_UP, endpoint=False), edges[0]))
+        mean, samples = np.concatenate((before.mean, mean)), np.concatenate((before.samples, samples))
+        first = before.mean.size
+    positive = mean[mean > 0] if log else mean
+    if not log or not positive.size:
+        return ema(mean, samples, window)[first:]
+    smooth: FloatArray = np.exp(ema(np.log(np.maximum(mean, positive.min())), samples, window))
+    return smooth[first:]

@@ -79,6 +79,8 @@ class WindowController(QObject):
         bridge.jobs.connect(lambda _jobs: self._link())
         bridge.problems.connect(self._show_problems)
         bridge.ticked.connect(self._ticked)
+        self.curves_changed.connect(self.panels.curves)
+        self.points.connect(self.panels.points)
 
     # --- The session --------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
-from clew_gui.plotting.pictures import deviations_at
-from clew_gui.plotting.table import Extract, SeriesExtract, write_csv, write_series_csv
+from clew_gui.plotting.table import extract, extract_series, write_csv, write_series_csv
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.cluster_actions import ClusterActions
@@ -26,8 +25,6 @@ from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueAc
 from clew_gui.views.actions.speedup_actions import SpeedupActions
 from clew_gui.views.actions.sweep_actions import SweepActions
 from clew_gui.views.form.form_remedies import FormRemedies
-from clew_gui.views.plots.feed import PlotFeed
-from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.runs.note_dialog import NoteDialog
@@ -43,11 +40,7 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 from clew_shared.exporters import export_tensorboard
-from clew_shared.journal.events import Histogram
 from clew_shared.spec import RunSpec
-
-POINTS_A_TICK = 200_000
-"""Recorded values brought to the plots in one tick; about 10 ms."""
 
 
 def known_choice(choice: str) -> ThemeChoice:
@@ -68,11 +61,6 @@ class WindowActions(QObject):
         super().__init__(window)
         self._app, self._window, self._controller, self._places = app, window, controller, places
         self.theme_choice: ThemeChoice = "system"
-        self.plots = ConvergencePlots(window.appearance.theme)
-        self._feed = PlotFeed(self.plots)
-        self._behind: set[str] = set()
-        self._drawn: tuple[str, ...] = ()
-        self._curves_due = False
         self.races = Races(window, controller)
         self.sweeps = SweepActions(window, controller, places)
         self.speedup = SpeedupActions(window, controller)
@@ -131,7 +119,7 @@ class WindowActions(QObject):
             "recordings": self.demonstrations.ask,
             "hand_in": lambda: window.show_tab(REPORT_TAB),
             "copy_picture": self.copy_picture,
-            "export_plots": lambda: self.export_plots("png"),
+            "export_plots": lambda: window.run_view.plots.export("png"),
             "log": self._show_log,
             "full_screen": window.toggle_full_screen,
             "theme": self.toggle_theme,
@@ -243,112 +231,18 @@ class WindowActions(QObject):
     # --- The plots ----------------------------------------------------------------------------------------------------
 
     def _join_plots(self) -> None:
-        """Show the plots and keep them fed."""
-        window, controller, plots = self._window, self._controller, self.plots
-        window.run_view.put_plots(plots)
-        controls = window.run_view.controls
-        controls.page_changed.connect(plots.show_page)
-        controls.unit_chosen.connect(plots.set_unit)
-        controls.log_toggled.connect(plots.set_log_y)
-        controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
-        controls.smoothing_moved.connect(self._smooth)
-        controls.whole_toggled.connect(plots.set_whole_y)
-        controls.reset_asked.connect(plots.reset_zoom)
-        plots.canvas.view_changed.connect(lambda view: controls.show_zoomed(view.is_zoomed))
-        plots.canvas.view_changed.connect(lambda view: controls.whole.setChecked(view.whole))
-        controls.copy_asked.connect(self.copy_picture)
-        controls.export_asked.connect(self.export_plots)
-        plots.run_clicked.connect(controller.select)
-        plots.pictures.deviations = self._deviations
+        window, plots = self._window, self._window.run_view.plots
+        window.run_view.controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
+        window.run_view.controls.copy_asked.connect(self.copy_picture)
+        plots.run_clicked.connect(self._controller.select)
         plots.pictures.deviations_taken.connect(window.next_run.use_value)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
         plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
-        controller.curves_changed.connect(self._curves_changed)
-        controller.points.connect(self._bring)
-        controller.ticked.connect(self._ticked)
-
-    def take_controls(self) -> None:
-        """Draw as the controls say."""
-        controls, plots = self._window.run_view.controls, self.plots
-        plots.show_page(controls.page)
-        plots.set_log_y(controls.log.isChecked())
-        plots.set_unit(controls.units.current())
-        self._smooth(controls.smoothing.value() / 100)
-
-    def _deviations(self, run: str, taken: Histogram, mean: str, name: str, threshold: float) -> float | None:
-        """Returns how many deviations above the run's mean a threshold is; None if the run did not record what this
-        needs."""
-        session, card = self._controller.scope.session, self._controller.scope.card
-        known = session.runs.get(run)
-        if known is None or card is None or taken.threshold is None:
-            return None
-        usual = next((spec.default for spec in card.params if spec.name == name), None)
-        number = known.spec.params.get(name, usual)
-        means = known.history.column(mean)
-        before = means.values[means.steps < taken.step]
-        if not len(before) or not isinstance(number, int | float):
-            return None
-        return deviations_at(threshold, taken.threshold, float(before[-1]), number)
-
-    def _smooth(self, amount: float) -> None:
-        self.plots.set_smoothing(amount)
-        slider = self._window.run_view.controls.smoothing
-        slider.setToolTip(f"{self.plots.smoothing_text()}. The raw curve stays visible in the background.")
-
-    def _curves_changed(self) -> None:
-        """Redraws the curves in an event of its own, once for all changes of this one, so that a click answers
-        first."""
-        if not self._curves_due:
-            self._curves_due = True
-            QTimer.singleShot(0, self, self._show_curves)
-
-    def _show_curves(self) -> None:
-        self._curves_due = False
-        scope, feed = self._controller.scope, self._feed
-        if scope.card is None:
-            return
-        feed.set_card(scope.card)
-        controls = self._window.run_view.controls
-        card = scope.card
-        log = any(plot.log for plot in card.plots) or any(one.log_x or one.log_y for one in card.measured)
-        controls.offer_pages(bool(card.surfaces), card.kind == "measurement", bool(card.pictures), log)
-        wanted = set(scope.shown())
-        selected = scope.run()
-        runs = [run for run in scope.runs() if run.id in wanted]
-        feed.show(runs, selected.id if selected is not None else "", scope.pinned(), scope.styles(), scope.data)
-        self._drawn = tuple(run.id for run in runs)
-        self._behind = set(self._drawn)
-
-    def _bring(self, changed: frozenset[str]) -> None:
-        self._behind |= changed.intersection(self._drawn)
-
-    def _ticked(self) -> None:
-        """Bring what is new of the drawn runs, in pieces that leave the thread free."""
-        session, feed = self._controller.scope.session, self._feed
-        if not self._behind or self._curves_due:
-            return
-        room = POINTS_A_TICK
-        for run in filter(None, map(session.runs.get, self._drawn)):
-            if run.id in self._behind and room > 0:
-                brought, complete = feed.bring(run, room)
-                room -= brought
-                if complete:
-                    self._behind.discard(run.id)
-        self._behind.intersection_update(session.runs)
-        drawn = [
-            run for run in map(session.runs.get, self._drawn) if run is not None and run.history.schema is not None
-        ]
-        if not self._behind and drawn:
-            self._window.run_view.controls.set_scales(self.plots.knows("images"))
 
     def copy_picture(self) -> None:
         """The plots to the clipboard."""
-        self.plots.copy_picture()
+        self._window.run_view.plots.copy_picture()
         self._window.messages.show_note("The plots were copied as a picture.")
-
-    def export_plots(self, kind: str) -> None:
-        """The plots to a file that a person names."""
-        self.plots.export(kind)
 
     # --- Files --------------------------------------------------------------------------------------------------------
 
@@ -376,13 +270,10 @@ class WindowActions(QObject):
 
         def write(path: Path) -> None:
             if history.series:
-                measured = history.series.items()
-                write_series_csv(path, [SeriesExtract(run.id, name, one.x, one.y, one.last) for name, one in measured])
-                return
-            names = [name for name in history.metrics if len(history.column(name).steps)]
-            columns = [(name, history.column(name), history.wall(name)) for name in names]
-            title = words.run_title(run, self._controller.scope.card)
-            write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w, title) for n, c, w in columns])
+                write_series_csv(path, extract_series(run.id, history))
+            else:
+                title = words.run_title(run, self._controller.scope.card)
+                write_csv(path, extract(run.id, title, history, history.metrics))
 
         self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
 
@@ -504,4 +395,4 @@ class WindowActions(QObject):
 
     def _retint(self) -> None:
         retheme_all(self._window)
-        self.plots.set_theme(self._window.appearance.theme)
+        self._window.run_view.plots.set_theme(self._window.appearance.theme)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from clew_gui.base.settings import local_settings
 from clew_gui.session.job_model import JobModel
@@ -92,6 +92,29 @@ class PanelUpdater:
         if key != self._advised:
             self._advised, self._advice = key, advise(history) if self.gives_advice else ()
         return self._advice
+
+    def curves(self) -> None:
+        """The curves of the runs that are drawn, in the plots of the exercise."""
+        scope, view = self._scope, self._window.run_view
+        if scope.card is None:
+            return
+        view.show_plots(scope.card)
+        wanted, selected = set(scope.shown()), scope.run()
+        runs = [run for run in scope.runs() if run.id in wanted]
+        chosen = selected.id if selected is not None else ""
+        view.plots.show_runs(runs, chosen, scope.pinned(), scope.styles(), scope.data)
+        self._scales()
+
+    def points(self, changed: Collection[str]) -> None:
+        """What is new of the drawn runs."""
+        self._window.run_view.plots.show_news(changed)
+        self._scales()
+
+    def _scales(self) -> None:
+        """Offers the scales of the x axis that the drawn runs have; before one has said that, those of the exercise."""
+        view = self._window.run_view
+        if any(run.history.schema is not None for run in view.plots.canvas.runs):
+            view.controls.set_scales(view.plots.knows("images"))
 
     def loading(self) -> None:
         """Shows in the list of runs that earlier ones are still being loaded."""

@@ -11,9 +11,8 @@ from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 
 from clew_gui.charts.gutter import gutter_for
 from clew_gui.plotting.axes.ticks import XUnit
-from clew_gui.plotting.curves.model import RunEvent, View
+from clew_gui.plotting.curves.model import View
 from clew_gui.plotting.curves.scene import Room, SceneBuilder
-from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.charts.files import picture, write_png, write_svg
 from clew_gui.views.plots.curves.canvas import PlotCanvas
@@ -34,13 +33,7 @@ class ExportedPicture:
     canvas. ``size`` is in logical pixels, by default the canvas' own."""
 
     def __init__(
-        self,
-        canvas: PlotCanvas,
-        store: SeriesStore,
-        events: tuple[RunEvent, ...],
-        theme: Theme,
-        size: QSize | None = None,
-        beside: PaintablePlot | None = None,
+        self, canvas: PlotCanvas, theme: Theme, size: QSize | None = None, beside: PaintablePlot | None = None
     ) -> None:
         self._curves = size or canvas.size().expandedTo(_LEAST)
         self._other = (beside.size().expandedTo(_LEAST_OTHER) if beside is not None else QSize(0, 0)).boundedTo(_MOST)
@@ -48,8 +41,6 @@ class ExportedPicture:
         if beside is not None and canvas.isHidden():
             self._curves = QSize(0, 0)
         self._canvas = canvas
-        self._store = store
-        self._events = events
         self._theme = theme
 
     @property
@@ -61,7 +52,8 @@ class ExportedPicture:
     def _label_painter(self) -> LabelPainter:
         view: View = self._canvas.view
         label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
-        builder, left, foot = SceneBuilder(self._store), 46.0, 24
+        builder, left, foot = SceneBuilder(), 46.0, 24
+        builder.params = self._canvas.params
         empty = self._canvas.scene.empty
         gutter = 0.0 if empty else gutter_for(self._canvas.runs, self._curves.width(), SIZES)
         metrics = QFontMetricsF(font("caption"))
@@ -69,7 +61,7 @@ class ExportedPicture:
         for _ in range(2):  # the width of the value axis is known once its numbers are
             rects = stack(width, height, count, left, gutter, empty, foot)
             room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
-            scene = builder.build(self._canvas.drawn_setups, self._canvas.runs, self._events, view, room)
+            scene = builder.build(self._canvas.drawn_setups, self._canvas.runs, view, room)
             texts = [tick.text for plot in scene.plots for tick in plot.ticks]
             foot = 42 if scene.notes or scene.legend else 24
             left = max([46.0, *(math.ceil(metrics.horizontalAdvance(text) + 12) for text in texts)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
@@ -12,13 +12,12 @@ from clew_gui.charts.drawing import Drawing
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.measured import measured_plots
-from clew_gui.plotting.table import SeriesExtract
+from clew_gui.plotting.table import SeriesExtract, extract_series
 from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.charts.painter import paint
 from clew_gui.views.plots.drawing.widget import DrawnWidget
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import SeriesPlot
-from clew_shared.journal.history import Measured
 
 
 class MeasuredView(DrawnWidget):
@@ -27,7 +26,8 @@ class MeasuredView(DrawnWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("Measurements", theme, parent)
         self._specs: tuple[SeriesPlot, ...] = ()
-        self._series: dict[str, dict[str, Measured]] = {}
+        self._drawn: object = None
+        """What the runs had measured when a frame was asked for."""
         self.log = True
         """Whether axes that the card makes logarithmic are so now."""
         self.reading: tuple[int, float] | None = None
@@ -42,15 +42,12 @@ class MeasuredView(DrawnWidget):
         self._specs = tuple(specs)
         self._redraw()
 
-    def set_series(self, run_id: str, series: Mapping[str, Measured]) -> None:
-        """Sets everything that a run measured so far; the arrays are copied."""
-        self._series[run_id] = {name: Measured(one.x.copy(), one.y.copy(), one.last) for name, one in series.items()}
-        self.touch()
-
-    def forget(self, run_id: str) -> None:
-        """Forget what a run measured."""
-        if self._series.pop(run_id, None) is not None:
-            self.touch()
+    def touch(self) -> None:
+        """Asks for a new frame if the runs are others or have measured more."""
+        now = [(run, [(name, len(one.x), one.last) for name, one in run.history.series.items()]) for run in self._runs]
+        if now != self._drawn:
+            self._drawn = now
+            super().touch()
 
     def set_log(self, on: bool) -> None:
         """Makes axes logarithmic if the card asks for that."""
@@ -69,19 +66,15 @@ class MeasuredView(DrawnWidget):
         """The chart in ``size``, by default the widget's own."""
         room = size or self.size()
         runs = [
-            MeasuredRun(style, measured_plots(self._specs, self._series[style.run_id]))
+            MeasuredRun(style, measured_plots(self._specs, style.history.series))
             for style in self._runs
-            if self._series.get(style.run_id)
+            if style.history.series
         ]
         return MeasuredChart(runs, Box(0, 0, room.width(), room.height()), SIZES, self.log)
 
     def extracts(self) -> tuple[SeriesExtract, ...]:
         """Returns all points of the shown runs."""
-        return tuple(
-            SeriesExtract(run.run_id, name, one.x, one.y, one.last)
-            for run in self._runs
-            for name, one in self._series.get(run.run_id, {}).items()
-        )
+        return tuple(one for run in self._runs for one in extract_series(run.run_id, run.history))
 
     # ------------------------------------------------------------ painting
     def paintEvent(self, event: QPaintEvent) -> None:

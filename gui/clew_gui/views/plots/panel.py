@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
 from clew_gui.plotting.axes.numbers import count_text
 from clew_gui.plotting.axes.ticks import XUnit
-from clew_gui.plotting.curves.model import (
-    EXPECTED,
-    PREDICTED,
-    Ghost,
-    PlotSetup,
-    RunEvent,
-    RunStyle,
-    View,
-    resolve_plots,
-)
-from clew_gui.plotting.curves.series import SeriesStore
+from clew_gui.plotting.curves.model import PREDICTED, Ghost, PlotSetup, RunStyle, View, resolve_plots
 from clew_gui.plotting.curves.smoothing import window_for
-from clew_gui.plotting.pictures import HEADER, picture_rows
+from clew_gui.plotting.curves.units import knows
+from clew_gui.plotting.pictures import HEADER, deviations_at, picture_rows
 from clew_gui.plotting.table import Extract, extract, write_csv, write_rows, write_series_csv
+from clew_gui.session.runs import RunModel
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import ExportedPicture
 from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PaintablePlot, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.theme.theme import Theme
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.cards import Goal, MetricSpec, PictureSpec, PlotSpec, SeriesPlot, SurfaceSpec
-from clew_shared.journal.history import Figure, Measured
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, SurfaceSpec
+from clew_shared.goal_settings import is_for
+from clew_shared.journal.events import Histogram, Predicted
+from clew_shared.journal.lifecycle import TERMINAL
+from clew_shared.params import STEPS
 
 KINDS: Final = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
@@ -78,19 +72,16 @@ class _Writer(QObject):
 
 
 class ConvergencePlots(QWidget):
-    """Live curves of several runs, plots above each other with one x axis.
+    """Live curves of several runs, plots above each other with one x axis; with other kinds of plots, as pages.
 
-    Feed it with ``append``, ``add_clock`` and ``set_scale``; say what to show with ``set_plots`` and ``set_runs``. How
-    they are shown is set with ``set_unit``, ``set_log_y``, ``set_log_x`` and ``set_smoothing``. All calls are cheap:
-    drawing happens at most 25 times a second, and not at all while the panel cannot be seen.
+    Say what to show with ``show_card`` and ``show_runs``, and with ``show_news`` that runs recorded more: every frame
+    is drawn from their histories. How they are shown is set with ``set_unit``, ``set_log_y``, ``set_log_x`` and
+    ``set_smoothing``. All calls are cheap: drawing happens at most 25 times a second, and not at all while the panel
+    cannot be seen.
     """
 
     run_clicked = Signal(str)
     """A run's label in the gutter was clicked."""
-    run_hovered = Signal(str)
-    """Emitted when the pointer is on a run's label; empty when it left."""
-    view_changed = Signal(object)
-    """The ``View`` changed, by a call or by hand."""
     saved = Signal(object)
     """A file was written (its Path)."""
     failed = Signal(object)
@@ -98,16 +89,16 @@ class ConvergencePlots(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.store = SeriesStore()
         self._theme = theme
-        self._events: list[RunEvent] = []
+        self._card: ExerciseCard | None = None
+        self._shown: dict[str, RunModel] = {}
         self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
-        self._ghosts: dict[str, Ghost] = {}
-        self._prediction: tuple[str, tuple[tuple[float, float], ...]] = ("", ())
-        self.canvas = PlotCanvas(self.store, theme, self)
-        self.surface = SurfaceView(self.store, theme, self)
+        self._prediction: Predicted | None = None
+        self.canvas = PlotCanvas(theme, self)
+        self.surface = SurfaceView(theme, self)
         self.measured = MeasuredView(theme, self)
         self.pictures = PicturesView(theme, self)
+        self.pictures.deviations = self._deviations
         self.kinds: dict[Kind, PlotKind] = {
             "curves": self.canvas,
             "surface": self.surface,
@@ -129,32 +120,78 @@ class ConvergencePlots(QWidget):
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
         self.canvas.run_clicked.connect(self.run_clicked)
         self.surface.run_clicked.connect(self.run_clicked)
-        self.canvas.run_hovered.connect(self.run_hovered)
-        self.canvas.view_changed.connect(self.view_changed)
         for part in (self.canvas, self.surface, self.measured, self.pictures):
             part.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
             part.customContextMenuRequested.connect(lambda at, part=part: self._show_menu(part, at))
         self.setFocusProxy(self.canvas)
 
     # ------------------------------------------------------------ what to show
+    def show_card(self, card: ExerciseCard) -> None:
+        """Show the plots of an exercise, with its goals and expected curves."""
+        if card != self._card:
+            self._card = card
+            steps = next((spec.default for spec in card.params if spec.name == STEPS), None)
+            self.canvas.set_exercise(float(steps) if isinstance(steps, int) else 1000.0, card.params)
+            self.set_plots(card.plots, card.goals, card.metrics)
+            self.set_surfaces(card.surfaces)
+            self.measured.set_plots(card.measured)
+            self.pictures.set_pictures(card.pictures)
+
+    def show_runs(
+        self, runs: Sequence[RunModel], selected: str, pinned: str, indices: Mapping[str, int], next_data: str = ""
+    ) -> None:
+        """Show these runs. ``indices`` says by run which colour and dash it has; ``next_data`` is the data set of the
+        next run."""
+        self._shown = {run.id: run for run in runs}
+        data = {run.id: words.run_data(run, self._card) for run in runs}
+        differ = len(set(data.values())) > 1
+        self._show_goals({name for name in (*data.values(), *(() if runs else (next_data,))) if name})
+        self.set_runs(
+            [
+                RunStyle(
+                    run_id=run.id,
+                    label=_label(run, self._card, run.id == pinned, data[run.id] if differ else ""),
+                    index=indices.get(run.id, 0),
+                    selected=run.id == selected,
+                    live=run.state not in TERMINAL,
+                    pinned=run.id == pinned,
+                    stale=run.link_stale and run.state not in TERMINAL,
+                    steps=run.history.fold.steps,
+                    coming=_is_coming(run),
+                    history=run.history,
+                )
+                for run in runs
+            ]
+        )
+        self._set_prediction(next((run.history.prediction for run in runs if run.id == selected), None))
+
+    def show_news(self, changed: Collection[str]) -> None:
+        """Draws what is new of these runs, those of them that are shown."""
+        if any(run.run_id in changed for run in self.canvas.runs):
+            self.set_runs([self._as_now(run) for run in self.canvas.runs])
+            for kind in self.kinds.values():
+                kind.touch()
+
+    def _as_now(self, style: RunStyle) -> RunStyle:
+        run = self._shown.get(style.run_id)
+        return style if run is None else replace(style, coming=_is_coming(run), history=run.history)
+
+    def _show_goals(self, data: set[str]) -> None:
+        """Shows only the goals that apply to the shown runs' data; all goals if no run is shown."""
+        if self._card is not None:
+            goals = tuple(goal for goal in self._card.goals if not data or any(is_for(goal, name) for name in data))
+            if goals != self._specs[1]:
+                self.set_plots(self._card.plots, goals, self._card.metrics)
+
     def set_plots(
         self, plots: Sequence[PlotSpec], goals: Sequence[Goal] = (), metrics: Sequence[MetricSpec] = ()
     ) -> None:
-        """Show the plots of an exercise's card. ``metrics`` have the labels, and say whether higher or lower is
-        better."""
+        """Show these plots. ``metrics`` have the labels, and say whether higher or lower is better."""
         self._specs = (tuple(plots), tuple(goals), tuple(metrics))
-        self._ghosts = {}
         self._resolve()
 
-    def set_ghost(self, plot_id: str, points: Sequence[tuple[float, float]], text: str = EXPECTED) -> None:
-        """The curve to expect in one plot, (step, value) pairs, and what it is; drawn while nothing has run."""
-        self._ghosts[plot_id] = Ghost(tuple(points), text)
-        self._resolve()
-
-    def set_prediction(self, metric: str = "", points: Sequence[tuple[float, float]] = ()) -> None:
-        """Sets what a person expected of ``metric`` before the selected run, as (step, value) pairs; an empty list
-        removes it."""
-        drawn = (metric, tuple(points))
+    def _set_prediction(self, drawn: Predicted | None) -> None:
+        """Sets what a person expected before the selected run."""
         if drawn != self._prediction:
             self._prediction = drawn
             self._resolve()
@@ -162,14 +199,6 @@ class ConvergencePlots(QWidget):
     def set_surfaces(self, surfaces: Sequence[SurfaceSpec]) -> None:
         """The first of an exercise's surfaces, for the page "surface"."""
         self.surface.set_surface(surfaces[0] if surfaces else None, self._specs[2])
-
-    def set_measured(self, plots: Sequence[SeriesPlot]) -> None:
-        """The plots of what an exercise measures, for the page "measured"."""
-        self.measured.set_plots(plots)
-
-    def set_pictures(self, pictures: Sequence[PictureSpec]) -> None:
-        """The pictures that runs of an exercise take, for the pages "pictures" and "beside"."""
-        self.pictures.set_pictures(pictures)
 
     def show_page(self, page: Page) -> None:
         """The curves, the surface or pictures, alone or beside the curves; or what was measured. Whoever owns the
@@ -188,91 +217,32 @@ class ConvergencePlots(QWidget):
 
     def _resolve(self) -> None:
         setups = resolve_plots(*self._specs)
-        self.canvas.set_setups([replace(s, ghost=self._ghost(s)) for s in setups])
+        self.canvas.set_setups([replace(setup, ghost=self._ghost(setup)) for setup in setups])
 
     def _ghost(self, setup: PlotSetup) -> Ghost | None:
-        metric, points = self._prediction
-        if points and metric in (setup.headline, *setup.others):
-            return Ghost(points, PREDICTED, stays=True)
-        return self._ghosts.get(setup.id, setup.ghost)
+        drawn = self._prediction
+        if drawn is None or not drawn.steps or drawn.metric not in setup.metrics:
+            return setup.ghost
+        return Ghost(tuple(zip(drawn.steps, drawn.values, strict=False)), PREDICTED, stays=True)
 
     def set_runs(self, runs: Sequence[RunStyle]) -> None:
-        """Show these runs, in the order of their labels. Curves of other runs stay in the store."""
+        """Show these runs, in the order of their labels."""
         for kind in self.kinds.values():
             kind.set_runs(runs)
 
-    # ------------------------------------------------------------ data
-    def append(
-        self,
-        run_id: str,
-        metric: str,
-        steps: int | npt.ArrayLike,
-        values: npt.ArrayLike,
-        dtype: type[np.floating[Any]] | np.dtype[Any] = np.float32,
-    ) -> None:
-        """Append values; ``steps`` is an array, or the first of consecutive steps. Values from there on are
-        replaced."""
-        self.store.append(run_id, metric, steps, values, dtype)
-        self._changed(run_id)
-
-    def add_clock(self, run_id: str, first: int, count: int, clock: float, seconds: float, wall: float = 0.0) -> None:
-        """Say when ``count`` steps from ``first`` happened: in ``seconds``, until ``clock`` and ``wall``."""
-        self.store.add_clock(run_id, first, count, clock, seconds, wall)
-        if self.canvas.view.unit is XUnit.SECONDS:
-            self._changed(run_id)
-
-    def set_scale(self, run_id: str, batch_size: int, samples_per_epoch: int) -> None:
-        """Say how many images a step and an epoch have; 0 for a run without."""
-        self.store.set_scale(run_id, batch_size, samples_per_epoch)
-        self._changed(run_id)
-
-    def set_series(self, run_id: str, series: Mapping[str, Measured]) -> None:
-        """Sets everything that a run measured so far, by name."""
-        self.measured.set_series(run_id, series)
-
-    def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
-        """Sets all pictures that a run took so far, by name."""
-        self.pictures.set_figures(run_id, figures)
-
-    def truncate(self, run_id: str, metric: str | None, step: float) -> None:
-        """Remove what was recorded at or after ``step``, with its events: a later attempt wins."""
-        self.store.truncate(run_id, metric, step)
-        if metric is None:
-            self._events = [e for e in self._events if e.run_id != run_id or e.step < step]
-            self.canvas.set_events(self._events)
-        self._changed(run_id)
-
-    def add_event(self, run_id: str, step: float, text: str) -> None:
-        """Mark a step with one short sentence, such as "Learning rate halved"."""
-        self._add(RunEvent(run_id, step, text))
-
-    def mark_nonfinite(self, run_id: str, step: float, word: str = "NaN") -> None:
-        """Mark the step where a run stopped giving numbers, when its own values do not show it; ``word``: what came
-        instead."""
-        known = [self.store.get(run_id, metric) for metric in self.store.metrics(run_id)]
-        if not any(series is not None and series.first_bad is not None for series in known):
-            text = f"{word[:1].upper()}{word[1:]} at step {count_text(step)}"
-            self._add(RunEvent(run_id, step, text, bad=True))
-
-    def _add(self, event: RunEvent) -> None:
-        if event not in self._events:
-            self._events.append(event)
-            self._events.sort(key=lambda e: e.step)
-            self.canvas.set_events(self._events)
-
-    def drop_run(self, run_id: str) -> None:
-        """Forget a run's curves and events."""
-        self.store.drop(run_id)
-        self._events = [e for e in self._events if e.run_id != run_id]
-        self.canvas.set_events(self._events)
-        self.canvas.forget(run_id)
-        self.measured.forget(run_id)
-        self.pictures.forget(run_id)
-
-    def _changed(self, run_id: str) -> None:
-        if any(run.run_id == run_id for run in self.canvas.runs):
-            self.canvas.touch()
-            self.surface.touch()
+    def _deviations(self, run: str, taken: Histogram, mean: str, name: str, threshold: float) -> float | None:
+        """Returns how many deviations above the run's mean a threshold is; None if the run did not record what this
+        needs."""
+        known = self._shown.get(run)
+        if known is None or self._card is None or taken.threshold is None:
+            return None
+        usual = next((spec.default for spec in self._card.params if spec.name == name), None)
+        number = known.spec.params.get(name, usual)
+        means = known.history.column(mean)
+        before = means.values[means.steps < taken.step]
+        if not len(before) or not isinstance(number, int | float):
+            return None
+        return deviations_at(threshold, taken.threshold, float(before[-1]), number)
 
     # ------------------------------------------------------------ how it is looked at
     @property
@@ -289,10 +259,6 @@ class ConvergencePlots(QWidget):
         self.canvas.set_view(replace(self.view, log_y=on))
         self.measured.set_log(on)
 
-    def set_planned(self, steps: object) -> None:
-        """Sets how many steps a run of this exercise usually has: the length of the axis before any has run."""
-        self.canvas.set_planned(float(steps) if isinstance(steps, int) else 1000.0)
-
     def set_whole_y(self, on: bool) -> None:
         """Shows all values, or only the range that is worth seeing."""
         self.canvas.set_view(replace(self.view, whole=on, y_zoom=()))
@@ -307,7 +273,7 @@ class ConvergencePlots(QWidget):
 
     def smoothing_text(self) -> str:
         """The smoothing in words, for a tooltip."""
-        steps = max((self.store.last_step(run.run_id) for run in self.canvas.runs), default=0.0)
+        steps = max((float(run.history.last_step) for run in self.canvas.runs), default=0.0)
         steps = max([steps, *(float(run.steps) for run in self.canvas.runs if run.live)])
         window = window_for(self.view.smoothing, steps)
         return "No smoothing" if window <= 1 else f"Mean over about {count_text(round(window, -1) or 1)} steps"
@@ -325,7 +291,7 @@ class ConvergencePlots(QWidget):
 
     def knows(self, unit: XUnit | str) -> bool:
         """Whether any shown run can be drawn against ``unit``; if none can, its button is disabled."""
-        return any(self.store.knows(run.run_id, XUnit(unit)) for run in self.canvas.runs)
+        return any(knows(run.history, XUnit(unit)) for run in self.canvas.runs)
 
     # ------------------------------------------------------------ files
     def _picture(self) -> ExportedPicture:
@@ -335,7 +301,7 @@ class ConvergencePlots(QWidget):
             "pictures": self.pictures,
         }
         beside = next((others[kind] for kind in KINDS_OF[self.page] if kind in others), None)
-        return ExportedPicture(self.canvas, self.store, tuple(self._events), self._theme, beside=beside)
+        return ExportedPicture(self.canvas, self._theme, beside=beside)
 
     def copy_picture(self) -> None:
         """Put the plots on the clipboard as a picture."""
@@ -351,10 +317,10 @@ class ConvergencePlots(QWidget):
 
     def extracts(self) -> tuple[Extract, ...]:
         """Copies of all values of the shown runs in the shown plots."""
-        metrics = dict.fromkeys(m for setup in self.canvas.setups for m in (setup.headline, *setup.others))
+        metrics = dict.fromkeys(metric for setup in self.canvas.setups for metric in setup.metrics)
         metrics |= dict.fromkeys(self.surface.spec.metrics if self.surface.spec is not None else ())
-        names = {run.run_id: run.label for run in self.canvas.runs}
-        return extract(self.store, list(names), metrics, names)
+        runs = self.canvas.runs
+        return tuple(found for run in runs for found in extract(run.run_id, run.label, run.history, metrics))
 
     def save_csv(self, path: Path) -> int:
         """Write every value of the shown curves, ``run,step,metric,value,wall_time,name``, or of what was measured, or
@@ -433,3 +399,13 @@ class ConvergencePlots(QWidget):
 
     def _show_menu(self, part: QWidget, at: QPoint) -> None:
         self.menu().popup(part.mapToGlobal(at))
+
+
+def _is_coming(run: RunModel) -> bool:
+    """Whether a part of a run's journal is still to be read."""
+    return run.reading is not None or run.catching_up is not None
+
+
+def _label(run: RunModel, card: ExerciseCard | None, pinned: bool, data: str) -> str:
+    """The run's short name; with its data where the shown runs differ in it."""
+    return words.join([words.run_title(run, card, "Baseline" if pinned else ""), words.data_short(data)])

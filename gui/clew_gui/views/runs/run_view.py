@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSlider, QToolButton, QW
 
 from clew_gui.views.form.fields import keep_from_wheel
 from clew_gui.views.plots.kinds import Page
+from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.presentation.words import WAITS, reading_minutes, unbroken
 from clew_gui.views.race.race_bar import RaceBar
 from clew_gui.views.race.sweep_bar import SweepBar
@@ -292,11 +293,44 @@ class RunView(QWidget):
         self._sweep: SweepBar | None = None
         self.race = RaceBar(appearance)
         self.controls = PlotControls(appearance)
-        self._box = column(self.controls, gap=6, margins=(12, 8, 8, 6))
-        self._plots_card: QFrame = frame("card", self._box)
+        self.plots = ConvergencePlots(appearance.theme)
+        box = column(self.controls, self.plots, gap=6, margins=(12, 8, 8, 6))
+        box.setStretchFactor(self.plots, 1)
+        self._plots_card: QFrame = frame("card", box)
         self._plots_card.setMinimumHeight(150)
         self._whole = column(self.hello, self.race, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
         self._whole.setStretchFactor(self._plots_card, 1)
+        self._join_controls()
+
+    def _join_controls(self) -> None:
+        controls, plots = self.controls, self.plots
+        controls.page_changed.connect(plots.show_page)
+        controls.unit_chosen.connect(plots.set_unit)
+        controls.log_toggled.connect(plots.set_log_y)
+        controls.smoothing_moved.connect(self._smooth)
+        controls.whole_toggled.connect(plots.set_whole_y)
+        controls.reset_asked.connect(plots.reset_zoom)
+        controls.export_asked.connect(plots.export)
+        plots.canvas.view_changed.connect(lambda view: controls.show_zoomed(view.is_zoomed))
+        plots.canvas.view_changed.connect(lambda view: controls.whole.setChecked(view.whole))
+
+    def take_controls(self) -> None:
+        """Draw as the controls say."""
+        self.plots.show_page(self.controls.page)
+        self.plots.set_log_y(self.controls.log.isChecked())
+        self.plots.set_unit(self.controls.units.current())
+        self._smooth(self.controls.smoothing.value() / 100)
+
+    def _smooth(self, amount: float) -> None:
+        self.plots.set_smoothing(amount)
+        text = f"{self.plots.smoothing_text()}. The raw curve stays visible in the background."
+        self.controls.smoothing.setToolTip(text)
+
+    def show_plots(self, card: ExerciseCard) -> None:
+        """Shows the plots of an exercise, and the controls that they need."""
+        self.plots.show_card(card)
+        log = any(plot.log for plot in card.plots) or any(one.log_x or one.log_y for one in card.measured)
+        self.controls.offer_pages(bool(card.surfaces), card.kind == "measurement", bool(card.pictures), log)
 
     @property
     def sweep(self) -> SweepBar:
@@ -323,10 +357,6 @@ class RunView(QWidget):
             tab_from(self.race, self._card)
             self.card_made.emit(self._card)
         return self._card
-
-    def put_plots(self, plots: QWidget) -> None:
-        """Show the plots below the controls."""
-        self._box.addWidget(plots, 1)
 
     def show_empty(self, empty: bool) -> None:
         """Shows either the first card or the run's card."""

@@ -14,8 +14,10 @@ from clew_gui.plotting.axes.ticks import Span, XUnit
 from clew_gui.plotting.curves.model import PlotSetup, RunEvent, RunStyle, View, resolve_plots
 from clew_gui.plotting.curves.readout import prominent, read, summary
 from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder
-from clew_gui.plotting.curves.series import SeriesStore
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
+from clew_shared.journal.events import Checkpoint, Diverged, Live
+from clew_shared.params import ParamSpec
+from tests.recording import evaluate, record
 
 METRICS = (
     MetricSpec(name="loss", label="loss", better="lower"),
@@ -35,28 +37,29 @@ def setups() -> tuple[PlotSetup, ...]:
     return resolve_plots(PLOTS, GOALS, METRICS)
 
 
+Runs = tuple[RunStyle, ...]
+
+
+def one(*, selected: bool = False) -> RunStyle:
+    """A run without values."""
+    return RunStyle("1", "1  SGD 0.5", 0, selected=selected)
+
+
 @pytest.fixture
-def store() -> SeriesStore:
-    store = SeriesStore()
+def runs() -> Runs:
+    runs = (one(), RunStyle("2", "2  SGD 0.1", 1, selected=True, live=True, steps=2000))
     rng = np.random.default_rng(0)
-    for run, tau in (("1", 80.0), ("2", 160.0)):
-        step = np.arange(1000)
-        store.append(run, "loss", 0, (2 * np.exp(-step / tau) + 0.3) * np.exp(rng.normal(0, 0.2, 1000)))
-        store.append(run, "accuracy", 0, 0.9 - 0.8 * np.exp(-step / tau) + rng.normal(0, 0.02, 1000))
-        store.append(run, "test_accuracy", step[::100], 0.91 - 0.8 * np.exp(-step[::100] / tau))
-        store.set_scale(run, 100, 55_000)
-    return store
+    for run, tau in zip(runs, (80.0, 160.0), strict=True):
+        step, history, batch = np.arange(1000), run.history, (100, 55_000)
+        losses = (2 * np.exp(-step / tau) + 0.3) * np.exp(rng.normal(0, 0.2, 1000))
+        record(history, "loss", 0, losses, batch=batch)
+        record(history, "accuracy", 0, 0.9 - 0.8 * np.exp(-step / tau) + rng.normal(0, 0.02, 1000), batch=batch)
+        evaluate(history, "test_accuracy", step[::100], 0.91 - 0.8 * np.exp(-step[::100] / tau))
+    return runs
 
 
-RUNS = (RunStyle("1", "1  SGD 0.5", 0), RunStyle("2", "2  SGD 0.1", 1, selected=True, live=True, steps=2000))
-
-
-def build(store: SeriesStore, setups: tuple[PlotSetup, ...], view: View | None = None, **more: object) -> Scene:
-    runs = more.get("runs", RUNS)
-    events = more.get("events", ())
-    assert isinstance(runs, tuple)
-    assert isinstance(events, tuple)
-    return SceneBuilder(store).build(setups, runs, events, view or View(), ROOM)
+def build(runs: Runs, setups: tuple[PlotSetup, ...], view: View | None = None) -> Scene:
+    return SceneBuilder().build(setups, runs, view or View(), ROOM)
 
 
 def test_a_card_becomes_plots(setups: tuple[PlotSetup, ...]) -> None:
@@ -70,14 +73,12 @@ def test_a_card_becomes_plots(setups: tuple[PlotSetup, ...]) -> None:
     assert accuracy.label("unknown_metric") == "unknown metric"
 
 
-def test_the_selected_run_is_drawn_last_and_every_step_counts(
-    store: SeriesStore, setups: tuple[PlotSetup, ...]
-) -> None:
-    scene = build(store, setups)
+def test_the_selected_run_is_drawn_last_and_every_step_counts(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    scene = build(runs, setups)
     loss = scene.plots[0]
     assert [d.run.run_id for d in loss.curves] == ["1", "2"]
     curve = loss.curves[0].curve
-    recorded = store.get("1", "loss")
+    recorded = runs[0].history.pyramid("loss")
     assert recorded is not None
     assert recorded.highest is not None
     assert 10 ** curve.raw_y.max() == pytest.approx(recorded.highest.value, rel=1e-6)
@@ -85,18 +86,16 @@ def test_the_selected_run_is_drawn_last_and_every_step_counts(
     assert scene.window > 1
 
 
-def test_the_axis_reaches_to_the_planned_end_and_holds_the_goal(
-    store: SeriesStore, setups: tuple[PlotSetup, ...]
-) -> None:
-    scene = build(store, setups)
+def test_the_axis_reaches_to_the_planned_end_and_holds_the_goal(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    scene = build(runs, setups)
     assert scene.grid.span == Span(0, 2060)
     assert scene.plots[1].span.low < 0.9079 < scene.plots[1].span.high
 
 
 def test_without_smoothing_the_means_of_the_columns_stand_before_all_values(
-    store: SeriesStore, setups: tuple[PlotSetup, ...]
+    runs: Runs, setups: tuple[PlotSetup, ...]
 ) -> None:
-    scene = build(store, setups, View(smoothing=0))
+    scene = build(runs, setups, View(smoothing=0))
     curve, plot = scene.plots[0].curves[0].curve, scene.plots[0]
     assert curve.exact
     assert curve.x.size == curve.raw_x.size // 2
@@ -106,32 +105,30 @@ def test_without_smoothing_the_means_of_the_columns_stand_before_all_values(
     assert scene.legend == "Line: mean of each pixel. Faint: lowest to highest value. Number: the last value."
 
 
-def test_the_foot_says_what_line_faint_line_and_number_are(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:
-    scene = build(store, setups)
+def test_the_foot_says_what_line_faint_line_and_number_are(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    scene = build(runs, setups)
     steps = f"{round(scene.window, -1):,.0f}"
     assert scene.legend.startswith(f"Line: mean over about {steps} steps. Faint: ")
     few = resolve_plots([msgspec.structs.replace(PLOTS[1], metrics=("test_accuracy",))], GOALS, METRICS)
-    shown = SceneBuilder(store).build(few, RUNS, (), View(), Room(600, (140,)))
+    shown = SceneBuilder().build(few, runs, View(), Room(600, (140,)))
     assert shown.legend == "", "evaluations are drawn as they are"
 
 
 def test_a_quiet_line_leaves_room_for_its_loud_values(setups: tuple[PlotSetup, ...]) -> None:
-    store = SeriesStore()
-    noise = np.random.default_rng(1).normal(0, 0.05, 20_000)
-    store.append("1", "loss", 0, 0.3 * np.exp(noise))
-    runs = (RunStyle("1", "1", 0, selected=True),)
-    plot = SceneBuilder(store).build(setups[:1], runs, (), View(), Room(600, (140,))).plots[0]
+    run = one(selected=True)
+    record(run.history, "loss", 0, 0.3 * np.exp(np.random.default_rng(1).normal(0, 0.05, 20_000)))
+    plot = SceneBuilder().build(setups[:1], (run,), View(), Room(600, (140,))).plots[0]
     curve = plot.curves[0].curve
     shown = np.mean((curve.raw_y >= plot.span.low) & (curve.raw_y <= plot.span.high))
     assert shown > 0.9
 
 
-def test_evaluations_keep_their_points_in_every_view(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:
-    curve = build(store, setups).plots[1].headline("1")
+def test_evaluations_keep_their_points_in_every_view(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    curve = build(runs, setups).plots[1].headline("1")
     assert curve is not None
     assert curve.sparse
     assert curve.x.tolist() == list(range(0, 1000, 100))
-    zoomed = build(store, setups, View(zoom=Span(310, 390))).plots[1].headline("1")
+    zoomed = build(runs, setups, View(zoom=Span(310, 390))).plots[1].headline("1")
     assert zoomed is not None
     assert zoomed.x.tolist() == [300, 400]
     assert not zoomed.ends
@@ -140,32 +137,33 @@ def test_evaluations_keep_their_points_in_every_view(store: SeriesStore, setups:
 @pytest.mark.parametrize(
     ("unit", "end"), [(XUnit.STEP, 2060.0), (XUnit.IMAGES, 206_000.0), (XUnit.EPOCH, 2060 * 100 / 55_000)]
 )
-def test_units(store: SeriesStore, setups: tuple[PlotSetup, ...], unit: XUnit, end: float) -> None:
-    scene = build(store, setups, View(unit=unit))
+def test_units(runs: Runs, setups: tuple[PlotSetup, ...], unit: XUnit, end: float) -> None:
+    scene = build(runs, setups, View(unit=unit))
     assert scene.full.high == pytest.approx(end)
     assert scene.plots[0].curves
 
 
-def test_runs_without_the_unit_are_named(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:
-    store.add_clock("1", 0, 1000, 5.0, 5.0)
-    scene = build(store, setups, View(unit=XUnit.SECONDS))
+def test_runs_without_the_unit_are_named(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    alone = RunStyle("3", "3  Whole batch", 2)
+    record(alone.history, "loss", 0, [1.0, 0.5])
+    scene = build((runs[0], alone), setups, View(unit=XUnit.EPOCH))
     assert {d.run.run_id for d in scene.plots[0].curves} == {"1"}
-    assert scene.notes == ("Not shown against seconds: 2  SGD 0.1.",)
+    assert scene.notes == ("Not shown against epoch: 3  Whole batch.",)
 
 
 def test_values_that_a_log_axis_cannot_hold_are_said(setups: tuple[PlotSetup, ...]) -> None:
-    store = SeriesStore()
-    store.append("1", "loss", 0, [1.0, 0.1, 0.0, 0.0, 0.001])
-    scene = build(store, setups, runs=RUNS[:1])
+    run = one()
+    record(run.history, "loss", 0, [1.0, 0.1, 0.0, 0.0, 0.001])
+    scene = build((run,), setups)
     curve = scene.plots[0].headline("1")
     assert curve is not None
     assert curve.x.tolist() == [0, 1, 4]
     assert scene.notes == ("A log axis cannot show values of 0 or less; they are left out.",)
-    assert build(store, setups, View(log_y=False), runs=RUNS[:1]).notes == ()
+    assert build((run,), setups, View(log_y=False)).notes == ()
 
 
-def test_log_x_begins_at_the_first_step_behind_zero(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:
-    scene = build(store, setups, View(log_x=True))
+def test_log_x_begins_at_the_first_step_behind_zero(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    scene = build(runs, setups, View(log_x=True))
     assert scene.full.low == 0.0
     assert scene.full.high > math.log10(2000)
     assert {"1", "10", "100", "1,000"} <= {tick.text for tick in scene.ticks}
@@ -175,55 +173,75 @@ def test_log_x_begins_at_the_first_step_behind_zero(store: SeriesStore, setups: 
 
 
 def test_while_nothing_ran_the_expected_curve_is_shown(setups: tuple[PlotSetup, ...]) -> None:
-    scene = build(SeriesStore(), setups)
+    scene = build((one(),), setups)
     ghost = scene.plots[0].ghost
     assert scene.empty
     assert ghost is not None
     assert ghost[1].tolist() == pytest.approx([math.log10(2), math.log10(0.3)])
     assert scene.full == Span(0, 515)
-    assert summary(scene, SeriesStore()) == "No run has values yet."
+    assert summary(scene) == "No run has values yet."
 
 
 def test_where_a_run_stopped_giving_numbers(setups: tuple[PlotSetup, ...]) -> None:
-    store = SeriesStore()
-    store.append("1", "loss", 0, [2.0, 20.0, 2e30, np.inf, np.nan, np.nan])
-    scene = build(store, setups, runs=RUNS[:1])
+    run = one()
+    record(run.history, "loss", 0, [2.0, 20.0, 2e30, np.inf, np.nan, np.nan])
+    scene = build((run,), setups)
     curve = scene.plots[0].headline("1")
     assert curve is not None
     assert curve.bad_x == 3
-    assert "infinite from step 3" in summary(scene, store)
+    assert "infinite from step 3" in summary(scene)
 
 
-def test_only_events_of_the_selected_run_are_marked(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:
-    events = (RunEvent("1", 10, "Checkpoint"), RunEvent("2", 500, "Learning rate halved"))
-    assert build(store, setups, events=events).events == ((events[1], 500.0),)
-    assert build(store, setups, events=events, runs=RUNS[:1]).events == ((events[0], 10.0),)
+RATE = ParamSpec(name="learning_rate", label="Rate", kind="float", default=0.5, live=True)
+
+
+def test_only_events_of_the_selected_run_are_marked(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    runs[0].history.feed(1, Checkpoint(step=10, folder="a", files=()))
+    runs[1].history.feed(1, Live(name="learning_rate", value=0.25, step=500))
+    runs[1].history.feed(1, Checkpoint(step=100, folder="a", files=()))
+    builder = SceneBuilder()
+    builder.params = (RATE,)
+    found = builder.build(setups, runs, View(), ROOM).events
+    assert found == (
+        (RunEvent("2", 100, "Checkpoint"), 100.0),
+        (RunEvent("2", 500, "Rate 0.25 from here"), 500.0),
+    )
+    assert build(runs[:1], setups).events == ((RunEvent("1", 10, "Checkpoint"), 10.0),)
+
+
+def test_a_metric_that_no_curve_shows_is_marked_where_it_became_no_number(
+    runs: Runs, setups: tuple[PlotSetup, ...]
+) -> None:
+    history = runs[0].history
+    history.feed(1, Diverged(metric="gradient", value="inf", step=212))
+    assert build(runs[:1], setups).events == ((RunEvent("1", 212, "Infinite at step 212", bad=True), 212.0),)
+    record(history, "loss", 1000, [np.nan], batch=(100, 55_000))
+    assert build(runs[:1], setups).events == (), "the curve itself shows that"
 
 
 def test_with_many_runs_only_those_that_stand_out_keep_their_raw_curve(setups: tuple[PlotSetup, ...]) -> None:
-    store = SeriesStore()
     rng = np.random.default_rng(2)
-    for k in range(12):
-        store.append(str(k), "loss", 0, np.exp(rng.normal(0, 0.3, 5000)))
     runs = tuple(RunStyle(str(k), f"run {k}", k, selected=k == 11) for k in range(12))
-    scene = build(store, setups, runs=runs)
+    for run in runs:
+        record(run.history, "loss", 0, np.exp(rng.normal(0, 0.3, 5000)))
+    scene = build(runs, setups)
     assert scene.many
     assert [d.run.run_id for d in scene.plots[0].curves if d.curve.raw_x.size] == ["11"]
 
 
-def test_unchanged_curves_are_not_made_again(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:
-    builder = SceneBuilder(store)
-    before = builder.build(setups, RUNS, (), View(), ROOM)
-    store.append("2", "loss", 1000, [0.3, 0.31])
-    after = builder.build(setups, RUNS, (), View(), ROOM)
+def test_unchanged_curves_are_not_made_again(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    builder = SceneBuilder()
+    before = builder.build(setups, runs, View(), ROOM)
+    record(runs[1].history, "loss", 1000, [0.3, 0.31], batch=(100, 55_000))
+    after = builder.build(setups, runs, View(), ROOM)
     assert after.grid is before.grid
     assert after.plots[0].span is before.plots[0].span
     assert after.plots[0].headline("1") is before.plots[0].headline("1")
     assert after.plots[0].headline("2") is not before.plots[0].headline("2")
 
 
-def test_the_read_out_says_what_the_curves_show(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:
-    readout = read(build(store, setups), 850.0)
+def test_the_read_out_says_what_the_curves_show(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    readout = read(build(runs, setups), 850.0)
     assert readout.heading == "Step 850, smoothed"
     assert readout.columns == ("loss", "accuracy")
     first, second = readout.rows
@@ -233,7 +251,7 @@ def test_the_read_out_says_what_the_curves_show(store: SeriesStore, setups: tupl
     assert first.points[1][0] == 800.0
     assert second.run.selected
     assert readout.sentence().startswith("Step 850, smoothed. 1  SGD 0.5: loss 0.3")
-    assert read(build(store, setups), 1500.0).rows[0].values == ("–", "91.00 %")
+    assert read(build(runs, setups), 1500.0).rows[0].values == ("–", "91.00 %")
 
 
 @pytest.mark.parametrize(
@@ -244,11 +262,9 @@ def test_the_read_out_says_what_the_curves_show(store: SeriesStore, setups: tupl
         (XUnit.SECONDS, 75.0, "1:15"),
     ],
 )
-def test_read_out_headings(
-    store: SeriesStore, setups: tuple[PlotSetup, ...], unit: XUnit, x: float, heading: str
-) -> None:
-    store.add_clock("1", 0, 1000, 100.0, 100.0)
-    assert read(build(store, setups, View(unit=unit, smoothing=0)), x).heading == heading
+def test_read_out_headings(runs: Runs, setups: tuple[PlotSetup, ...], unit: XUnit, x: float, heading: str) -> None:
+    record(runs[0].history, "loss", 1000, np.ones(1000), batch=(100, 55_000), clock=(100.0, 100.0))
+    assert read(build(runs, setups, View(unit=unit, smoothing=0)), x).heading == heading
 
 
 def test_selected_pinned_and_live_runs_are_kept_when_not_all_fit() -> None:
@@ -258,8 +274,8 @@ def test_selected_pinned_and_live_runs_are_kept_when_not_all_fit() -> None:
     assert prominent(runs, 20) == runs
 
 
-def test_the_summary_names_last_and_best(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:
-    text = summary(build(store, setups), store)
+def test_the_summary_names_last_and_best(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    text = summary(build(runs, setups))
     assert text.startswith("Training loss: 1  SGD 0.5 last 0.")
     assert "Accuracy: 1  SGD 0.5 last 91.00 % at step 900, best 91.00 % at step 900;" in text
 
@@ -269,11 +285,11 @@ def test_the_summary_names_last_and_best(store: SeriesStore, setups: tuple[PlotS
 def test_where_a_part_of_the_journal_is_damaged_the_curve_has_a_gap(
     setups: tuple[PlotSetup, ...], log: bool, smoothing: float
 ) -> None:
-    store = SeriesStore()
-    steps = np.r_[0:1, 2:400, 600:1000]
-    store.append("1", "loss", steps, np.random.default_rng(1).uniform(0.5, 1.5, steps.size))
-    store.append("1", "test_accuracy", [0, 500, 999], [0.1, 0.5, 0.6])
-    scene = build(store, setups, View(log_x=log, smoothing=smoothing), runs=RUNS[:1])
+    run, rng = one(), np.random.default_rng(1)
+    for first, end in ((0, 1), (2, 400), (600, 1000)):
+        record(run.history, "loss", first, rng.uniform(0.5, 1.5, end - first))
+    evaluate(run.history, "test_accuracy", [0, 500, 999], [0.1, 0.5, 0.6])
+    scene = build((run,), setups, View(log_x=log, smoothing=smoothing))
     curve = scene.plots[0].headline("1")
     assert curve is not None
     gap = np.array([399.0, 600.0])

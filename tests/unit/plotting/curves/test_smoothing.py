@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.curves.series import PlottedSeries
-from clew_gui.plotting.curves.smoothing import ema, is_noisy, window_for
+from clew_gui.plotting.curves.smoothing import ema, is_noisy, smoothed, window_for
+from clew_shared.journal.history import History
+from clew_shared.journal.pyramid import Pyramid
+from tests.recording import record
 
 
 def ema_by_sample(values: FloatArray, window: float) -> FloatArray:
@@ -58,36 +60,43 @@ def test_what_is_noisy() -> None:
     assert is_noisy((-1.0) ** x * 1e308)
 
 
+def recorded(values: FloatArray) -> Pyramid:
+    history = History()
+    record(history, "loss", 0, values, dtype="float64")
+    curve = history.pyramid("loss")
+    assert curve is not None
+    return curve
+
+
+def shown(curve: Pyramid, edges: FloatArray, window: float, log: bool = False) -> tuple[FloatArray, FloatArray]:
+    """Places and heights of the line."""
+    columns = curve.view(edges)
+    return columns.x, smoothed(curve, columns, edges, window, log)
+
+
 def test_the_average_does_not_depend_on_the_zoom() -> None:
-    series = PlottedSeries(np.float64)
     rng = np.random.default_rng(3)
-    series.append(0, np.exp(-np.arange(20_000) / 4000) + rng.normal(0, 0.1, 20_000))
+    curve = recorded(np.exp(-np.arange(20_000) / 4000) + rng.normal(0, 0.1, 20_000))
     whole, part = np.linspace(0, 20_000, 801), np.linspace(9000, 10_000, 801)
-    far = series.columns(whole)
-    at = np.interp(9600, far.x, series.smoothed(whole, 400))
-    near = series.columns(part)
-    assert np.interp(9600, near.x, series.smoothed(part, 400)) == pytest.approx(at, abs=0.01)
+    at = np.interp(9600, *shown(curve, whole, 400))
+    assert np.interp(9600, *shown(curve, part, 400)) == pytest.approx(at, abs=0.01)
 
 
 def test_on_a_log_axis_the_average_follows_what_the_axis_shows() -> None:
-    series = PlottedSeries(np.float64)
     steps = np.arange(1000.0)
-    series.append(0, 10 ** (-steps / 50) * (1.5 + np.cos(steps)))
+    curve = recorded(10 ** (-steps / 50) * (1.5 + np.cos(steps)))
     edges = np.linspace(0, 1000, 501)
-    x, shown = series.columns(edges).x, series.smoothed(edges, 60, log=True)
+    x, line = shown(curve, edges, 60, log=True)
     late = x > 300
-    lag = np.log10(shown[late]) + x[late] / 50
+    lag = np.log10(line[late]) + x[late] / 50
     assert np.all(np.abs(lag - lag.mean()) < 0.1)
     assert np.all(lag < 1.0)
-    assert np.log10(series.smoothed(edges, 60)[late][-1]) + x[late][-1] / 50 > 5
+    assert np.log10(shown(curve, edges, 60)[1][late][-1]) + x[late][-1] / 50 > 5
 
 
 def test_zero_has_no_logarithm_and_is_held_at_the_smallest_value() -> None:
-    series = PlottedSeries(np.float64)
-    series.append(0, np.array([1.0, 0.1, 0.0, 0.1] * 10))
-    shown = series.smoothed(np.linspace(0, 40, 41), 5, log=True)
-    assert np.all(np.isfinite(shown))
-    assert np.all(shown > 0)
-    nothing = PlottedSeries(np.float64)
-    nothing.append(0, np.zeros(40))
-    assert np.all(nothing.smoothed(np.linspace(0, 40, 41), 5, log=True) == 0)
+    _, line = shown(recorded(np.array([1.0, 0.1, 0.0, 0.1] * 10)), np.linspace(0, 40, 41), 5, log=True)
+    assert np.all(np.isfinite(line))
+    assert np.all(line > 0)
+    _, nothing = shown(recorded(np.zeros(40)), np.linspace(0, 40, 41), 5, log=True)
+    assert np.all(nothing == 0)

@@ -13,10 +13,9 @@ from PySide6.QtWidgets import QWidget
 
 from clew_gui.charts.gutter import gutter_for
 from clew_gui.plotting.axes.ticks import Span, panned, zoomed
-from clew_gui.plotting.curves.model import PlotSetup, RunEvent, RunStyle, View
+from clew_gui.plotting.curves.model import PlotSetup, RunStyle, View
 from clew_gui.plotting.curves.readout import Readout, read, summary
-from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder
-from clew_gui.plotting.curves.series import SeriesStore
+from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder, has_values
 from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
 from clew_gui.views.plots.curves.label_painter import LabelPainter
@@ -25,6 +24,7 @@ from clew_gui.views.plots.curves.readbox import point_in
 from clew_gui.views.plots.drawing.pixels import Stack, stack
 from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget
 from clew_gui.views.theme.theme import Theme, font
+from clew_shared.params import ParamSpec
 
 _LEAST_LEFT: Final = 46.0
 _NOTE: Final = 18.0
@@ -33,18 +33,16 @@ _LEAST_BOX: Final = 10.0
 
 
 class PlotCanvas(DrawnWidget):
-    """Shows the curves of a store. Nothing is drawn, and no timer runs, while nothing changed or nobody can see it."""
+    """Shows the curves of runs. Nothing is drawn, and no timer runs, while nothing changed or nobody can see it."""
 
     run_hovered = Signal(str)
     run_clicked = Signal(str)
     view_changed = Signal(object)
 
-    def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("Convergence plots", theme, parent)
-        self._store = store
-        self._builder = SceneBuilder(store)
+        self._builder = SceneBuilder()
         self._setups: tuple[PlotSetup, ...] = ()
-        self._events: tuple[RunEvent, ...] = ()
         self._view = View()
         self._left = _LEAST_LEFT
         self._dirty = True
@@ -94,14 +92,14 @@ class PlotCanvas(DrawnWidget):
         self._setups = tuple(setups)
         self.touch()
 
-    def set_planned(self, steps: float) -> None:
-        """The steps on the axis before any run has values."""
-        self._builder.planned = steps
-        self.touch()
+    @property
+    def params(self) -> Sequence[ParamSpec]:
+        """The hyperparameters that a run may change while it trains."""
+        return self._builder.params
 
-    def set_events(self, events: Sequence[RunEvent]) -> None:
-        """Mark these events."""
-        self._events = tuple(events)
+    def set_exercise(self, planned: float, params: Sequence[ParamSpec]) -> None:
+        """Sets the steps on the axis before any run has values, and the hyperparameters."""
+        self._builder.planned, self._builder.params = planned, params
         self.touch()
 
     def set_view(self, view: View) -> None:
@@ -117,11 +115,6 @@ class PlotCanvas(DrawnWidget):
         self.ground.set_pans(view.zoom is not None)
         self._redraw()
         self.view_changed.emit(view)
-
-    def forget(self, run: str) -> None:
-        """Drop what is kept of a run."""
-        self._builder.forget(run)
-        self.touch()
 
     def touch(self) -> None:
         """Say that something to be drawn has changed; the next frame follows within ``REFRESH_MS`` when visible."""
@@ -184,7 +177,7 @@ class PlotCanvas(DrawnWidget):
 
     @property
     def _empty(self) -> bool:
-        return not any(self._store.metrics(run.run_id) for run in self._runs)
+        return not has_values(self._setups, self._runs)
 
     @property
     def drawn_setups(self) -> tuple[PlotSetup, ...]:
@@ -203,7 +196,7 @@ class PlotCanvas(DrawnWidget):
 
     def _scene(self, rects: Stack) -> Scene:
         room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
-        return self._builder.build(self.drawn_setups, self._runs, self._events, self._view, room, self._lifted)
+        return self._builder.build(self.drawn_setups, self._runs, self._view, room, self._lifted)
 
     def _render(self) -> None:
         rects = self._stack()
@@ -219,7 +212,7 @@ class PlotCanvas(DrawnWidget):
         self._dirty = False
         self._timer.stop()
         self.ground.show_frame(self._label_painter, self.devicePixelRatioF())
-        self._describe(summary(scene, self._store))
+        self._describe(summary(scene))
 
     def _needed_left(self, scene: Scene) -> float:
         metrics = QFontMetricsF(font("caption"))

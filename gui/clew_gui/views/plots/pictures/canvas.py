@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
@@ -21,7 +21,6 @@ from clew_gui.views.plots.drawing.widget import DrawnWidget
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram
-from clew_shared.journal.history import Figure
 
 _KEYS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
@@ -39,7 +38,8 @@ class PicturesCanvas(DrawnWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("Pictures", theme, parent)
         self._specs: tuple[PictureSpec, ...] = ()
-        self._figures: dict[str, dict[str, tuple[Figure, ...]]] = {}
+        self._drawn: object = None
+        """The pictures that there were when a frame was asked for."""
         self._large = ""
         self._ring = False
         self._read: QPointF | None = None
@@ -72,20 +72,17 @@ class PicturesCanvas(DrawnWidget):
         own = {one.name: one.threshold for one in shown if isinstance(one, Histogram) and one.threshold is not None}
         return usual | own | self._moved
 
-    def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
-        """Sets all pictures that a run took so far."""
-        self._figures[run_id] = {name: tuple(found) for name, found in figures.items()}
-        self.touch()
-
-    def forget(self, run_id: str) -> None:
-        """Forget a run's pictures."""
-        if self._figures.pop(run_id, None) is not None:
-            self.touch()
+    def touch(self) -> None:
+        """Asks for a new frame if the runs are others or have taken more pictures."""
+        taken = [[(len(known), known[-1]) for known in run.history.figures.values()] for run in self._runs]
+        if (self._runs, taken) != self._drawn:
+            self._drawn = self._runs, taken
+            super().touch()
 
     @property
     def run(self) -> RunStyle | None:
         """The run whose pictures are shown."""
-        there = [run for run in self._runs if any(self._figures.get(run.run_id, {}).values())]
+        there = [run for run in self._runs if run.history.figures]
         selected = [run for run in self._runs if run.selected]
         return next(iter([run for run in there if run.selected] or there[-1:] or selected), None)
 
@@ -93,13 +90,13 @@ class PicturesCanvas(DrawnWidget):
     def steps(self) -> list[int]:
         """The steps at which the shown run took pictures."""
         run = self.run
-        return steps_of(self._specs, self._figures.get(run.run_id, {})) if run is not None else []
+        return steps_of(self._specs, run.history.figures) if run is not None else []
 
     @property
     def taken(self) -> tuple[TakenPicture, ...]:
         """The pictures that are shown; one alone when it was made large."""
         run = self.run
-        found = taken_at(self._specs, self._figures.get(run.run_id, {}) if run is not None else {}, self.step)
+        found = taken_at(self._specs, run.history.figures if run is not None else {}, self.step)
         return tuple(one for one in found if self._large in ("", one.spec.id))
 
     def set_step(self, step: int | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
@@ -24,7 +24,6 @@ from clew_gui.views.theme.parts import column, label, row
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram
-from clew_shared.journal.history import Figure
 
 _FINE: Final = 1000
 """Places of the threshold's slider."""
@@ -85,14 +84,6 @@ class PicturesView(QWidget):
         """The pictures of an exercise's card."""
         self.canvas.set_specs(specs)
         self._refresh()
-
-    def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
-        """Sets all pictures that a run took so far."""
-        self.canvas.set_figures(run_id, figures)
-
-    def forget(self, run_id: str) -> None:
-        """Forget a run's pictures."""
-        self.canvas.forget(run_id)
 
     def set_runs(self, runs: Sequence[RunStyle]) -> None:
         """Show the selected one of these runs."""

@@ -10,7 +10,6 @@ from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QPixm
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.plotting.loss_surface import Heights
 from clew_gui.plotting.surface_path import Chart
 from clew_gui.views.plots.drawing.widget import DrawnWidget
@@ -28,13 +27,12 @@ _FINE_MS: Final = 150
 class SurfaceCanvas(DrawnWidget):
     """Shows one surface. The map is worked out when what is visible changes, never because points arrive."""
 
-    def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("Loss surface", theme, parent)
-        self._store = store
         self._heights: Heights | None = None
         self._labels: dict[str, str] = {}
         self._zoom: tuple[Span, Span] | None = None
-        self.paths = Paths(store)
+        self.paths = Paths()
         """The drawn part of each run's path."""
         self._ground = QPixmap()
         self._ground_key: tuple[object, ...] = ()
@@ -115,7 +113,7 @@ class SurfaceCanvas(DrawnWidget):
         """Returns the object that describes the picture; None without a surface."""
         if self._heights is None:
             return None
-        return SurfaceReader(self._heights, self._labels, self._runs, self._store, self.paths)
+        return SurfaceReader(self._heights, self._labels, self._runs, self.paths)
 
     def note(self) -> str:
         """A sentence about paths that leave the whole map; empty when none does, or while it is zoomed."""

@@ -10,19 +10,20 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPixmap
 
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.curves.series import PlottedSeries, SeriesStore
 from clew_gui.plotting.surface_path import Chart, Floats, Trail
 from clew_gui.views.plots.surface.art import draw_path, length, path_pens
 from clew_gui.views.theme.theme import Theme
+from clew_shared.journal.pyramid import Pyramid, index_of
 
-Pair = tuple[PlottedSeries, PlottedSeries]
+Pair = tuple[Pyramid, Pyramid]
 
 
 @dataclass
 class Walk:
-    """One run's trail, which cuts of its curves it knows, and how long it is in pixels so far."""
+    """One run's trail, the curves and which cuts of them it knows, and how long it is in pixels so far."""
 
     trail: Trail
+    pair: Pair
     cuts: tuple[int, int]
     drawn: float = 0.0
 
@@ -31,8 +32,7 @@ class Paths:
     """Draws two layers of pixels: the paths, and below them their halos. With a new chart, theme or choice of runs
     everything is drawn again."""
 
-    def __init__(self, store: SeriesStore) -> None:
-        self._store = store
+    def __init__(self) -> None:
         self._metrics = ("", "")
         self._walks: dict[str, Walk] = {}
         self._key: tuple[object, ...] = ()
@@ -46,10 +46,10 @@ class Paths:
         self._walks.clear()
         self._key = ()
 
-    def pair(self, run: str) -> Pair | None:
+    def pair(self, run: RunStyle) -> Pair | None:
         """The two curves of a run; None while one of them has no value."""
-        x, y = (self._store.get(run, name) for name in self._metrics)
-        return (x, y) if x is not None and y is not None and len(x) and len(y) else None
+        x, y = (run.history.pyramid(name) for name in self._metrics)
+        return (x, y) if x is not None and y is not None else None
 
     def walk(self, run: str) -> Walk | None:
         """Returns how far a run has been drawn."""
@@ -59,7 +59,7 @@ class Paths:
         """Draw what is new of each path, up to step ``until``; a logical pixel has ``ratio`` device pixels."""
         styles = tuple((run.run_id, run.index, run.selected) for run in runs)
         key = (chart, theme, ratio, styles, size, self.until)
-        if key != self._key or self._was_cut():
+        if key != self._key or any(self._was_cut(run) for run in runs):
             self._walks.clear()
             self.halos, self.lines, self._key = _blank(size, ratio), _blank(size, ratio), key
         halos, lines = QPainter(self.halos), QPainter(self.lines)
@@ -70,19 +70,16 @@ class Paths:
         halos.end()
         lines.end()
 
-    def _was_cut(self) -> bool:
+    def _was_cut(self, run: RunStyle) -> bool:
         """Whether values that were drawn are no longer there."""
-        for run, walk in self._walks.items():
-            pair = self.pair(run)
-            if pair is None or walk.cuts != _cuts(pair) or min(map(len, pair)) < walk.trail.taken:
-                return True
-        return False
+        walk, pair = self._walks.get(run.run_id), self.pair(run)
+        return walk is not None and (pair != walk.pair or walk.cuts != _cuts(pair))
 
     def _walk_on(self, run: RunStyle, chart: Chart, theme: Theme, halos: QPainter, lines: QPainter) -> None:
-        pair = self.pair(run.run_id)
+        pair = self.pair(run)
         if pair is None:
             return
-        walk = self._walks.setdefault(run.run_id, Walk(Trail(chart), _cuts(pair)))
+        walk = self._walks.setdefault(run.run_id, Walk(Trail(chart), pair, _cuts(pair)))
         stretch = walk.trail.extend(*self._values(pair))
         if len(stretch) > 1:
             halo, line = path_pens(run, theme)
@@ -92,22 +89,22 @@ class Paths:
 
     def _values(self, pair: Pair) -> tuple[Floats, Floats]:
         """The values of both curves as far as they are drawn, the first one at least."""
-        x, y = pair[0].pyramid, pair[1].pyramid
+        x, y = pair[0].values, pair[1].values
         if self.until is None:
-            return x.y.view, y.y.view
-        size = max(int(x.x.search(np.array([self.until + 0.5]))[0]), 1)
-        return x.y.view[:size], y.y.view[:size]
+            return x, y
+        size = max(int(index_of(pair[0].steps, np.array([self.until + 0.5]))[0]), 1)
+        return x[:size], y[:size]
 
     def last_step(self, runs: Sequence[RunStyle]) -> float:
         """The last step of any path; 0 without one."""
-        pairs = [pair for run in runs if (pair := self.pair(run.run_id)) is not None]
-        return max((pair[0].pyramid.x.at(min(map(len, pair)) - 1) for pair in pairs), default=0.0)
+        pairs = [pair for run in runs if (pair := self.pair(run)) is not None]
+        return max((float(pair[0].steps[min(map(len, pair)) - 1]) for pair in pairs), default=0.0)
 
     def paint(self, painter: QPainter, chart: Chart, runs: Sequence[RunStyle], theme: Theme) -> None:
         """Paint all paths as lines, for a file."""
         whole = []
         for run in on_top_last(runs):
-            pair = self.pair(run.run_id)
+            pair = self.pair(run)
             if pair is not None:
                 points = Trail(chart).extend(*self._values(pair))
                 whole.append((points, path_pens(run, theme)))
@@ -122,7 +119,7 @@ def on_top_last(runs: Sequence[RunStyle]) -> list[RunStyle]:
 
 
 def _cuts(pair: Pair) -> tuple[int, int]:
-    return pair[0].pyramid.generation, pair[1].pyramid.generation
+    return pair[0].cuts, pair[1].cuts
 
 
 def _blank(size: QSize, ratio: float) -> QPixmap:

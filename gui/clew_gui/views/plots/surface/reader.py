@@ -10,7 +10,6 @@ from PySide6.QtCore import QPointF
 from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.curves.readout import prominent
-from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.plotting.loss_surface import Heights
 from clew_gui.plotting.surface_path import Chart
 from clew_gui.views.plots.surface.art import PathHead
@@ -31,10 +30,8 @@ class Reading(NamedTuple):
 class SurfaceReader:
     """Reads the paths of ``runs`` over ``heights``. ``labels`` are the metrics' names for people."""
 
-    def __init__(
-        self, heights: Heights, labels: dict[str, str], runs: Sequence[RunStyle], store: SeriesStore, paths: Paths
-    ) -> None:
-        self._heights, self._runs, self._store, self._paths = heights, runs, store, paths
+    def __init__(self, heights: Heights, labels: dict[str, str], runs: Sequence[RunStyle], paths: Paths) -> None:
+        self._heights, self._runs, self._paths = heights, runs, paths
         x, y, loss = (labels.get(name, name) for name in (*heights.spec.metrics, heights.spec.metric))
         self.names = (x, y, loss)
 
@@ -50,28 +47,28 @@ class SurfaceReader:
 
     def head(self, run: RunStyle, index: int | None = None) -> PathHead | None:
         """Returns where a run was at one of its values, by default at the last one that is drawn."""
-        pair, walk = self._paths.pair(run.run_id), self._paths.walk(run.run_id)
+        pair, walk = self._paths.pair(run), self._paths.walk(run.run_id)
         if pair is None:
             return None
-        x, y = pair[0].pyramid, pair[1].pyramid
+        x, y = pair
         size = min(len(x), len(y))
         last = min(walk.trail.taken, size) if walk is not None else size
         at = last - 1 if index is None else index
         if not 0 <= at < size:
             return None
-        step = x.x.at(at)
-        series = self._store.get(run.run_id, self._heights.spec.metric)
-        sample = series.at(step) if series is not None else None
+        step = float(x.steps[at])
+        losses = run.history.pyramid(self._heights.spec.metric)
+        sample = losses.at(step) if losses is not None else None
         loss = sample.value if sample is not None and sample.step == step else None
-        return PathHead(run, step, float(x.y.view[at]), float(y.y.view[at]), loss)
+        return PathHead(run, step, float(x.values[at]), float(y.values[at]), loss)
 
     def note(self) -> str:
         """A sentence about runs that leave the picture; empty when all stay."""
         left = []
         for run in self._runs:
-            walk, pair = self._paths.walk(run.run_id), self._paths.pair(run.run_id)
+            walk, pair = self._paths.walk(run.run_id), self._paths.pair(run)
             if walk is not None and pair is not None and walk.trail.outside is not None:
-                left.append((run, pair[0].pyramid.x.at(walk.trail.outside)))
+                left.append((run, float(pair[0].steps[walk.trail.outside])))
         if not left:
             return ""
         run, step = left[0]

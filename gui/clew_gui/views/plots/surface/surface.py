@@ -10,7 +10,6 @@ from PySide6.QtGui import QFocusEvent, QHideEvent, QKeyEvent, QMouseEvent, QResi
 from PySide6.QtWidgets import QSlider, QToolButton, QWidget
 
 from clew_gui.plotting.axes.numbers import count_text
-from clew_gui.plotting.curves.series import SeriesStore
 from clew_gui.plotting.surface_path import Chart
 from clew_gui.views.plots.surface.canvas import SurfaceCanvas
 from clew_gui.views.theme.parts import label, row
@@ -98,8 +97,8 @@ class SurfaceView(SurfaceCanvas):
 
     run_clicked = Signal(str)
 
-    def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(store, theme, parent)
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, parent)
         self._pressed: tuple[QPointF, Chart] | None = None
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
