@@ -62,9 +62,7 @@ def actions(program: Program) -> dict[str, Callable[[int], object]]:
     view.sets.button("listed").click()
 
     def hover(k: int) -> None:
-        scene = view.canvas.scene
-        if scene is not None:
-            view.canvas.lift(view.canvas.art(scene).nearest(QPointF(200 + 10 * k, 150)))
+        view.canvas.lift(view.canvas.nearest(QPointF(200 + 10 * k, 150)))
 
     return {
         "type in the filter": lambda k: window.bottom.filter.setText(f"learning_rate > 0.0{k + 1}"),

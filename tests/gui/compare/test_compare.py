@@ -190,14 +190,15 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
     for page in ("scatter", "parallel", "curves"):
         view.pages.button(page).click()
         scene = shown(program, qtbot)
-        art = view.canvas.art(scene)
+        chart = view.canvas.chart
+        assert chart is not None
         if page == "scatter":
             place = next(one for one in scene.places if one.group == 2)
-            spot = art.frame.at(place.x, place.y)
+            spot = QPointF(*chart.spot(place.x, place.y))
         else:
-            spot = QPointF(*art.line(2)[-1])
-        assert art.nearest(spot) == 2
-        assert art.words(2)[0].startswith("Run 4")
+            spot = QPointF(*chart.line(2)[-1])
+        assert view.canvas.nearest(spot) == 2
+        assert chart.words_of(2)[0].startswith("Run 4")
         compare.export("png", tmp_path / f"{page}.png")
         assert not QImage(str(tmp_path / f"{page}.png")).isNull()
         compare.export("svg", tmp_path / f"{page}.svg")

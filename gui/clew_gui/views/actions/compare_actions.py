@@ -7,11 +7,13 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer
 
+from clew_gui.charts.compare import compare_page
 from clew_gui.plotting.compare import SECONDS_TO, STEPS_TO, ComparedRun, CompareScene, CurveCache, compare_scene
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
-from clew_gui.views.compare.compare_canvas import save_picture
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.files import write_page
 from clew_gui.views.compare.compare_view import CompareView
 from clew_gui.views.presentation import words
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
@@ -152,8 +154,8 @@ class CompareActions(QObject):
             path.write_text(csv_text(self.scene.table), encoding="utf-8")
         else:
             title = f"{card.title}: {self.scene.metric.label}"
-            dpi = self._window.logicalDpiX()
-            save_picture(kind, path, self.scene, self.view.page(), title, self._window.appearance.theme, dpi)
+            theme = self._window.appearance.theme
+            write_page(path, compare_page(self.scene, self.view.page(), title, theme, SIZES), kind)
 
 
 def _compared(run: RunModel, card: ExerciseCard, style: int) -> ComparedRun:

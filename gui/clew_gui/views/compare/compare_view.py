@@ -21,8 +21,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from clew_gui.charts.compare import Form, ink_stroke, table_text
 from clew_gui.plotting.compare import CompareOptions, CompareScene
-from clew_gui.views.compare.compare_canvas import CompareCanvas, Page, ink_pen, table_text
+from clew_gui.views.charts.painter import pen_of
+from clew_gui.views.compare.compare_canvas import CompareCanvas
 from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -38,7 +40,7 @@ from clew_gui.views.theme.parts import (
 )
 from clew_shared.params import ParamSpec, convert
 
-PAGES: tuple[tuple[Page, str], ...] = (("curves", "Curves"), ("scatter", "Scatter"), ("parallel", "Parallel"))
+PAGES: tuple[tuple[Form, str], ...] = (("curves", "Curves"), ("scatter", "Scatter"), ("parallel", "Parallel"))
 SETS = (("ticked", "Ticked"), ("listed", "All listed"))
 TARGET = ParamSpec(name="target", kind="float", label="Target", default=None, optional=True)
 _SWATCH = QSize(18, 12)
@@ -220,7 +222,7 @@ class CompareView(QWidget):
         value, colour, x = (self._chosen.get(combo, "") for combo in (self.value, self.colour, self.across))
         return value, colour, x
 
-    def page(self) -> Page:
+    def page(self) -> Form:
         """The chosen picture."""
         return next(page for page, _ in PAGES if page == self.pages.current())
 
@@ -314,7 +316,7 @@ class CompareView(QWidget):
         picture = blank(_SWATCH)
         if self._scene is not None:
             painter = QPainter(picture)
-            painter.setPen(ink_pen(self._scene.groups[number].ink, self._appearance.theme, 2.6))
+            painter.setPen(pen_of(ink_stroke(self._scene.groups[number].ink, self._appearance.theme, 2.6)))
             painter.drawLine(0, _SWATCH.height() // 2, _SWATCH.width(), _SWATCH.height() // 2)
             painter.end()
         return QIcon(picture)

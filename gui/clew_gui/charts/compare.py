@@ -1,0 +1,300 @@
+"""The charts of the Compare tab: curves with bands, a scatter plot, parallel coordinates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import numpy as np
+
+from clew_gui.base.tokens import FontKind, Theme, mixed
+from clew_gui.charts.chart import Page
+from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes, widest
+from clew_gui.charts.frame import FOOT, Frame, draw_foot, draw_grid
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.layout import Box, spread
+from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.compare import CompareAxis, CompareGroup, CompareScene, Ink
+from clew_shared.base.number_words import quantity
+
+Form = Literal["curves", "scatter", "parallel"]
+EMPTY: Final = "Runs that are ticked, or listed below, are compared here. Start two runs that differ in one setting."
+_VIRIDIS: Final = ("#440154", "#414487", "#2A788E", "#22A884", "#7AD151", "#FDE725")
+_SIZE: Final = (1000.0, 560.0)
+_FOOT: Final = FOOT + 18.0
+_TOP: Final = 26.0
+_GUTTER: Final = 236.0
+_ROW: Final = 18.0
+_NEAR: Final = 14.0
+_MANY: Final = 40
+"""The number of lines from which on they are drawn thin."""
+
+
+def ink_stroke(ink: Ink, theme: Theme, width: float) -> Stroke:
+    """Returns the stroke for a group: a place on the scale, or a curve style whose dash tells repeated hues apart."""
+    style = theme.curve(ink.style)
+    if ink.place is not None:
+        return Stroke(scale_colour(ink.place, theme), width)
+    return Stroke(style.colour, width, style.dash)
+
+
+def scale_colour(place: float, theme: Theme) -> str:
+    """A colour of viridis, without the end that would not be seen on the theme's ground. Source: Smith and van der
+    Walt, matplotlib 2.0; its lightness rises evenly, also for the colour-blind."""
+    low, high = (0.28, 1.0) if theme.dark else (0.0, 0.82)
+    at = (low + (high - low) * min(max(place, 0.0), 1.0)) * (len(_VIRIDIS) - 1)
+    first = min(int(at), len(_VIRIDIS) - 2)
+    return mixed(_VIRIDIS[first], _VIRIDIS[first + 1], at - first)
+
+
+class CompareChart:
+    """One form of a scene in a box."""
+
+    def __init__(self, scene: CompareScene, form: Form, box: Box, sizes: TextSizes) -> None:
+        self._scene, self._form, self._box, self._sizes = scene, form, box, sizes
+        left = 58.0 if form != "parallel" else 64.0
+        gutter = min(_GUTTER, box.width * 0.36) if form == "curves" else 64.0 if form == "parallel" else 150.0
+        self._area = box.inset(left, _TOP, gutter, _FOOT)
+        self._axes = (scene.x, scene.y) if form == "curves" else scene.scatter
+        self._frame = Frame(self._area, self._axes[0].span, self._axes[1].span)
+
+    # --- Geometry -----------------------------------------------------------------------------------------------------
+
+    def line(self, number: int) -> FloatArray:
+        """The pixels of a group's line, n rows of x and y; none in a scatter."""
+        if self._form == "parallel":
+            return self._path(number)
+        group = self._scene.groups[number]
+        return self._pixels(group.x, group.y)
+
+    def _pixels(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            heights = np.log10(y) if self._scene.y.log else y
+        good = np.isfinite(heights)
+        return np.column_stack([self._frame.px(x[good]), self._frame.py(heights[good])])
+
+    def _path(self, number: int) -> FloatArray:
+        spots = [
+            (self._column(k), self._height(axis, float(value)))
+            for k, (axis, value) in enumerate(zip(self._scene.parallel, self._scene.paths[number], strict=True))
+            if math.isfinite(value)
+        ]
+        return np.array(spots, np.float64).reshape(-1, 2)
+
+    def spot(self, x: float, y: float) -> tuple[float, float]:
+        """The pixel of a point of the scatter plot."""
+        return self._frame.column(x), self._frame.row(y)
+
+    def _column(self, number: int) -> float:
+        """The pixel column of a parallel axis."""
+        return self._area.x + self._area.width * number / max(len(self._scene.parallel) - 1, 1)
+
+    def _height(self, axis: CompareAxis, value: float) -> float:
+        return Frame(self._area, Span(0.0, 1.0), axis.span).row(value)
+
+    def nearest(self, x: float, y: float) -> int:
+        """The group that is nearest to a pixel; -1 if none is near."""
+        best, found = _NEAR, -1
+        for number, spots in self._spots():
+            if spots.size:
+                distance = _distance(spots, x, y)
+                if distance < best:
+                    best, found = distance, number
+        return found
+
+    def _spots(self) -> list[tuple[int, FloatArray]]:
+        if self._form == "scatter":
+            return [(one.group, np.array([self.spot(one.x, one.y)])) for one in self._scene.places]
+        return [(number, self.line(number)) for number in range(len(self._scene.groups))]
+
+    # --- Drawing ------------------------------------------------------------------------------------------------------
+
+    def draw(self, drawing: Drawing) -> None:
+        """Add everything but the group that stands out."""
+        if not self._scene.groups:
+            high = drawing.sizes.height("body") + 1
+            room = Box(self._box.x + 24, self._box.middle - high, self._box.width - 48, 2 * high)
+            drawing.paragraph(room, EMPTY, drawing.theme.text2)
+            return
+        if self._form == "parallel":
+            self._draw_parallel_axes(drawing)
+        else:
+            self._draw_axes(drawing)
+        numbers = range(len(self._scene.groups))
+        for number in sorted(numbers, key=lambda k: self._scene.groups[k].baseline):
+            self._draw_group(drawing, number, 0.8 if len(numbers) > _MANY else 1.7)
+        if self._form == "curves":
+            self._draw_names(drawing)
+        elif self._form == "parallel":
+            self._draw_parallel_ticks(drawing)
+        self._draw_legend(drawing)
+
+    def draw_lifted(self, drawing: Drawing, number: int) -> None:
+        """Add the group that stands out, over a veil."""
+        drawing.rect(self._area.inset(-4, -4, -4, -4), drawing.theme.surface, 0.55)
+        self._draw_group(drawing, number, 3.0)
+        self._draw_box(drawing, number)
+
+    def _draw_group(self, drawing: Drawing, number: int, width: float) -> None:
+        group = self._scene.groups[number]
+        stroke = ink_stroke(group.ink, drawing.theme, width + (0.9 if group.baseline else 0.0))
+        if self._form == "scatter":
+            self._draw_dots(drawing, number, stroke.colour, width)
+            return
+        with drawing.clipped(self._area.inset(-3, -3, -3, -3)):
+            if group.band is not None and self._form == "curves":
+                self._draw_band(drawing, group, group.band.deviation, stroke.colour)
+            line = self.line(number)
+            drawing.path(line[:, 0], line[:, 1], stroke)
+
+    def _draw_band(self, drawing: Drawing, group: CompareGroup, deviation: FloatArray, colour: str) -> None:
+        floor = 10.0**self._scene.y.span.low if self._scene.y.log else -math.inf
+        low = self._pixels(group.x, np.maximum(group.y - deviation, floor))
+        high = self._pixels(group.x, group.y + deviation)
+        both = np.concatenate([low, high[::-1]])
+        drawing.area(both[:, 0], both[:, 1], colour, 0.18)
+
+    def _draw_dots(self, drawing: Drawing, number: int, colour: str, width: float) -> None:
+        group, area = self._scene.groups[number], self._area
+        size = 9.2 if width < 2.5 else 14.0
+        for one in self._scene.places:
+            if one.group != number:
+                continue
+            x, y = self._frame.column(one.x), self._frame.row(one.y)
+            if group.outcome.deviation and not self._axes[1].log:
+                ends = [self._frame.row(one.y + side * group.outcome.deviation) for side in (-1, 1)]
+                ends = [min(max(end, area.y), area.bottom) for end in ends]
+                drawing.line(x, ends[0], x, ends[1], Stroke(colour, 1.4))
+            shape: Shape = "square" if group.baseline else "dot"
+            edge = Stroke(drawing.theme.surface, 1.2)
+            drawing.marks([x], [y], colour, size, shape=shape, edge=edge)
+
+    def _draw_axes(self, drawing: Drawing) -> None:
+        x, y = self._axes
+        draw_grid(drawing, self._frame, y.ticks)
+        draw_foot(drawing, self._frame, x.ticks, x.title + (", log scale" if x.log else ""))
+        title = y.title + (", log scale" if y.log else "")
+        drawing.text(self._box.x + 8, self._box.y + 10, title, drawing.theme.text, "strong")
+
+    def _draw_parallel_axes(self, drawing: Drawing) -> None:
+        axes = self._scene.parallel
+        wide = self._area.width / max(len(axes) - 1, 1)
+        for number, axis in enumerate(axes):
+            column, stroke = self._column(number), Stroke(drawing.theme.border, crisp=True)
+            drawing.line(column, self._area.y, column, self._area.bottom, stroke)
+            at = column, self._box.y + 11
+            drawing.text(*at, axis.title, drawing.theme.text, "captionStrong", across="middle", room=wide)
+
+    def _draw_parallel_ticks(self, drawing: Drawing) -> None:
+        """Draws the tick labels over the lines on their own background, because all lines of a value go through its
+        label."""
+        theme = drawing.theme
+        for number, axis in enumerate(self._scene.parallel):
+            for tick in axis.ticks:
+                wide = min(drawing.width(tick.text), 57.0)
+                box = Box(self._column(number) - 5 - wide, self._height(axis, tick.at) - 8, wide, 16)
+                drawing.rect(box.inset(-2, 0, -2, 0), theme.surface, 0.85)
+                drawing.text(box.x, box.middle, tick.text, theme.text2, room=wide + 2)
+
+    def _draw_names(self, drawing: Drawing) -> None:
+        """Writes the names of as many lines as there is room for, the baseline and the best first; the table has
+        all."""
+        theme, area, right = drawing.theme, self._area, self._box.right - 6
+        room = int(area.height // _ROW)
+        order = self._by_merit()
+        shown = order if len(order) <= room else order[: max(room - 1, 0)]
+        lines = {number: self.line(number) for number in shown}
+        ends = {number: float(line[-1, 1]) for number, line in lines.items() if line.size}
+        rows = spread(list(ends.values()), _ROW, area.y, area.bottom - _ROW / 2)
+        start = area.right + 12
+        for number, row in zip(ends, rows, strict=True):
+            group = self._scene.groups[number]
+            drawing.line(start, row, start + 16, row, ink_stroke(group.ink, theme, 2.0))
+            value = "" if group.outcome.best is None else quantity(group.outcome.best, self._scene.metric.format)
+            drawing.text(right, row, value, theme.text2, across="right")
+            wide = right - start - 28 - drawing.width(value)
+            kind: FontKind = "captionStrong" if group.baseline else "caption"
+            drawing.text(start + 22, row, group.title, theme.text, kind, room=wide)
+        if len(shown) < len(order):
+            drawing.text(start, area.bottom + 11, f"{len(order) - len(shown)} more in the table")
+
+    def _by_merit(self) -> list[int]:
+        """The groups, the baseline first, then by their best value."""
+        sign = -1.0 if self._scene.metric.better == "higher" else 1.0
+
+        def order(number: int) -> tuple[bool, float]:
+            group = self._scene.groups[number]
+            best = group.outcome.best
+            return not group.baseline, sign * best if best is not None else math.inf
+
+        return sorted((n for n in range(len(self._scene.groups)) if self._scene.groups[n].x.size), key=order)
+
+    def _draw_legend(self, drawing: Drawing) -> None:
+        """Draws the legend of the colours, in a line at the top; in a scatter plot beside it."""
+        scene, box, beside = self._scene, self._box, self._form == "scatter"
+        if not scene.legend:
+            return
+        texts = [scene.coloured_by, *(text for _, text in scene.legend)]
+        wide = sum(drawing.width(text) + 32 for text in texts) - 20
+        x = self._area.right + 14 if beside else box.right - 6 - wide
+        y = self._area.y if beside else box.y + (10 if self._form == "curves" else box.height - 12)
+        for ink, text in ((None, scene.coloured_by), *scene.legend):
+            if ink is not None:
+                drawing.line(x, y, x + 14, y, ink_stroke(ink, drawing.theme, 3.0))
+            at = x + (20 if ink is not None else 0)
+            drawing.text(at, y, text, drawing.theme.text2)
+            x, y = (x, y + 18) if beside else (at + drawing.width(text) + 12, y)
+
+    def _draw_box(self, drawing: Drawing, number: int) -> None:
+        """Shows name, values and result of a group, in a box in the corner."""
+        theme, words = drawing.theme, self.words_of(number)
+        wide = widest(drawing.sizes, words, "captionStrong") + 24
+        box = Box(self._area.right - wide - 6, self._area.y + 6, wide, _ROW * len(words) + 10)
+        drawing.rect(box, theme.surface, edge=Stroke(theme.border), radius=6)
+        for row, text in enumerate(words):
+            kind: FontKind = "captionStrong" if row == 0 else "caption"
+            drawing.text(box.x + 10, box.y + 5 + (row + 0.5) * _ROW, text, theme.text, kind)
+
+    # --- In words -----------------------------------------------------------------------------------------------------
+
+    def words_of(self, number: int) -> list[str]:
+        """The lines of the box about a group."""
+        heads, cells = self._scene.table[0], self._scene.table[number + 1]
+        pairs = (f"{head}: {cell}" for head, cell in zip(heads[1:], cells[1:], strict=True) if cell)
+        return [f"Run {self._scene.groups[number].title}", *pairs]
+
+    def read(self, x: float, y: float) -> str:
+        """Describes the group at a pixel."""
+        number = self.nearest(x, y)
+        return "\n".join(self.words_of(number)) if number >= 0 else ""
+
+    def words(self) -> str:
+        """The number of groups, and the first ones."""
+        rows = "; ".join(", ".join(row) for row in self._scene.table[1:8])
+        return f"{len(self._scene.groups)} groups of runs. {rows}"
+
+
+def _distance(spots: FloatArray, x: float, y: float) -> float:
+    """Returns the distance from a pixel to a polyline, or to a single point."""
+    start, end = spots[:-1], spots[1:]
+    if not start.size:
+        return float(np.hypot(spots[0, 0] - x, spots[0, 1] - y))
+    along = end - start
+    length = np.maximum((along**2).sum(axis=1), 1e-12)
+    part = np.clip(((x - start[:, 0]) * along[:, 0] + (y - start[:, 1]) * along[:, 1]) / length, 0, 1)
+    gap = np.hypot(start[:, 0] + part * along[:, 0] - x, start[:, 1] + part * along[:, 1] - y)
+    return float(gap.min())
+
+
+def compare_page(scene: CompareScene, form: Form, title: str, theme: Theme, sizes: TextSizes) -> Page:
+    """The chart below its title."""
+    drawing, (width, height) = Drawing(theme, sizes), _SIZE
+    drawing.text(16, 20, title, theme.text, "subtitle", room=width - 32)
+    CompareChart(scene, form, Box(8, 40, width - 16, height - 48), sizes).draw(drawing)
+    return Page(width, height, drawing.items, title, table_text(scene.table, "; "), theme.surface)
+
+
+def table_text(table: Sequence[Sequence[str]], between: str) -> str:
+    """The table as lines."""
+    return "\n".join(between.join(row) for row in table)
