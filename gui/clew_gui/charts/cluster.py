@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from clew_gui.base.tokens import Theme
+from clew_gui.charts.axes import FOOT, EndName, draw_end_names, draw_foot, draw_grid, draw_level, value_room
 from clew_gui.charts.chart import Page
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes, widest
-from clew_gui.charts.frame import FOOT, EndName, Frame, draw_end_names, draw_foot, draw_grid, draw_level, value_room
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, RateLine, Rates, Staleness, Timeline, WorkerLane

@@ -9,10 +9,12 @@ from typing import Final, Literal
 import numpy as np
 
 from clew_gui.base.tokens import FontKind, Theme, mixed
+from clew_gui.charts.axes import FOOT, draw_foot, draw_grid
 from clew_gui.charts.chart import Page
 from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes, widest
-from clew_gui.charts.frame import FOOT, Frame, draw_foot, draw_grid
+from clew_gui.charts.readbox import draw_panel
 from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box, spread
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.compare import CompareAxis, CompareGroup, CompareScene, Ink
@@ -251,7 +253,7 @@ class CompareChart:
         theme, words = drawing.theme, self.words_of(number)
         wide = widest(drawing.sizes, words, "captionStrong") + 24
         box = Box(self._area.right - wide - 6, self._area.y + 6, wide, _ROW * len(words) + 10)
-        drawing.rect(box, theme.surface, edge=Stroke(theme.border), radius=6)
+        draw_panel(drawing, box)
         for row, text in enumerate(words):
             kind: FontKind = "captionStrong" if row == 0 else "caption"
             drawing.text(box.x + 10, box.y + 5 + (row + 0.5) * _ROW, text, theme.text, kind)

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clew_gui.charts.axes import FOOT, draw_foot, draw_grid, value_room
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
-from clew_gui.charts.frame import FOOT, Frame, draw_foot, draw_grid, value_room
 from clew_gui.charts.gutter import Gutter, Label, gutter_for
 from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import Format, value_text
 from clew_gui.plotting.axes.ticks import Span, XUnit, linear_ticks, log_ticks, x_ticks

@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 
 from clew_gui.charts import tasks
+from clew_gui.charts.axes import FOOT, draw_foot, draw_grid, value_room
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
-from clew_gui.charts.frame import FOOT, Frame, draw_foot, draw_grid, value_room
 from clew_gui.charts.gutter import Gutter, Label, gutter_width
 from clew_gui.charts.readbox import ReadBox, ReadRow
 from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box, emptiest
 from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.curves.model import RunStyle

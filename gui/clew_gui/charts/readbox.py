@@ -60,8 +60,7 @@ class ReadBox:
     def draw(self, drawing: Drawing, x: float, y: float) -> None:
         """Add the box with its left upper corner at this pixel."""
         theme, (width, height) = drawing.theme, self.size(drawing.sizes)
-        edge = Stroke(theme.border if theme.dark else theme.line)
-        drawing.rect(Box(x + 0.5, y + 0.5, width, height), theme.surface, edge=edge, radius=7)
+        draw_panel(drawing, Box(x, y, width, height))
         right, widths, middle = x + width - 10, self._widths(drawing.sizes), y + 5 + 0.5 * _ROW
         drawing.text(x + 10, middle, self.heading, theme.text, "captionStrong")
         _draw_values(drawing, right, middle, widths, self.columns, theme.text3, "caption")
@@ -74,6 +73,13 @@ class ReadBox:
             _draw_values(drawing, right, middle, widths, row.values, theme.text, row.kind)
         if self.omitted:
             drawing.text(x + 28, middle + _ROW, f"and {self.omitted} more")
+
+
+def draw_panel(drawing: Drawing, box: Box) -> None:
+    """Adds the ground of a read-out, with round corners."""
+    theme = drawing.theme
+    edge = Stroke(theme.border if theme.dark else theme.line)
+    drawing.rect(Box(box.x + 0.5, box.y + 0.5, box.width, box.height), theme.surface, edge=edge, radius=7)
 
 
 def _draw_values(

@@ -119,7 +119,7 @@ def _box(box: Box) -> str:
 
 
 def _marks(item: Marks, clip: Box | None) -> Iterator[str]:
-    look = f'fill="{item.fill}"{_faint(item.opacity)}{_stroke(item.edge)}'
+    look = f'fill="{item.fill or "none"}"{_faint(item.opacity)}{_stroke(item.edge)}'
     half = 0.5 * item.size
     for x, y in zip(item.x.tolist(), item.y.tolist(), strict=True):
         if clip is None or clip.holds(x, y):

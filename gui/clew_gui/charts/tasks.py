@@ -7,7 +7,7 @@ from typing import Final
 
 from clew_gui.base.tokens import ink_on
 from clew_gui.charts.drawing import Drawing
-from clew_gui.charts.frame import Frame
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.measured import MeasuredLine

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.axes.frame import Frame
 from clew_shared.journal.buffer import Buffer
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -22,53 +20,11 @@ everything."""
 _AWAY: Final = 1e12  # the cell of all such points
 
 
-@dataclass(frozen=True)
-class Chart:
-    """The place of two ranges of values in a picture. Rows count downwards, y upwards."""
-
-    box: Box
-    x: Span
-    y: Span
-
-    def columns(self, x: FloatArray) -> FloatArray:
-        """Pixel columns of x."""
-        result: FloatArray = self.box.x + (x - self.x.low) * (self.box.width / self.x.size)
-        return result
-
-    def rows(self, y: FloatArray) -> FloatArray:
-        """Pixel rows of y."""
-        result: FloatArray = self.box.bottom - (y - self.y.low) * (self.box.height / self.y.size)
-        return result
-
-    def pixel(self, x: float, y: float) -> tuple[float, float]:
-        """Column and row of one place."""
-        return float(self.columns(np.array([x]))[0]), float(self.rows(np.array([y]))[0])
-
-    def place(self, column: float, row: float) -> tuple[float, float]:
-        """x and y at a pixel."""
-        x = self.x.low + (column - self.box.x) / self.box.width * self.x.size
-        return x, self.y.low + (self.box.bottom - row) / self.box.height * self.y.size
-
-    def zoomed(self, factor: float, around: tuple[float, float]) -> Chart:
-        """Show ``factor`` times as much; the place ``around`` stays where it is."""
-        x, y = around
-        return Chart(
-            self.box,
-            Span(x + (self.x.low - x) * factor, x + (self.x.high - x) * factor),
-            Span(y + (self.y.low - y) * factor, y + (self.y.high - y) * factor),
-        )
-
-    def moved(self, columns: float, rows: float) -> Chart:
-        """Move the picture by so many pixels."""
-        dx, dy = -columns / self.box.width * self.x.size, rows / self.box.height * self.y.size
-        return Chart(self.box, Span(self.x.low + dx, self.x.high + dx), Span(self.y.low + dy, self.y.high + dy))
-
-
 class Trail:
-    """One run's path in one chart. ``extend`` is called with all values so far and costs what is new."""
+    """One run's path in one frame. ``extend`` is called with all values so far and costs what is new."""
 
-    def __init__(self, chart: Chart) -> None:
-        self._chart = chart
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
         self._columns, self._rows = Buffer(np.float64), Buffer(np.float64)
         self._index = Buffer(np.int64)
         self._cell: FloatArray = np.array([[np.nan, np.nan]])
@@ -76,7 +32,7 @@ class Trail:
         self.ended = False
         """Whether a value was not finite: the path ends before it."""
         self.outside: int | None = None
-        """Index of the first point beyond the chart."""
+        """Index of the first point beyond the frame."""
 
     def extend(self, x: Floats, y: Floats) -> FloatArray:
         """Take what lies after the points already taken; returns the new stretch [n, 2] in pixels, from the last point
@@ -90,7 +46,7 @@ class Trail:
             self.ended = True
             new_x, new_y = new_x[: bad[0]], new_y[: bad[0]]
         with np.errstate(over="ignore"):
-            points = np.column_stack((self._chart.columns(new_x), self._chart.rows(new_y)))
+            points = np.column_stack((self._frame.px(new_x, np.inf), self._frame.py(new_y, np.inf)))
         stretch = self._keep(points)
         self.taken += new_x.size
         return stretch
@@ -111,7 +67,7 @@ class Trail:
         return np.concatenate((before, points[kept])) if kept.size else np.empty((0, 2))
 
     def _note_outside(self, points: FloatArray) -> None:
-        box = self._chart.box
+        box = self._frame.box
         if self.outside is None:
             column, row = points[:, 0], points[:, 1]
             out = (column < box.x) | (column > box.right) | (row < box.y) | (row > box.bottom)

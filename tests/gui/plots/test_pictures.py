@@ -15,8 +15,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
+from clew_gui.charts.axes import draw_key
 from clew_gui.charts.drawing import Drawing, Rectangle, UsualSizes
-from clew_gui.charts.frame import draw_key
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.matrix import Table
@@ -338,7 +338,8 @@ def test_names_that_the_run_recorded_come_before_numbers(
     drawing = (tmp_path / "pictures.svg").read_text(encoding="utf-8")
     assert drawing.count("Sandal") >= 4, "below an image, in the key, among the points, at a row"
     report = figures_of(card, [LabelledRun("Run", run.history, RunSpec(exercise="pictured"))])
-    assert [one.svg.count(">Sandal</text>") for one in report[-2:]] == [2, 1], "at a row and a column; in the key"
+    said = "below an image, at a row and a column; in the key, and among the points with a halo"
+    assert [one.svg.count(">Sandal</text>") for one in report[-2:]] == [3, 3], said
 
 
 def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:

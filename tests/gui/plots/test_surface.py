@@ -77,9 +77,9 @@ def settle(surface: SurfaceView, qtbot: QtBot) -> None:
 
 
 def pixel(surface: SurfaceView, x: float, y: float) -> QPoint:
-    chart = surface.chart
-    assert chart is not None
-    return QPointF(*chart.pixel(x, y)).toPoint()
+    frame = surface.frame
+    assert frame is not None
+    return QPointF(*frame.at(x, y)).toPoint()
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -153,7 +153,7 @@ def test_nothing_is_drawn_while_it_cannot_be_seen(panel: ConvergencePlots, surfa
 
 
 def test_wheel_drag_and_keys_move_the_map_and_a_double_click_fits_it(surface: SurfaceView, qtbot: QtBot) -> None:
-    whole = surface.chart
+    whole = surface.frame
     assert whole is not None
     at = pixel(surface, -0.5, 0.5)
     wheel = QWheelEvent(
@@ -167,50 +167,50 @@ def test_wheel_drag_and_keys_move_the_map_and_a_double_click_fits_it(surface: Su
         False,
     )
     QApplication.sendEvent(surface, wheel)
-    closer = surface.chart
+    closer = surface.frame
     assert closer is not None
     assert closer.x.size == pytest.approx(0.8 * whole.x.size)
     assert closer.place(at.x(), at.y()) == pytest.approx(whole.place(at.x(), at.y()))
     QTest.mousePress(surface, Qt.MouseButton.LeftButton, pos=at)
     QTest.mouseMove(surface, at + QPoint(30, 10))
     QTest.mouseRelease(surface, Qt.MouseButton.LeftButton, pos=at + QPoint(30, 10))
-    moved = surface.chart
+    moved = surface.frame
     assert moved is not None
     assert moved.x.low < closer.x.low
     assert moved.y.low > closer.y.low
     for key, size in ((Qt.Key.Key_Plus, 0.64), (Qt.Key.Key_Minus, 0.8)):
         QTest.keyClick(surface, key)
-        chart = surface.chart
-        assert chart is not None
-        assert chart.x.size == pytest.approx(size * whole.x.size)
+        frame = surface.frame
+        assert frame is not None
+        assert frame.x.size == pytest.approx(size * whole.x.size)
     QTest.mouseDClick(surface, Qt.MouseButton.LeftButton, pos=at)
-    assert surface.chart == whole
+    assert surface.frame == whole
     settle(surface, qtbot)
     for _ in range(80):
         surface.zoom_by(0.5)
-    assert surface.chart is not None
-    assert surface.chart.x.size > 1e-6 * whole.x.size
+    assert surface.frame is not None
+    assert surface.frame.x.size > 1e-6 * whole.x.size
     surface.reset_zoom()
     settle(surface, qtbot)
 
 
 def test_the_pointer_reads_paths_and_the_map(surface: SurfaceView) -> None:
-    reader, chart = surface.reader, surface.chart
+    reader, frame = surface.reader, surface.frame
     assert reader is not None
-    assert chart is not None
+    assert frame is not None
     curves = descend(0.01, 200)
-    near = reader.read(QPointF(*chart.pixel(curves["W"][10], curves["b"][10])), chart)
+    near = reader.read(QPointF(*frame.at(curves["W"][10], curves["b"][10])), frame)
     assert near is not None
     assert near.run is not None
     assert near.run.run_id == "1"
     assert near.lines[0] == "1  SGD 0.01"
     assert near.lines[1].startswith("Step 10, loss ")
     assert near.lines[2].startswith("W -0.")
-    ground = reader.read(QPointF(*chart.pixel(0.5, 1.5)), chart)
+    ground = reader.read(QPointF(*frame.at(0.5, 1.5)), frame)
     assert ground is not None
     assert ground.run is None
     assert ground.lines == ("Loss 83.5", "W 0.500, b 1.50")
-    assert reader.read(QPointF(2, 2), chart) is None
+    assert reader.read(QPointF(2, 2), frame) is None
     QTest.mouseMove(surface, pixel(surface, 0.5, 1.5))
     shown = surface.grab().toImage()
     QTest.mouseMove(surface, QPoint(2, 2))
@@ -245,7 +245,7 @@ def test_the_picture_in_words_and_what_leaves_it(panel: ConvergencePlots, surfac
 
 def test_before_any_value_it_says_what_will_come(panel: ConvergencePlots) -> None:
     assert panel.surface.summary() == "No run has values yet."
-    assert panel.surface.chart is not None
+    assert panel.surface.frame is not None
     panel.set_surfaces(())
     assert panel.surface.spec is None
     assert panel.surface.summary() == ""
@@ -260,7 +260,7 @@ def test_a_line_of_the_list_selects_its_run(surface: SurfaceView, qtbot: QtBot) 
     assert surface.drawn is not None
     box = next(box for box, run in surface.drawn.rows if run == "1")
     with qtbot.waitSignal(surface.run_clicked) as told:
-        QTest.mouseClick(surface, Qt.MouseButton.LeftButton, pos=box.center().toPoint())
+        QTest.mouseClick(surface, Qt.MouseButton.LeftButton, pos=QPointF(*box.centre).toPoint())
     assert told.args == ["1"]
 
 

@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.loss_surface import Heights, Inks
-from clew_gui.plotting.surface_path import Chart, Trail
+from clew_gui.plotting.surface_path import Trail
 from clew_shared.cards import SurfaceSpec
 from clew_shared.surface import Grid, make_surface
 
 INKS = Inks(low=(255, 255, 255), high=(0, 0, 200), line=(90, 0, 0), beyond=(1, 2, 3))
-CHART = Chart(Box(10, 20, 100, 50), Span(0, 10), Span(-1, 1))
+FRAME = Frame(Box(10, 20, 100, 50), Span(0, 10), Span(-1, 1))
 
 
 def bowl(x: Grid, y: Grid) -> Grid:
@@ -86,13 +87,13 @@ def test_a_tiny_grid_can_be_read() -> None:
 
 
 def test_places_become_pixels_and_back() -> None:
-    assert CHART.pixel(0, -1) == (10, 70)
-    assert CHART.pixel(10, 1) == (110, 20)
-    assert CHART.place(60, 45) == (5, 0)
-    zoomed = CHART.zoomed(0.5, (5.0, 0.0))
+    assert FRAME.at(0, -1) == (10, 70)
+    assert FRAME.at(10, 1) == (110, 20)
+    assert FRAME.place(60, 45) == (5, 0)
+    zoomed = FRAME.zoomed(0.5, (5.0, 0.0))
     assert (zoomed.x, zoomed.y) == (Span(2.5, 7.5), Span(-0.5, 0.5))
-    assert CHART.zoomed(3.0, (2.0, 0.5)).pixel(2.0, 0.5) == pytest.approx(CHART.pixel(2.0, 0.5))
-    assert CHART.moved(10, -5).pixel(5, 0) == pytest.approx((70, 40))
+    assert FRAME.zoomed(3.0, (2.0, 0.5)).at(2.0, 0.5) == pytest.approx(FRAME.at(2.0, 0.5))
+    assert FRAME.moved(10, -5).at(5, 0) == pytest.approx((70, 40))
 
 
 def walk(size: int, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -104,7 +105,7 @@ def walk(size: int, seed: int) -> tuple[FloatArray, FloatArray]:
 @given(st.lists(st.integers(0, 60), max_size=12), st.integers(0, 99))
 def test_a_path_that_grows_is_the_path_from_whole(parts: list[int], seed: int) -> None:
     x, y = walk(sum(parts), seed)
-    whole, grown = Trail(CHART), Trail(CHART)
+    whole, grown = Trail(FRAME), Trail(FRAME)
     at_once = whole.extend(x, y)
     pieces = [grown.extend(x[:end], y[:end]) for end in np.cumsum(parts)]
     assert np.array_equal(grown.points, whole.points)
@@ -117,16 +118,16 @@ def test_a_path_that_grows_is_the_path_from_whole(parts: list[int], seed: int) -
 
 
 def test_what_cannot_be_told_apart_is_left_out() -> None:
-    trail = Trail(CHART)
+    trail = Trail(FRAME)
     x = np.full(100_000, 5.0) + np.linspace(0, 1e-4, 100_000)
     assert len(trail.extend(x, np.zeros(100_000))) <= 2
     assert trail.taken == 100_000
-    line = Trail(CHART)
+    line = Trail(FRAME)
     assert len(line.extend(np.linspace(0, 10, 100_000), np.zeros(100_000))) <= 202
 
 
 def test_it_ends_before_the_first_value_that_is_no_number() -> None:
-    trail = Trail(CHART)
+    trail = Trail(FRAME)
     x, y = np.array([1.0, 2, 3, np.nan, 4]), np.zeros(5)
     assert len(trail.extend(x, y)) == 3
     assert trail.ended
@@ -135,7 +136,7 @@ def test_it_ends_before_the_first_value_that_is_no_number() -> None:
 
 
 def test_the_first_step_outside_is_noted_and_far_away_is_no_trouble() -> None:
-    trail = Trail(CHART)
+    trail = Trail(FRAME)
     trail.extend(np.array([1.0, 2.0]), np.zeros(2))
     outside = [trail.outside]
     trail.extend(np.array([1.0, 2.0, 11.0, 1e200, 3.0]), np.zeros(5))
@@ -146,7 +147,7 @@ def test_the_first_step_outside_is_noted_and_far_away_is_no_trouble() -> None:
 
 
 def test_the_nearest_point_and_which_value_it_was() -> None:
-    trail = Trail(CHART)
+    trail = Trail(FRAME)
     assert trail.nearest(0, 0) is None
     trail.extend(np.array([0.0, 0.0, 5.0, 10.0]), np.zeros(4))
     assert trail.nearest(61, 45) == (1.0, 2)

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from clew_gui.charts.axes import draw_key
 from clew_gui.charts.drawing import Drawing, widest
-from clew_gui.charts.frame import draw_key
 from clew_gui.charts.pictures.tile import PictureAxes, Tile
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import value_text

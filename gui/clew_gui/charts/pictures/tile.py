@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from clew_gui.charts.axes import draw_foot, draw_grid, value_room
 from clew_gui.charts.drawing import Drawing, TextSizes
-from clew_gui.charts.frame import Frame, draw_foot, draw_grid, value_room
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.measured import axis_ticks

@@ -118,7 +118,7 @@ def _paint_rectangle(painter: QPainter, item: Rectangle) -> None:
 
 def _paint_marks(painter: QPainter, item: Marks) -> None:
     _smooth(painter, True)
-    colour = alpha(item.fill, item.opacity)
+    colour = alpha(item.fill, item.opacity) if item.fill else QColor(Qt.GlobalColor.transparent)
     if item.edge is None and item.shape == "dot":  # one call for thousands of points
         painter.setPen(QPen(colour, item.size, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
         painter.drawPoints(polygon(item.x, item.y))

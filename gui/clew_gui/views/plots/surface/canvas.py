@@ -9,11 +9,14 @@ from PySide6.QtCore import QPointF, QSize, QTimer
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from clew_gui.charts.drawing import Drawing
+from clew_gui.charts.surface import Sheet, SurfaceChart, map_pixels, sheet, whole_map
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.loss_surface import Heights
-from clew_gui.plotting.surface_path import Chart
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import image_of, paint, rect_of
 from clew_gui.views.plots.drawing.widget import DrawnWidget
-from clew_gui.views.plots.surface.art import Sheet, SurfaceArt, fitted, map_image, sheet
 from clew_gui.views.plots.surface.paths import Paths
 from clew_gui.views.plots.surface.reader import Reading, SurfaceReader
 from clew_gui.views.theme.theme import Theme
@@ -36,7 +39,7 @@ class SurfaceCanvas(DrawnWidget):
         """The drawn part of each run's path."""
         self._ground = QPixmap()
         self._ground_key: tuple[object, ...] = ()
-        self.drawn: SurfaceArt | None = None
+        self.drawn: SurfaceChart | None = None
         """The picture as it was drawn last."""
         self._hover: QPointF | None = None
         self.walked: int | None = None
@@ -77,9 +80,9 @@ class SurfaceCanvas(DrawnWidget):
 
     # ------------------------------------------------------------ geometry
     @property
-    def chart(self) -> Chart | None:
+    def frame(self) -> Frame | None:
         """Returns the visible part of the surface, and where it is."""
-        return self._chart(self._sheet()) if self._heights is not None else None
+        return self._frame(self._sheet()) if self._heights is not None else None
 
     def _sheet(self) -> Sheet:
         return sheet(self.width(), self.height() - self._foot, self._listed)
@@ -89,22 +92,22 @@ class SurfaceCanvas(DrawnWidget):
         """Pixels at the bottom that the map leaves to others."""
         return 0
 
-    def _chart(self, paper: Sheet) -> Chart | None:
+    def _frame(self, paper: Sheet) -> Frame | None:
         if self._heights is None:
             return None
-        whole = fitted(self._heights, paper.box)
-        return whole if self._zoom is None else Chart(paper.box, *self._zoom)
+        whole = whole_map(self._heights, paper.box)
+        return whole if self._zoom is None else Frame(paper.box, *self._zoom)
 
     # ------------------------------------------------------------ frames
     def _advance(self) -> None:
         """Draw what is new of every path onto what is there."""
         self._timer.stop()
-        chart = self.chart
-        if chart is None or self._heights is None:
+        frame = self.frame
+        if frame is None or self._heights is None:
             self.update()
             return
-        self._show_ground(chart)
-        self.paths.show(chart, self._runs, self._theme, self.size(), self.devicePixelRatioF())
+        self._show_ground(frame)
+        self.paths.show(frame, self._runs, self._theme, self.size(), self.devicePixelRatioF())
         self._describe(self.summary())
         self.update()
 
@@ -125,12 +128,12 @@ class SurfaceCanvas(DrawnWidget):
         reader = self.reader
         return reader.summary(self.note()) if reader is not None else ""
 
-    def _show_ground(self, chart: Chart) -> None:
-        key = (chart, self._theme, self.devicePixelRatioF(), self._coarse)
+    def _show_ground(self, frame: Frame) -> None:
+        key = (frame, self._theme, self.devicePixelRatioF(), self._coarse)
         if key != self._ground_key and self._heights is not None:
-            fine = min(self.devicePixelRatioF(), (_PIXELS / max(chart.box.width * chart.box.height, 1.0)) ** 0.5)
-            image = map_image(self._heights, chart, self._theme, 0.5 * fine if self._coarse else fine)
-            self._ground, self._ground_key = QPixmap.fromImage(image), key
+            fine = min(self.devicePixelRatioF(), (_PIXELS / max(frame.box.width * frame.box.height, 1.0)) ** 0.5)
+            pixels = map_pixels(self._heights, frame, self._theme, 0.5 * fine if self._coarse else fine)
+            self._ground, self._ground_key = QPixmap.fromImage(image_of(pixels)), key
             self.maps_made += 1
 
     # ------------------------------------------------------------ painting
@@ -139,11 +142,11 @@ class SurfaceCanvas(DrawnWidget):
         del event
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(self._theme.surface))
-        chart = self.chart
-        if chart is not None and self._heights is not None:
+        frame = self.frame
+        if frame is not None and self._heights is not None:
             if not self._ground_key:
                 self._advance()
-            self.drawn = SurfaceArt(self._heights, chart, self._sheet(), self._theme)
+            self.drawn = SurfaceChart(self._heights, frame, self._sheet())
             self._paint_screen(painter, self.drawn)
         if self._ring:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -151,63 +154,64 @@ class SurfaceCanvas(DrawnWidget):
             painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
         painter.end()
 
-    def _paint_screen(self, painter: QPainter, art: SurfaceArt) -> None:
+    def _paint_screen(self, painter: QPainter, chart: SurfaceChart) -> None:
+        area = rect_of(chart.frame.box)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, True)
-        painter.drawPixmap(art.rect, self._ground, self._ground.rect().toRectF())
+        painter.drawPixmap(area, self._ground, self._ground.rect().toRectF())
         painter.save()
-        painter.setClipRect(art.rect)
+        painter.setClipRect(area)
         painter.drawPixmap(0, 0, self.paths.halos)
         painter.drawPixmap(0, 0, self.paths.lines)
         painter.restore()
-        self._paint_words(painter, art)
-        found = self._reading(art.chart)
+        drawing = Drawing(self._theme, SIZES)
+        self._draw(drawing, chart)
+        found = self._reading(chart.frame)
         if found is not None:
-            art.readout(painter, found.at, found.lines, found.run)
+            chart.draw_reading(drawing, (found.at.x(), found.at.y()), found.lines, found.run)
+        paint(painter, drawing.items)
 
-    def _reading(self, chart: Chart) -> Reading | None:
+    def _reading(self, frame: Frame) -> Reading | None:
         """Returns the read-out: at the point that the keyboard went to, or under the pointer."""
         reader, selected = self.reader, next((run for run in self._runs if run.selected), None)
         if reader is None:
             return None
         if self.walked is not None and selected is not None:
-            return reader.read_run(selected, self.walked, chart)
-        return reader.read(self._hover, chart) if self._hover is not None else None
+            return reader.read_run(selected, self.walked, frame)
+        return reader.read(self._hover, frame) if self._hover is not None else None
 
-    def _paint_words(self, painter: QPainter, art: SurfaceArt) -> None:
+    def _draw(self, drawing: Drawing, chart: SurfaceChart) -> None:
         reader = self.reader
         if reader is None:
             return
         x, y, loss = reader.names
-        title, heads = art.heights.spec.title, reader.heads()
-        art.marks(painter, reader.start(), sorted(heads, key=lambda head: (head.run.selected, head.run.live)))
-        art.axes(painter, (x, y), title)
-        art.gutter(painter, title, loss, heads, self._runs)
+        title, heads = chart.heights.spec.title, reader.heads()
+        chart.draw_marks(drawing, reader.start(), sorted(heads, key=lambda head: (head.run.selected, head.run.live)))
+        chart.draw_axes(drawing, (x, y), title)
+        chart.draw_gutter(drawing, title, loss, heads, self._runs)
         if not heads:
-            art.middle(painter, "The paths appear here with the runs' first values.")
+            chart.draw_middle(drawing, "The paths appear here with the runs' first values.")
         if note := self.note():
-            art.note(painter, note)
+            chart.draw_note(drawing, note)
 
     def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
         """Paint a picture of this size for a file: lines, but for the map with ``scale`` pixels for a logical one."""
         if self._heights is None:
             return
         paper = sheet(size.width(), size.height(), self._listed)
-        chart = self._chart(paper)
-        if chart is None:
+        frame = self._frame(paper)
+        if frame is None:
             return
-        art = SurfaceArt(self._heights, chart, paper, self._theme)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        painter.drawImage(art.rect, map_image(self._heights, chart, self._theme, scale))
-        painter.save()
-        painter.setClipRect(art.rect)
-        self.paths.paint(painter, chart, self._runs, self._theme)
-        painter.restore()
-        self._paint_words(painter, art)
+        drawing = Drawing(self._theme, SIZES)
+        drawing.image(frame.box, map_pixels(self._heights, frame, self._theme, scale), smooth=True)
+        with drawing.clipped(frame.box):
+            self.paths.draw(drawing, frame, self._runs)
+        self._draw(drawing, SurfaceChart(self._heights, frame, paper))
+        paint(painter, drawing.items)
 
     # ------------------------------------------------------------ looking
-    def show_chart(self, chart: Chart) -> None:
+    def show_frame(self, frame: Frame) -> None:
         """Show this part. While a hand moves it the map is rougher; it is worked out finely when the hand rests."""
-        self._zoom = (chart.x, chart.y)
+        self._zoom = (frame.x, frame.y)
         self._coarse = True
         self._fine.start(_FINE_MS)
         self._redraw()

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter, QPixmap
+from PySide6.QtGui import QPainter, QPen, QPixmap
 
+from clew_gui.charts.drawing import Drawing
+from clew_gui.charts.surface import path_strokes
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.clip import clip_lines
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.surface_path import Chart, Floats, Trail
-from clew_gui.views.plots.surface.art import draw_path, length, path_pens
+from clew_gui.plotting.surface_path import Floats, Trail
+from clew_gui.views.charts.painter import pen_of, polygon
 from clew_gui.views.theme.theme import Theme
 from clew_shared.journal.pyramid import Pyramid, index_of
 
+_REACH = 200.0
+"""Pixels around the map as far as which paths are painted."""
 Pair = tuple[Pyramid, Pyramid]
 
 
@@ -29,7 +36,7 @@ class Walk:
 
 
 class Paths:
-    """Draws two layers of pixels: the paths, and below them their halos. With a new chart, theme or choice of runs
+    """Draws two layers of pixels: the paths, and below them their halos. With a new frame, theme or choice of runs
     everything is drawn again."""
 
     def __init__(self) -> None:
@@ -55,10 +62,10 @@ class Paths:
         """Returns how far a run has been drawn."""
         return self._walks.get(run)
 
-    def show(self, chart: Chart, runs: Sequence[RunStyle], theme: Theme, size: QSize, ratio: float) -> None:
+    def show(self, frame: Frame, runs: Sequence[RunStyle], theme: Theme, size: QSize, ratio: float) -> None:
         """Draw what is new of each path, up to step ``until``; a logical pixel has ``ratio`` device pixels."""
         styles = tuple((run.run_id, run.index, run.selected) for run in runs)
-        key = (chart, theme, ratio, styles, size, self.until)
+        key = (frame, theme, ratio, styles, size, self.until)
         if key != self._key or any(self._was_cut(run) for run in runs):
             self._walks.clear()
             self.halos, self.lines, self._key = _blank(size, ratio), _blank(size, ratio), key
@@ -66,7 +73,7 @@ class Paths:
         for painter in (halos, lines):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         for run in on_top_last(runs):
-            self._walk_on(run, chart, theme, halos, lines)
+            self._walk_on(run, frame, theme, halos, lines)
         halos.end()
         lines.end()
 
@@ -75,17 +82,19 @@ class Paths:
         walk, pair = self._walks.get(run.run_id), self.pair(run)
         return walk is not None and (pair != walk.pair or walk.cuts != _cuts(pair))
 
-    def _walk_on(self, run: RunStyle, chart: Chart, theme: Theme, halos: QPainter, lines: QPainter) -> None:
+    def _walk_on(self, run: RunStyle, frame: Frame, theme: Theme, halos: QPainter, lines: QPainter) -> None:
         pair = self.pair(run)
         if pair is None:
             return
-        walk = self._walks.setdefault(run.run_id, Walk(Trail(chart), pair, _cuts(pair)))
+        walk = self._walks.setdefault(run.run_id, Walk(Trail(frame), pair, _cuts(pair)))
         stretch = walk.trail.extend(*self._values(pair))
         if len(stretch) > 1:
-            halo, line = path_pens(run, theme)
-            draw_path(halos, stretch, chart.box, halo)
-            draw_path(lines, stretch, chart.box, line, walk.drawn)
-            walk.drawn += length(stretch)
+            halo, line = map(pen_of, path_strokes(run, theme))
+            if line.style() is Qt.PenStyle.CustomDashLine:
+                line.setDashOffset(walk.drawn / line.widthF())  # so that dashes go on
+            _paint_stretch(halos, stretch, frame, halo)
+            _paint_stretch(lines, stretch, frame, line)
+            walk.drawn += float(np.nansum(np.hypot(*np.diff(stretch, axis=0).T)))
 
     def _values(self, pair: Pair) -> tuple[Floats, Floats]:
         """The values of both curves as far as they are drawn, the first one at least."""
@@ -100,17 +109,23 @@ class Paths:
         pairs = [pair for run in runs if (pair := self.pair(run)) is not None]
         return max((float(pair[0].steps[min(map(len, pair)) - 1]) for pair in pairs), default=0.0)
 
-    def paint(self, painter: QPainter, chart: Chart, runs: Sequence[RunStyle], theme: Theme) -> None:
-        """Paint all paths as lines, for a file."""
+    def draw(self, drawing: Drawing, frame: Frame, runs: Sequence[RunStyle]) -> None:
+        """Add all paths as lines, for a file; halos are below all of them."""
         whole = []
         for run in on_top_last(runs):
             pair = self.pair(run)
             if pair is not None:
-                points = Trail(chart).extend(*self._values(pair))
-                whole.append((points, path_pens(run, theme)))
+                whole.append((Trail(frame).extend(*self._values(pair)), path_strokes(run, drawing.theme)))
         for which in (0, 1):
-            for points, pens in whole:
-                draw_path(painter, points, chart.box, pens[which], reach=0.0)
+            for points, strokes in whole:
+                drawing.path(points[:, 0], points[:, 1], strokes[which])
+
+
+def _paint_stretch(painter: QPainter, stretch: FloatArray, frame: Frame, pen: QPen) -> None:
+    """Paints a stretch of a path, as far as it is near the map."""
+    painter.setPen(pen)
+    for x, y in clip_lines(stretch[:, 0], stretch[:, 1], frame.box.inset(-_REACH, -_REACH, -_REACH, -_REACH)):
+        painter.drawPolyline(polygon(x, y))
 
 
 def on_top_last(runs: Sequence[RunStyle]) -> list[RunStyle]:

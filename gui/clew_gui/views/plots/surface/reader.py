@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QPointF
 
+from clew_gui.charts.surface import PathHead
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.curves.readout import prominent
 from clew_gui.plotting.loss_surface import Heights
-from clew_gui.plotting.surface_path import Chart
-from clew_gui.views.plots.surface.art import PathHead
 from clew_gui.views.plots.surface.paths import Paths
 
 _NEAR: Final = 16.0
@@ -93,16 +93,16 @@ class SurfaceReader:
     def _loss(self, head: PathHead) -> str:
         return f", {self.names[2].lower()} {value_text(head.loss)}" if head.loss is not None else ""
 
-    def read(self, at: QPointF, chart: Chart) -> Reading | None:
+    def read(self, at: QPointF, frame: Frame) -> Reading | None:
         """The nearest point of a path, or else the surface itself; None beside the map."""
-        box = chart.box
+        box = frame.box
         if not (box.x <= at.x() <= box.right and box.y <= at.y() <= box.bottom):
             return None
         near = [(found, run) for run in self._runs if (found := self._nearest(run, at)) is not None]
         if near:
             (_, index), run = min(near, key=lambda item: (item[0][0], not item[1].selected))
-            return self.read_run(run, index, chart)
-        x, y = chart.place(at.x(), at.y())
+            return self.read_run(run, index, frame)
+        x, y = frame.place(at.x(), at.y())
         height = self._heights.at(x, y)
         value = value_text(height) if height is not None else "is not on the map here"
         place = f"{self.names[0]} {value_text(x)}, {self.names[1]} {value_text(y)}"
@@ -113,10 +113,10 @@ class SurfaceReader:
         found = walk.trail.nearest(at.x(), at.y()) if walk is not None else None
         return found if found is not None and found[0] <= _NEAR else None
 
-    def read_run(self, run: RunStyle, index: int, chart: Chart) -> Reading | None:
+    def read_run(self, run: RunStyle, index: int, frame: Frame) -> Reading | None:
         """Reads out one run at one of its values."""
         head = self.head(run, index)
         if head is None:
             return None
         lines = (run.label, f"Step {count_text(head.step)}{self._loss(head)}", self._place(head))
-        return Reading(run, QPointF(*chart.pixel(head.x, head.y)), lines)
+        return Reading(run, QPointF(*frame.at(head.x, head.y)), lines)

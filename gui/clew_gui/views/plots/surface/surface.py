@@ -9,8 +9,8 @@ from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QHideEvent, QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSlider, QToolButton, QWidget
 
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.numbers import count_text
-from clew_gui.plotting.surface_path import Chart
 from clew_gui.views.plots.surface.canvas import SurfaceCanvas
 from clew_gui.views.theme.parts import label, row
 from clew_gui.views.theme.theme import Theme
@@ -99,7 +99,7 @@ class SurfaceView(SurfaceCanvas):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
-        self._pressed: tuple[QPointF, Chart] | None = None
+        self._pressed: tuple[QPointF, Frame] | None = None
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.replay = ReplayBar(self)
@@ -137,38 +137,38 @@ class SurfaceView(SurfaceCanvas):
     # ------------------------------------------------------------ zoom and pan
     def zoom_by(self, factor: float, around: tuple[float, float] | None = None) -> None:
         """Show ``factor`` times as much; ``around`` stays in place, by default the middle."""
-        chart = self.chart
-        if chart is None or self._heights is None:
+        frame = self.frame
+        if frame is None or self._heights is None:
             return
-        middle = (0.5 * (chart.x.low + chart.x.high), 0.5 * (chart.y.low + chart.y.high))
-        wanted = chart.zoomed(factor, around or middle)
+        middle = (0.5 * (frame.x.low + frame.x.high), 0.5 * (frame.y.low + frame.y.high))
+        wanted = frame.zoomed(factor, around or middle)
         if _CLOSEST <= wanted.x.size / self._heights.x.size <= _FARTHEST:
-            self.show_chart(wanted)
+            self.show_frame(wanted)
 
     def pan_by(self, columns: float, rows: float) -> None:
         """Move the map by so many pixels."""
-        chart = self.chart
-        if chart is not None:
-            self.show_chart(chart.moved(columns, rows))
+        frame = self.frame
+        if frame is not None:
+            self.show_frame(frame.moved(columns, rows))
 
     # ------------------------------------------------------------ events
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom around the pointer."""
-        chart = self.chart
-        if chart is not None and event.angleDelta().y():
-            around = chart.place(event.position().x(), event.position().y())
+        frame = self.frame
+        if frame is not None and event.angleDelta().y():
+            around = frame.place(event.position().x(), event.position().y())
             self.zoom_by(1.25 ** (-event.angleDelta().y() / 120), around)
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Take hold of the map, or choose a run in the list."""
-        chart = self.chart
-        if event.button() is not Qt.MouseButton.LeftButton or chart is None:
+        frame = self.frame
+        if event.button() is not Qt.MouseButton.LeftButton or frame is None:
             super().mousePressEvent(event)
-        elif self.drawn is not None and (run := self.drawn.run_at(event.position())):
+        elif self.drawn is not None and (run := self.drawn.run_at(event.position().x(), event.position().y())):
             self.run_clicked.emit(run)
-        elif _inside(chart, event.position()):
-            self._pressed = (event.position(), chart)
+        elif _inside(frame, event.position()):
+            self._pressed = (event.position(), frame)
             self._hover = None
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
 
@@ -176,11 +176,11 @@ class SurfaceView(SurfaceCanvas):
         """Move the map, or read it out."""
         self.walked = None
         if self._pressed is not None:
-            start, chart = self._pressed
-            self.show_chart(chart.moved(event.position().x() - start.x(), event.position().y() - start.y()))
+            start, frame = self._pressed
+            self.show_frame(frame.moved(event.position().x() - start.x(), event.position().y() - start.y()))
             return
         self._hover = event.position()
-        over = self.drawn is not None and bool(self.drawn.run_at(event.position()))
+        over = self.drawn is not None and bool(self.drawn.run_at(event.position().x(), event.position().y()))
         self.setCursor(Qt.CursorShape.PointingHandCursor) if over else self.unsetCursor()
         self.update()
 
@@ -228,13 +228,13 @@ class SurfaceView(SurfaceCanvas):
     def walk(self, by: float) -> None:
         """Read out the selected run ``by`` steps farther along its path; it begins at the start."""
         run = next((run for run in self._runs if run.selected), None)
-        walk, chart = self.paths.walk(run.run_id) if run is not None else None, self.chart
-        if run is None or walk is None or chart is None or not walk.trail.taken:
+        walk, frame = self.paths.walk(run.run_id) if run is not None else None, self.frame
+        if run is None or walk is None or frame is None or not walk.trail.taken:
             return
         at = 0 if self.walked is None else self.walked + round(by)
         self.walked = min(max(at, 0), walk.trail.taken - 1)
         reader = self.reader
-        found = reader.read_run(run, self.walked, chart) if reader is not None else None
+        found = reader.read_run(run, self.walked, frame) if reader is not None else None
         if found is not None:
             self._describe(". ".join(found.lines))
         self.update()
@@ -252,6 +252,6 @@ class SurfaceView(SurfaceCanvas):
         self.update()
 
 
-def _inside(chart: Chart, at: QPointF) -> bool:
-    box = chart.box
+def _inside(frame: Frame, at: QPointF) -> bool:
+    box = frame.box
     return box.x <= at.x() <= box.right and box.y <= at.y() <= box.bottom

@@ -1,4 +1,4 @@
-"""The axes of a chart: the one mapping from their coordinates to pixels, and the lines and numbers around them."""
+"""The lines, numbers and names around the axes of a chart."""
 
 from __future__ import annotations
 
@@ -6,56 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from clew_gui.base.tokens import FontKind
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes, widest
-from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box, spread
-from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_gui.plotting.axes.ticks import Tick
 
-_FAR: Final = 4000.0  # pixels; beyond this a coordinate is cut off, because Qt's rasteriser overflows
 FOOT: Final = 22.0
 """The height of the numbers below an x axis."""
 _KEY: Final = 16.0
 _LEAST_KEY: Final = 12.0
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A rectangle of pixels and the range of axis coordinates that it shows."""
-
-    box: Box
-    x: Span
-    y: Span
-
-    def px(self, x: FloatArray) -> FloatArray:
-        """Pixel columns of axis coordinates."""
-        pixels = self.box.x + (x - self.x.low) * (self.box.width / self.x.size)
-        return np.clip(pixels, self.box.x - _FAR, self.box.right + _FAR)
-
-    def py(self, y: FloatArray) -> FloatArray:
-        """Pixel rows of axis coordinates."""
-        pixels = self.box.bottom - (y - self.y.low) * (self.box.height / self.y.size)
-        return np.clip(pixels, self.box.y - _FAR, self.box.bottom + _FAR)
-
-    def column(self, x: float) -> float:
-        """The pixel column of one x."""
-        pixel = self.box.x + (x - self.x.low) * (self.box.width / self.x.size)
-        return min(max(pixel, self.box.x - _FAR), self.box.right + _FAR)
-
-    def row(self, y: float) -> float:
-        """The pixel row of one y."""
-        pixel = self.box.bottom - (y - self.y.low) * (self.box.height / self.y.size)
-        return min(max(pixel, self.box.y - _FAR), self.box.bottom + _FAR)
-
-    def x_at(self, column: float) -> float:
-        """The axis coordinate of a pixel column."""
-        return self.x.low + (column - self.box.x) / max(self.box.width, 1.0) * self.x.size
-
-    def y_at(self, row: float) -> float:
-        """The axis coordinate of a pixel row."""
-        return self.y.low + (self.box.bottom - row) / max(self.box.height, 1.0) * self.y.size
 
 
 def value_room(sizes: TextSizes, ticks: Sequence[Tick], least: float = 0.0) -> float:
