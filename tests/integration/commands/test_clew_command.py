@@ -64,7 +64,7 @@ def look():
     else:
         QTimer.singleShot(50, look)
 
-look()
+QTimer.singleShot(0, look)  # quitting counts once it executes
 program.app.exec()
 program.window.close()
 program.close()
