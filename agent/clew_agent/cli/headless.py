@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,7 +19,7 @@ from clew_agent.catalogue.catalogue import make_catalogue
 from clew_agent.catalogue.exercise_files import builtin_files, read_source, source_hash
 from clew_agent.datasets.search import find_search, is_name
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
-from clew_agent.processes.guard import watch_headless
+from clew_agent.processes.guard import StartTrainer, watch_headless
 from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import check_resumable
 from clew_agent.trainer.spec_check import misfits, recorded_revision
@@ -32,6 +32,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.files import FrameReader, Record
 from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunFold
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, check_spec, from_toml, read_spec, read_text, spread_again, to_toml
@@ -63,13 +64,11 @@ def _run(options: argparse.Namespace) -> int:
     with long_names_refused():
         prepared = _choose(options)
     folder = prepared.folder
-    made = _make_folder(prepared)
     show = ProgressLine(folder, prepared.attempt, sys.stderr, quiet=options.quiet)
-    fold = watch_headless(folder, prepared.attempt, options.exercises, show.tick)
+    fold = do_run(prepared, options.exercises, show.tick)
     show.close()
     code = exit_code_for(fold)
     if code == BAD_INPUT:
-        remove_refused(prepared, made)
         if options.json:
             _print_json({"problems": [fold.problem]})
     elif options.json:
@@ -79,17 +78,20 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def make_run(spec: Path, out: Path, exercises: Path | None) -> tuple[PreparedRun, list[Path]]:
-    """Make the folder of a new run; also the folders that did not exist before. Raises ``ProblemError`` with all that
-    keeps the run from starting; then nothing is made."""
-    prepared = _prepare(spec, out, exercises)
-    return prepared, _make_folder(prepared)
-
-
-def remove_refused(prepared: PreparedRun, made: Sequence[Path]) -> None:
-    """Leave nothing of a run whose trainer refused it; an empty folder that the user had made stays."""
-    prepared.folder.path.mkdir(exist_ok=True)
-    _remove_empty(made)
+def do_run(
+    prepared: PreparedRun,
+    exercises: Path | None,
+    on_wait: Callable[[], None] = lambda: None,
+    start: StartTrainer | None = None,
+) -> RunFold:
+    """Makes the folder and trains, as ``watch``. Of a run that its trainer refuses nothing is left; an empty folder
+    that the user had made stays. Raises ``ProblemError`` when nothing can be made."""
+    made = _make_folder(prepared)
+    fold = watch_headless(prepared.folder, prepared.attempt, exercises, on_wait, start)
+    if exit_code_for(fold) == BAD_INPUT:
+        prepared.folder.path.mkdir(exist_ok=True)
+        _remove_empty(made)
+    return fold
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -110,9 +112,9 @@ def _choose(options: argparse.Namespace) -> PreparedRun:
     if options.resume is not None:
         changes = {name: getattr(options, name) for name in ("strategy", "devices", "nodes")}
         given = {name: value for name, value in changes.items() if value is not None}
-        return _prepare_resume(RunFolder(options.resume.absolute()), options.exercises, given)
+        return prepare_resume(RunFolder(options.resume.absolute()), options.exercises, given)
     if options.spec is not None:
-        return _prepare(options.spec, options.out, options.exercises)
+        return prepare(read_text(options.spec), options.out, options.exercises, str(options.spec))
     raise problem("cli.usage", "A run spec is needed.", "See: clew-agent run --help")
 
 
@@ -123,10 +125,10 @@ def _print_json(value: object) -> None:
 # --- Before anything is made ------------------------------------------------------------------------------------------
 
 
-def _prepare(path: Path, out: Path | None, exercises: Path | None) -> PreparedRun:
-    """Everything that can be checked without TensorFlow. Raises ``ProblemError`` with all problems."""
-    text = read_text(path)
-    spec = from_toml(text, str(path))
+def prepare(text: str, out: Path | None, exercises: Path | None, where: str = "the run spec") -> PreparedRun:
+    """A new run of the spec ``text``, after everything that can be checked without TensorFlow; ``where`` it stands is
+    named in refusals. Raises ``ProblemError`` with all problems."""
+    spec = from_toml(text, where)
     spec = msgspec.structs.replace(spec, run=spec.run or str(uuid.uuid4()), data=_absolute(spec.data))
     folder = RunFolder((out or find_places().runs / spec.run).absolute())
     problems = [*_check_id(spec.run), *_check_folder(folder.path)]
@@ -149,7 +151,8 @@ def with_preset(spec: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
     return msgspec.structs.replace(spec, params=preset.values | spec.params, data=spec.data or preset.data, seed=seed)
 
 
-def _prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[str, Any]) -> PreparedRun:
+def prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[str, Any]) -> PreparedRun:
+    """A further attempt of the run in ``folder``, with ``changes`` of how it spreads. Raises ``ProblemError``."""
     raise_all(check_resumable(folder))
     attempt = folder.attempts()[-1] + 1
     before = read_spec(folder.spec_of(attempt))

@@ -1,8 +1,9 @@
-"""``clew-agent runs``: several runs one after the other, as standard input names them. TensorFlow is imported once.
+"""``clew-agent runs``: what ``clew`` trains on this computer, one run after the other, as standard input names them.
 
-Each trainer is a copy of this process (``fork``), which has imported TensorFlow and computed nothing, as in the nursery
-of ``serve``. Where that cannot be (another system than Linux, a GPU, a second thread) it is a fresh interpreter, as
-with ``clew-agent run``. TensorFlow is imported when the first run begins, so that a refusal does not wait for it.
+The trainer of a ``warm`` run is a copy of this process (``fork``), which has imported TensorFlow and computed nothing,
+as in the nursery of ``serve``. Where that cannot be (another system than Linux, a GPU, a second thread), and for any
+other run, it is a fresh interpreter, as with ``clew-agent run``. TensorFlow is imported when the first warm run begins,
+so that a refusal does not wait for it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
 from clew_agent.processes.nursery_client import may_fork
 from clew_agent.processes.nursery_messages import OWN_ENVIRONMENT
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import ProblemError, long_names_refused
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.wire.turns import RunEnded, RunWanted
 
 if TYPE_CHECKING:
     from clew_agent.processes.nursery import Warm
-    from clew_shared.journal.run_folder import RunFolder
 
 
 def runs(argv: Sequence[str]) -> int:
@@ -47,18 +48,19 @@ def runs(argv: Sequence[str]) -> int:
 
 
 def _one(wanted: RunWanted, exercises: Path | None, start: WarmStart) -> RunEnded:
-    from clew_agent.cli.headless import make_run, remove_refused
-    from clew_agent.processes.guard import watch_headless
+    from clew_agent.cli.headless import do_run, prepare, prepare_resume
 
+    folder = Path(wanted.folder).absolute()
     try:
-        prepared, made = make_run(Path(wanted.spec), Path(wanted.folder), exercises)
-        fold = watch_headless(prepared.folder, prepared.attempt, exercises, start=start)
+        with long_names_refused():
+            if wanted.spec:
+                prepared = prepare(wanted.spec, folder, exercises)
+            else:
+                prepared = prepare_resume(RunFolder(folder), exercises, wanted.changes)
+        fold = do_run(prepared, exercises, start=start if wanted.warm else None)
     except ProblemError as error:
         return RunEnded(BAD_INPUT, error.command_text())
-    code = exit_code_for(fold)
-    if code == BAD_INPUT:
-        remove_refused(prepared, made)
-    return RunEnded(code, str(fold.problem) if fold.problem is not None else "")
+    return RunEnded(exit_code_for(fold), fold.problem.command_text() if fold.problem is not None else "")
 
 
 class WarmStart:

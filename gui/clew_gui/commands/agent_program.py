@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 import psutil
@@ -63,93 +63,119 @@ _SEAL_WAIT_S = 3.0
 _TAIL_BYTES = 16 * 1024
 
 
-class Agent(Protocol):
-    """The interface of an agent that does a run, for a ``with`` statement."""
-
-    def wait(self, seconds: float) -> int | None:
-        """Wait for the end of the run, at most that many seconds; its exit status, None while it goes on."""
-
-    def ask_to_stop(self) -> None:
-        """Asks the agent to stop, as Ctrl+C does."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-    def output(self) -> str:
-        """Returns the end of its output."""
-
-    def __enter__(self) -> Self:
-        """Starts the agent."""
-
-    def __exit__(self, *_: object) -> None:
-        """Make sure that the run has ended."""
-
-
 class AgentProgram:
-    """Runs ``python -m clew_agent …`` with its output in a temporary file, in a session of its own.
+    """Runs ``clew-agent runs``, which does the runs that it is asked for one after the other. It is started with the
+    first one, and again if it was killed.
 
-    Ctrl+C in the terminal reaches only Clew, which then passes it on: the agent is never interrupted twice by one key.
+    It has a session of its own: Ctrl+C in the terminal reaches only Clew, which then passes it on. So the agent is
+    never interrupted twice by one key.
     """
 
-    def __init__(self, command: Sequence[str], asked: bool = False) -> None:
-        """``asked``: it reads from a pipe what to do, and writes its answers into another."""
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = list(command)
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this object, see close
+        self._process: subprocess.Popen[bytes] | None = None
+        self._answers: queue.SimpleQueue[RunEnded | None] = queue.SimpleQueue()
+        self._reader: threading.Thread | None = None
+        self._at_work = False
+
+    def _start(self) -> subprocess.Popen[bytes]:
         own_group = 0 if _POSIX else int(getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0))
+        process = self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._output,
+            start_new_session=_POSIX,
+            creationflags=own_group,
+        )
+        self._answers = queue.SimpleQueue()
+        self._reader = threading.Thread(
+            target=_read, args=(process, self._answers), name="clew-agent-answers", daemon=True
+        )
+        self._reader.start()
+        return process
+
+    def ask(self, wanted: RunWanted) -> Self:
+        """Have it do a run. Returns itself."""
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            self._process = self._start()
+        self._at_work = True
+        if self._process.stdin is not None:
+            with suppress(OSError):  # it has ended: ``wait`` says so
+                self._process.stdin.write(msgspec.json.encode(wanted) + b"\n")
+                self._process.stdin.flush()
+        return self
+
+    def wait(self, seconds: float) -> RunEnded | None:
+        """How the run ended; None if it goes on after ``seconds``. If nothing says why, the last lines that the agent
+        printed do; the status of an agent that ended before its run is the agent's own."""
         try:
-            self._process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.PIPE if asked else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if asked else self._output,
-                stderr=self._output,
-                start_new_session=_POSIX,
-                creationflags=own_group,
-            )
-        except BaseException:
-            self._output.close()
-            raise
-
-    def exit_code(self) -> int | None:
-        """The exit status, or None while it runs."""
-        return self._process.poll()
-
-    def wait(self, seconds: float) -> int | None:
-        """Wait at most ``seconds`` for the end."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
-        return self._process.poll()
+            ended = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        self._at_work = False
+        if ended is not None and (ended.problem or not ended.code):
+            return ended
+        code = ended.code if ended is not None else self._exit_code(_KILL_WAIT_S) or 1
+        return RunEnded(code, self._last_output())
 
     def ask_to_stop(self) -> None:
         """Sends what Ctrl+C sends: the agent stops after its block, the second time at once; the third time it
         kills."""
-        with suppress(ProcessLookupError, OSError):
-            self._process.send_signal(signal.SIGINT if _POSIX else getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
+        if self._process is not None:
+            with suppress(ProcessLookupError, OSError):
+                self._process.send_signal(
+                    signal.SIGINT if _POSIX else getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM)
+                )
 
     def kill(self) -> None:
         """End it at once, with every process that it started. A guard that lives has the time to seal the journal."""
         self._kill_children()
-        if self.wait(_SEAL_WAIT_S) is None:
+        if self._process is not None and self._exit_code(_SEAL_WAIT_S) is None:
             self._kill_children()  # it may have started another meanwhile
             with suppress(ProcessLookupError, OSError):
                 self._process.kill()
-            self.wait(_KILL_WAIT_S)
+            self._exit_code(_KILL_WAIT_S)
 
     def _kill_children(self) -> None:
         """The trainer has a session of its own, so that killing its guard would leave it running for ever."""
         with suppress(psutil.Error):
-            for child in psutil.Process(self._process.pid).children(recursive=True):
+            for child in psutil.Process(self._process.pid).children(recursive=True) if self._process else ():
                 with suppress(psutil.Error):
                     child.kill()
 
-    def output(self) -> str:
-        """The end of what it printed."""
+    def _exit_code(self, seconds: float) -> int | None:
+        """The exit status; None if it still runs after ``seconds``."""
+        if self._process is None:
+            return None
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self._process.poll()
+
+    def _last_output(self) -> str:
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - _TAIL_BYTES))
         return self._output.read().decode("utf-8", "replace").strip()
 
+    def _end(self) -> None:
+        """Let it end if it has no run to do; what goes on with one is killed."""
+        if self._process is None:
+            return
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        if self._at_work or self._exit_code(_SEAL_WAIT_S) is None:
+            self.kill()
+        if self._reader is not None:
+            self._reader.join(_KILL_WAIT_S)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
     def close(self) -> None:
         """Make sure that it has ended, and release its output."""
-        if self._process.poll() is None:
-            self.kill()
+        self._end()
         self._output.close()
 
     def __enter__(self) -> Self:
@@ -159,82 +185,17 @@ class AgentProgram:
         self.close()
 
 
-class AgentTurns(AgentProgram):
-    """``clew-agent runs``: an agent that does runs one after the other and imports TensorFlow once."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        super().__init__(command, asked=True)
-        self._answers: queue.SimpleQueue[RunEnded | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, name="clew-agent-answers", daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        for line in self._process.stdout or ():
-            self._answers.put(msgspec.json.decode(line, type=RunEnded))
-        self._answers.put(None)  # it has ended
-
-    def ask(self, wanted: RunWanted) -> None:
-        """Have it do a run. Does nothing if the agent has ended: ``answer`` says so."""
-        with suppress(OSError):
-            if self._process.stdin is not None:
-                self._process.stdin.write(msgspec.json.encode(wanted) + b"\n")
-                self._process.stdin.flush()
-
-    def answer(self, seconds: float) -> RunEnded | None:
-        """Returns how the run ended, None while it goes on."""
-        try:
-            ended = self._answers.get(timeout=seconds)
-        except queue.Empty:
-            return None
-        if ended is None:
-            self._answers.put(None)  # for the next one who asks
-            return RunEnded(self.wait(_KILL_WAIT_S) or 1, self.output())
-        return ended
-
-    def close(self) -> None:
-        """Let it end: it has no run to do. What goes on with one is killed."""
-        with suppress(OSError):
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-        self.wait(_SEAL_WAIT_S)
-        super().close()
-        self._reader.join(_KILL_WAIT_S)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+def _read(process: subprocess.Popen[bytes], answers: queue.SimpleQueue[RunEnded | None]) -> None:
+    for line in process.stdout or ():
+        answers.put(msgspec.json.decode(line, type=RunEnded))
+    answers.put(None)  # it has ended
 
 
-class Turn:
-    """Does one run with such an agent; has the methods of an ``AgentProgram`` that does one run."""
-
-    def __init__(self, agent: AgentTurns, wanted: RunWanted) -> None:
-        self._agent, self._wanted = agent, wanted
-        self._ended: RunEnded | None = None
-
-    def wait(self, seconds: float) -> int | None:
-        """Wait for the end of the run, at most that many seconds; its exit status, None while it goes on."""
-        if self._ended is None:
-            self._ended = self._agent.answer(seconds)
-        return self._ended.code if self._ended is not None else None
-
-    def ask_to_stop(self) -> None:
-        """Stops the run that goes on, as Ctrl+C does, and no later one."""
-        self._agent.ask_to_stop()
-
-    def kill(self) -> None:
-        """End the agent at once, with the run."""
-        self._agent.kill()
-
-    def output(self) -> str:
-        """Returns why it was refused or failed."""
-        return self._ended.problem if self._ended is not None else ""
-
-    def __enter__(self) -> Self:
-        self._agent.ask(self._wanted)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._ended is None:
-            self._agent.kill()
+def runs_program(places: Places, exercises: str | None) -> AgentProgram:
+    """The agent that trains on this computer, with the exercises of one's own in the folder ``exercises``. Raises
+    ``ProblemError`` when no Python with TensorFlow is known."""
+    own = ("--exercises", str(Path(exercises).expanduser().absolute())) if exercises else ()
+    return AgentProgram(agent_command(places, "runs", *own))
 
 
 @contextmanager
@@ -253,12 +214,3 @@ def stop_requests() -> Iterator[Callable[[], int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def temporary_file(name: str, text: str) -> Iterator[Path]:
-    """A file that is gone afterwards, with its folder."""
-    with tempfile.TemporaryDirectory(prefix="clew-") as folder:
-        path = Path(folder) / name
-        path.write_text(text, encoding="utf-8")
-        yield path

@@ -22,14 +22,18 @@ class RunsChecked(msgspec.Struct, frozen=True):
 
 
 class RunWanted(msgspec.Struct, frozen=True):
-    """The file of a run spec, and the folder that the run is to make."""
+    """A new run: its ``spec`` as TOML, and the folder to make for it. Without a spec the run in the folder goes on,
+    with ``changes`` of strategy, devices or nodes. ``warm``: its trainer may be a copy of a process that has imported
+    TensorFlow."""
 
-    spec: str
     folder: str
+    spec: str = ""
+    changes: dict[str, str | int] = {}
+    warm: bool = False
 
 
 class RunEnded(msgspec.Struct, frozen=True):
-    """The end of a run as ``clew-agent run`` reports it: its exit code, and why a run was refused or failed."""
+    """The end of a run: the exit code of ``clew-agent run``, and why it was refused or failed."""
 
     code: int
     problem: str = ""

@@ -169,7 +169,8 @@ def test_several_runs_are_copies_of_one_process_which_imports_tensorflow_once(tm
     for steps in (5, 0, 6):
         (tmp_path / f"{steps}").mkdir()
         spec = write_spec(tmp_path / f"{steps}", "linear-regression", params={"steps": steps})
-        lines.append(msgspec.json.encode(RunWanted(str(spec), str(tmp_path / f"run{steps}"))))
+        wanted = RunWanted(str(tmp_path / f"run{steps}"), spec.read_text(), warm=True)
+        lines.append(msgspec.json.encode(wanted))
     asked = b"\n".join(lines) + b"\n"
     told = os.environ | {"PYTHONPROFILEIMPORTTIME": "1"}
     done = subprocess.run(command("runs"), input=asked, capture_output=True, timeout=LIMIT_S, check=False, env=told)

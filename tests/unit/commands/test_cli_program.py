@@ -3,45 +3,54 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import psutil
 
 from clew_gui.commands.agent_program import AgentProgram
+from clew_shared.wire.turns import RunEnded, RunWanted
 
 GUARD = """
-import signal, subprocess, sys, time
+import json, signal, subprocess, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.stdin.readline()
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-print(child.pid, flush=True)
+print(json.dumps({"code": child.pid}), flush=True)
+sys.stdin.readline()
 {then}
 """
 BOUND_S = 30.0
+WANTED = RunWanted("nowhere")
 
 
 def begun(agent: AgentProgram) -> psutil.Process:
-    """The process that the program started in a session of its own."""
-    deadline = time.monotonic() + BOUND_S
-    while not agent.output():
-        assert time.monotonic() < deadline, "the program did not start"
-        time.sleep(0.01)
-    return psutil.Process(int(agent.output()))
+    """The process that the program started in a session of its own; the next run is asked for."""
+    ended = agent.ask(WANTED).wait(BOUND_S)
+    assert ended is not None, "the program did not start"
+    agent.ask(WANTED)
+    return psutil.Process(ended.code)
 
 
 def test_a_program_that_does_not_listen_is_killed_with_what_it_started() -> None:
-    with AgentProgram([sys.executable, "-c", GUARD.format(then="time.sleep(600)")]) as agent:
+    with AgentProgram([sys.executable, "-c", GUARD.replace("{then}", "time.sleep(600)")]) as agent:
         trainer = begun(agent)
         agent.ask_to_stop()
         assert agent.wait(0.2) is None
         agent.kill()
-        assert agent.exit_code() is not None
+        assert agent.wait(BOUND_S) is not None
         assert not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_guard_outlives_its_killed_trainer_long_enough_to_seal() -> None:
-    then = "child.wait(); print('sealed', flush=True)"
-    with AgentProgram([sys.executable, "-c", GUARD.format(then=then)]) as agent:
+    then = "child.wait(); print('sealed', file=sys.stderr, flush=True)"
+    with AgentProgram([sys.executable, "-c", GUARD.replace("{then}", then)]) as agent:
         begun(agent)
         agent.kill()
-        assert agent.exit_code() == 0
-        assert agent.output().endswith("sealed")
+        assert agent.wait(BOUND_S) == RunEnded(1, "sealed")
+
+
+def test_a_program_that_was_killed_is_started_again_for_the_next_run() -> None:
+    answers = "import sys\nfor line in sys.stdin: print('{\"code\": 7}', flush=True)"
+    with AgentProgram([sys.executable, "-c", answers]) as agent:
+        for _ in range(2):
+            assert agent.ask(WANTED).wait(BOUND_S) == RunEnded(7)
+            agent.kill()

@@ -22,7 +22,7 @@ from clew_gui.commands.output.progress import (
 )
 from clew_gui.commands.output.result import exit_status, result_lines, title, why
 from clew_gui.commands.run.follow import Follower
-from clew_gui.commands.run.run import refusal
+from clew_gui.commands.run.run import RunOutcome, refusal
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
 from clew_shared.journal.events import Evaluation, Live, Log, Points, Schema, State
@@ -228,16 +228,9 @@ def test_the_title_says_what_is_run() -> None:
     assert title(RunSpec(exercise="mine", preset="tiny", seed=7), None) == "mine: preset tiny, seed 7"
 
 
-@pytest.mark.parametrize(
-    ("output", "text"),
-    [
-        ("clew-agent run: No data. Use --data digits.", "No data. Use --data digits."),
-        ("something else: yes", "something else: yes"),
-        ("", "The agent refused the run and gave no reason."),
-    ],
-)
-def test_a_refusal_of_the_agent_is_told_without_its_name(output: str, text: str) -> None:
-    assert refusal(output) == text
+def test_a_refusal_without_a_reason_is_said() -> None:
+    assert str(refusal(RunOutcome(History(), 2, ""))) == "The agent refused the run and gave no reason."
+    assert str(refusal(RunOutcome(History(), 2, "No MNIST here."))) == "No MNIST here."
 
 
 def test_points_of_a_long_run_are_drawn_within_the_terminal(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_gui.commands.agent_program import AgentProgram, agent_command, cards
+from clew_gui.commands.agent_program import cards, runs_program
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.reports.report import write_text
 from clew_gui.commands.run.follow import Follower
@@ -28,6 +28,7 @@ from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, to_toml
+from clew_shared.wire.turns import RunWanted
 
 _POLL_S = 0.05
 _SCRIPT = "it ran a training script, and only the script knows which random numbers it draws"
@@ -222,20 +223,18 @@ def _train(
     context: CommandContext, spec: RunSpec, live: Sequence[Live], folder: Path, steps: int, exercises: str | None
 ) -> RunSource | Problem:
     """Run ``spec`` until it has done ``steps`` steps, with the same changes by hand; why it could not be."""
-    own = ("--exercises", str(Path(exercises).expanduser().absolute())) if exercises else ()
     _begin_with(RunFolder(folder), spec, live)
-    command = agent_command(context.places, "run", "--resume", str(folder), "--quiet", *own)
-    with AgentProgram(command) as agent, Follower(folder) as follower:
-        code, asked = None, False
-        while code is None:
-            code = agent.wait(_POLL_S)
+    with runs_program(context.places, exercises) as agent, Follower(folder) as follower:
+        agent.ask(RunWanted(str(folder)))
+        ended, asked = None, False
+        while ended is None:
+            ended = agent.wait(_POLL_S)
             follower.poll()
             if follower.history.fold.step >= steps and not asked:
                 agent.ask_to_stop()
                 asked = True
-        output = agent.output()
     if follower.history.fold.step < steps:
-        last = follower.history.fold.problem or (output.splitlines() or ["It said nothing."])[-1]
+        last = follower.history.fold.problem or (ended.problem.splitlines() or ["It said nothing."])[-1]
         text = f"Run {spec.exercise} could not be trained again for {steps:,} steps: {last}"
         return Problem("handin.rerun", text, "For data that are elsewhere here, give --data PATH.", spec.exercise)
     return read_source(folder)

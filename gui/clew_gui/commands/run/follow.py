@@ -34,14 +34,13 @@ class FollowedRun(ABC):
         self.say = context.note if as_json else context.say
         self.aside: list[Problem] = []
         """What is to be reported at once although the run goes on as if nothing had happened."""
-        self._stops, self._requests = stops, 0
+        self.asked = 0
+        """How often a person asked for its end."""
+        self.discard = False
+        """Whether nothing of it is to stay on the screen, because it was refused after all."""
+        self._stops = stops
         self._after_attempt = after_attempt
         self._shown = ""
-
-    @property
-    def asked(self) -> bool:
-        """Whether a person asked for its end."""
-        return self._requests > 0
 
     @property
     @abstractmethod
@@ -76,10 +75,6 @@ class FollowedRun(ABC):
         """Returns the attempt up to which nothing is shown."""
         return self._after_attempt
 
-    def refused_late(self) -> bool:
-        """Whether it was refused after all, so that nothing of it is to stay on the screen."""
-        return False
-
     def drawing(self) -> AbstractContextManager[bool]:
         """Whether the terminal may be written to within."""
         return nullcontext(True)
@@ -87,9 +82,9 @@ class FollowedRun(ABC):
     def turn(self) -> None:
         """Takes in what came, and passes requests to stop on."""
         self.take_in()
-        while self._requests < self._stops():
-            self._requests += 1
-            self.stop(self._requests)
+        while self.asked < self._stops():
+            self.asked += 1
+            self.stop(self.asked)
 
     def say_wait(self) -> None:
         """Says what it waits for, each sentence once."""
@@ -132,11 +127,11 @@ class FollowedRun(ABC):
                     if free:
                         console = self.context.console(err=self.as_json)
                         display = display or choose_display(console, card, heading, after_attempt)
-                        note, last = self.notes[min(self._requests, len(self.notes) - 1)], self.complete()
+                        note, last = self.notes[min(self.asked, len(self.notes) - 1)], self.complete()
                         display.show(self.history, note, last, None if last else self.standstill())
         finally:
             if display is not None:
-                display.close(discard=self.refused_late())
+                display.close(discard=self.discard)
 
 
 # --- Journals ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from clew_gui.commands.context import OK
 from clew_gui.commands.run.finished_runs import is_of
@@ -22,6 +22,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.study.study import StudySpec
+from clew_shared.wire.turns import RunEnded
 
 _SEAL_S = 3.0
 """A guard seals the journal of a trainer that died within a tenth of a second, unless it hangs."""
@@ -57,13 +58,13 @@ def _runs(begun: Attempt, folder: Path) -> bool:
 
 
 class LeftAgent:
-    """The agent of a left run, as an ``agent_program.Agent``: another program's child, found by its id."""
+    """The agent of a left run: another program's child, found by its id. It is asked as an ``AgentProgram`` is."""
 
     def __init__(self, left: LeftRun) -> None:
         self._left = left
         self._ended = 0.0
 
-    def wait(self, seconds: float) -> int | None:
+    def wait(self, seconds: float) -> RunEnded | None:
         """Wait for the end of the run, at most that many seconds."""
         time.sleep(seconds)
         if _runs(self._left.begun, self._left.folder):
@@ -71,8 +72,8 @@ class LeftAgent:
         self._ended = self._ended or time.monotonic()
         with suppress(ProblemError):
             if read_run(self._left.folder).fold.done:
-                return OK
-        return OK if time.monotonic() - self._ended > _SEAL_S else None
+                return RunEnded(OK)
+        return RunEnded(OK) if time.monotonic() - self._ended > _SEAL_S else None
 
     def ask_to_stop(self) -> None:
         """Asks the agent to stop, as Ctrl+C does."""
@@ -86,13 +87,3 @@ class LeftAgent:
         if _runs(self._left.begun, self._left.folder):
             with suppress(OSError):
                 os.kill(self._left.begun.pid, number)
-
-    def output(self) -> str:
-        """Returns nothing: the output goes to the run's log."""
-        return ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Does nothing: this program may not end the agent."""

@@ -8,26 +8,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.base.student import signed
-from clew_gui.commands.agent_program import (
-    Agent,
-    AgentProgram,
-    AgentTurns,
-    Turn,
-    agent_command,
-    cards,
-    stop_requests,
-    temporary_file,
-)
+from clew_gui.commands.agent_program import AgentProgram, cards, runs_program, stop_requests
 from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
 from clew_gui.commands.run.check import check_here
 from clew_gui.commands.run.follow import FollowedRun, Follower
-from clew_gui.commands.run.left_run import left_run
+from clew_gui.commands.run.left_run import LeftAgent, left_run
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
 from clew_gui.targets.target import LocalTarget
-from clew_shared.base.problem import problem, raise_all
+from clew_shared.base.problem import ProblemError, problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.files import attempts, is_mirror
 from clew_shared.journal.history import History
@@ -35,18 +26,19 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import without_effect
 from clew_shared.reading import summary
 from clew_shared.spec import RunSpec, read_spec, to_toml
-from clew_shared.wire.turns import RunWanted
+from clew_shared.wire.turns import RunEnded, RunWanted
 
 _POLL_S = 0.05
 _KILL_AFTER = 4
+Agent = AgentProgram | LeftAgent
 
 
 class RunOutcome(NamedTuple):
-    """The result of the agent program: the history of its run, its exit status and the end of its output."""
+    """The result of the agent program: the history of its run, its exit status, and why it was refused or failed."""
 
     history: History
     exit_code: int
-    output: str
+    problem: str
     asked: bool = False
     """Whether a person asked for its end, be it too late for this run."""
 
@@ -83,7 +75,8 @@ def run_spec(
     exercises: str | None = None,
 ) -> int:
     """Run ``spec`` in ``folder`` and show it; returns the exit status."""
-    outcome = run_outcome(context, spec, card, folder, title(spec, card), as_json, exercises)
+    with runs_program(context.places, exercises) as agent:
+        outcome = run_outcome(context, spec, card, folder, title(spec, card), as_json, agent)
     return conclude(context, outcome, folder, card, as_json)
 
 
@@ -93,25 +86,14 @@ def run_outcome(
     card: ExerciseCard,
     folder: Path,
     heading: str,
-    as_json: bool = False,
-    exercises: str | None = None,
-    turns: AgentTurns | None = None,
+    as_json: bool,
+    agent: AgentProgram,
+    warm: bool = False,
 ) -> RunOutcome:
-    """Run ``spec`` in ``folder`` under this heading, and follow it to its end; by the agent of ``turns``, which has
-    imported TensorFlow for the run before, or by one of its own."""
-    with temporary_file("spec.toml", to_toml(signed(context.places, spec))) as path:
-        words = ("run", str(path), "--out", str(folder), "--quiet", *own_exercises(exercises))
-        command = agent_command(context.places, *words)
-
-        def begin() -> Agent:
-            return AgentProgram(command) if turns is None else Turn(turns, RunWanted(str(path), str(folder)))
-
-        return follow(context, begin, folder, card, heading, as_json)
-
-
-def own_exercises(folder: str | None) -> tuple[str, ...]:
-    """The agent's flag for a folder of own exercises."""
-    return ("--exercises", str(Path(folder).expanduser().absolute())) if folder else ()
+    """Have ``agent`` run ``spec`` in ``folder``, and follow it to its end under this heading. ``warm``: its trainer may
+    be a copy of a process that has imported TensorFlow for the run before."""
+    wanted = RunWanted(str(folder), to_toml(signed(context.places, spec)), warm=warm)
+    return follow(context, lambda: agent.ask(wanted), folder, card, heading, as_json)
 
 
 _RESUME = """Continue an ended run from its last checkpoint, as a new attempt.
@@ -135,11 +117,11 @@ def resume(context: CommandContext, argv: Sequence[str]) -> int:
     known = cards(context.places, options.exercises)
     card = next((card for card in known.exercises if card.id == spec.exercise), None)
     raise_all([*count("devices", options.devices)[1], *count("nodes", options.allocation_nodes)[1]])
-    changes = {"--strategy": options.strategy, "--devices": options.devices, "--nodes": options.allocation_nodes}
-    spread = [word for flag, value in changes.items() if value for word in (flag, value)]
-    words = ("run", "--resume", str(folder), "--quiet", *spread, *own_exercises(options.exercises))
-    command = agent_command(context.places, *words)
-    outcome = follow(context, lambda: AgentProgram(command), folder, card, title(spec, card), options.json)
+    changes = {"strategy": options.strategy, "devices": options.devices, "nodes": options.allocation_nodes}
+    given = {name: value if name == "strategy" else int(value) for name, value in changes.items() if value}
+    with runs_program(context.places, options.exercises) as agent:
+        wanted = RunWanted(str(folder), changes=given)
+        outcome = follow(context, lambda: agent.ask(wanted), folder, card, title(spec, card), options.json)
     return conclude(context, outcome, folder, card, options.json)
 
 
@@ -178,7 +160,7 @@ class ProgramRun(FollowedRun):
     ) -> None:
         super().__init__(context, as_json, stops, after_attempt)
         self._agent, self._follower = agent, follower
-        self.exit_code: int | None = None
+        self.ended: RunEnded | None = None
 
     @property
     def history(self) -> History:
@@ -187,8 +169,9 @@ class ProgramRun(FollowedRun):
 
     def take_in(self) -> None:
         """Reads what was written, after asking for the agent's end, so that nothing written before that is missed."""
-        self.exit_code = self._agent.wait(_POLL_S)
+        self.ended = self._agent.wait(_POLL_S)
         self._follower.poll()
+        self.discard = self.ended is not None and self.ended.code == BAD_INPUT
 
     def stop(self, request: int) -> None:
         """The first three requests are the agent's own business, the fourth is for one that does not answer."""
@@ -199,11 +182,7 @@ class ProgramRun(FollowedRun):
 
     def complete(self) -> bool:
         """Whether the agent has ended."""
-        return self.exit_code is not None
-
-    def refused_late(self) -> bool:
-        """Whether the agent refused it."""
-        return self.exit_code == BAD_INPUT
+        return self.ended is not None
 
 
 def follow(
@@ -215,13 +194,15 @@ def follow(
     as_json: bool,
     joined: bool = False,
 ) -> RunOutcome:
-    """Start the agent with ``begin``, show the run in ``folder`` while it lasts, pass on Ctrl+C. ``joined``: the run
-    has begun already, and all of it is shown."""
+    """Begin the run with ``begin``, show what is in ``folder`` while it lasts, pass on Ctrl+C. ``joined``: it has begun
+    already, and all of it is shown."""
     after_attempt = 0 if joined else max(RunFolder(folder).attempts(), default=0)
-    with stop_requests() as stops, begin() as agent, Follower(folder) as follower:
+    with stop_requests() as stops, Follower(folder) as follower:
+        agent = begin()
         run = ProgramRun(context, agent, follower, as_json, stops, after_attempt)
         run.to_the_end(card, heading)
-        return RunOutcome(run.history, run.exit_code or 0, agent.output(), stops() > 0)
+        ended = run.ended or RunEnded(FAILED)
+        return RunOutcome(run.history, ended.code, ended.problem, stops() > 0)
 
 
 def conclude(
@@ -230,7 +211,7 @@ def conclude(
     """Say how the run ended. Raises ``ProblemError`` when the agent refused it or ended without a word."""
     history = outcome.history
     if outcome.exit_code == BAD_INPUT:
-        raise problem("cli.refused", refusal(outcome.output))
+        raise refusal(outcome)
     say = context.note if as_json else context.say
     left = left_run(folder, history)
     if left is not None:
@@ -238,7 +219,7 @@ def conclude(
         context.note(f"clew run: {text} clew show {word_for(context.places, folder)} says how far it is.")
         return FAILED
     if not history.fold.done:
-        last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
+        last = outcome.problem.splitlines()[-1:] or ["It printed nothing."]
         text = f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}"
         context.note(f"clew run: {text}")
     for line in result_lines(history, card, folder, context.places, word_for(context.places, folder)):
@@ -248,8 +229,6 @@ def conclude(
     return exit_status(history.fold.state) if history.fold.done else FAILED
 
 
-def refusal(output: str) -> str:
-    """Returns what the agent printed, without its own name in front."""
-    first, _, rest = output.partition(": ")
-    words = rest if first.startswith("clew-agent") else output
-    return words or "The agent refused the run and gave no reason."
+def refusal(outcome: RunOutcome) -> ProblemError:
+    """Returns why the agent refused the run."""
+    return problem("cli.refused", outcome.problem or "The agent refused the run and gave no reason.")

@@ -310,8 +310,8 @@ class SiteRun(SessionRun):
 
     def wait_for_the_job(self) -> None:
         """Wait until the job ends, so that nobody has to log in again only to learn that; say what takes so long."""
-        begun, asked, said = time.monotonic(), self._requests, False
-        while not self.job.order.hold and self._requests == asked:
+        begun, asked, said = time.monotonic(), self.asked, False
+        while not self.job.order.hold and self.asked == asked:
             news, waited = self.job.news, time.monotonic() - begun
             if news.over and (self.model.settled or not news.id or waited >= _END_S):
                 break

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from clew_gui.base.student import signed
-from clew_gui.commands.agent_program import AgentTurns, agent_command, cards
+from clew_gui.commands.agent_program import cards, runs_program
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
@@ -24,12 +24,22 @@ from clew_gui.commands.output.study_tables import (
     scaling_summary,
 )
 from clew_gui.commands.run.check import check_study_here
-from clew_gui.commands.run.finished_runs import FinishedRun, finished_runs, is_finished, is_same, made
-from clew_gui.commands.run.left_run import LeftAgent, LeftRun, left_runs
-from clew_gui.commands.run.run import RunOutcome, follow, own_exercises, refusal, run_outcome
+from clew_gui.commands.run.finished_runs import (
+    FinishedRun,
+    PlannedRun,
+    do_runs,
+    finished_runs,
+    is_finished,
+    known_run,
+    made,
+    plan_run,
+    result_of,
+)
+from clew_gui.commands.run.left_run import LeftAgent, left_runs
+from clew_gui.commands.run.run import RunOutcome, follow, refusal, run_outcome
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
 from clew_gui.session.forecast import seconds_each
-from clew_gui.session.kept_studies import study_file, study_lock, typed_spec
+from clew_gui.session.kept_studies import study_file, study_lock
 from clew_gui.session.sampler import next_point
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.foreign import from_toml as parse_toml
@@ -228,51 +238,26 @@ def run_all(
 ) -> list[FinishedRun]:
     """The runs of the study in order, as far as nobody stopped it. ``kept`` are the folders of those that need not be
     done again. Raises ``ProblemError`` when the agent refuses one after all."""
-    with _turns(context, study, exercises) as turns:
-        return _run_in_turn(context, study, card, as_json, exercises, kept, turns)
+    say = context.note if as_json else context.say
+    going = {left.folder: left for left in left_runs(context.places, study, card)}
+    known = [*(known_run(folder, finished=True) for folder in kept), *map(known_run, going)]
+    finished: list[FinishedRun] = []
+    warm = not study.timed and number_of_runs(study) > 1 and largest(study).nodes == 1  # timed ones must begin alike
+    with runs_program(context.places, exercises) as agent:
 
+        def carry_out(one: PlannedRun, heading: str) -> FinishedRun:
+            folder = one.folder or context.places.runs / str(uuid.uuid4())
+            if one.folder is None:
+                spec = msgspec.structs.replace(one.run.spec, run=folder.name)
+                outcome = run_outcome(context, spec, card, folder, heading, as_json, agent, warm)
+            else:  # its program was killed, and beside it nothing could be measured
+                say(f"{one.run.title}: it trains already, in {folder}; waiting for it.")
+                left = LeftAgent(going[folder])
+                outcome = follow(context, lambda: left, folder, card, heading, as_json, joined=True)
+            return _ended(context, result_of(one.run, folder, outcome.history), outcome, say)
 
-@contextmanager
-def _turns(context: CommandContext, study: StudySpec, exercises: str | None) -> Iterator[AgentTurns | None]:
-    """Yields one agent for all runs, which imports TensorFlow once; None if runs are timed, because each must begin
-    alike, or on several nodes."""
-    if study.timed or number_of_runs(study) < 2 or largest(study).nodes > 1:
-        yield None
-        return
-    with AgentTurns(agent_command(context.places, "runs", *own_exercises(exercises))) as turns:
-        yield turns
-
-
-def _run_in_turn(
-    context: CommandContext,
-    study: StudySpec,
-    card: ExerciseCard,
-    as_json: bool,
-    exercises: str | None,
-    kept: Sequence[Path],
-    turns: AgentTurns | None,
-) -> list[FinishedRun]:
-    left, finished, total = list(kept), list[FinishedRun](), number_of_runs(study)
-    running = list(left_runs(context.places, study, card))
-    for number, (title, value, spec) in enumerate(_in_turn(study, card, finished), start=1):
-        typed = typed_spec(spec, card)
-        folder = next((one for one in left if is_same(read_spec(RunFolder(one).spec), typed, card)), None)
-        if folder is not None:
-            left.remove(folder)
-            finished.append(FinishedRun(StudyResult(title, value, typed, folder, read_run(folder))))
-            (context.note if as_json else context.say)(f"{title}: finished before, in {folder}")
-            continue
-        folder = context.places.runs / str(uuid.uuid4())
-        new = StudyResult(title, value, msgspec.structs.replace(typed, run=folder.name), folder, History())
-        heading = f"{study.title or study.study}, {'lane' if study.lanes else 'run'} {number} of {total}: {title}"
-        going = next((one for one in running if is_same(read_spec(RunFolder(one.folder).spec), typed, card)), None)
-        if going is not None:
-            running.remove(going)
-            finished.append(_join(context, new, card, heading, as_json, going))
-        else:
-            finished.append(_run_one(context, new, card, heading, as_json, exercises, turns))
-        if finished[-1].asked:
-            break
+        plan = (plan_run(run, card, known) for run in _in_turn(study, card, finished))
+        do_runs(study, plan, carry_out, say, finished)
     return finished
 
 
@@ -293,42 +278,20 @@ def _in_turn(study: StudySpec, card: ExerciseCard, finished: Sequence[FinishedRu
         tried.append((point, sum(good) / len(good) if good and len(good) == len(bests) else None))
 
 
-def _run_one(
-    context: CommandContext,
-    new: StudyResult,
-    card: ExerciseCard,
-    heading: str,
-    as_json: bool,
-    exercises: str | None,
-    turns: AgentTurns | None,
+def _ended(
+    context: CommandContext, result: StudyResult, outcome: RunOutcome, say: Callable[[str], None]
 ) -> FinishedRun:
-    outcome = run_outcome(context, new.spec, card, new.folder, heading, as_json, exercises, turns)
-    return _ended(context, new, outcome, as_json)
-
-
-def _join(
-    context: CommandContext, new: StudyResult, card: ExerciseCard, heading: str, as_json: bool, going: LeftRun
-) -> FinishedRun:
-    """Wait for a run that trains already: its program was killed, and beside it nothing could be measured."""
-    (context.note if as_json else context.say)(f"{new.title}: it trains already, in {going.folder}; waiting for it.")
-    found = new._replace(folder=going.folder, spec=msgspec.structs.replace(new.spec, run=going.folder.name))
-    outcome = follow(context, lambda: LeftAgent(going), going.folder, card, heading, as_json, joined=True)
-    return _ended(context, found, outcome, as_json)
-
-
-def _ended(context: CommandContext, new: StudyResult, outcome: RunOutcome, as_json: bool) -> FinishedRun:
     """Reports and returns the result of a run of the study. Raises ``ProblemError`` if the agent refused it."""
     if outcome.exit_code == BAD_INPUT:
-        raise problem("cli.refused", refusal(outcome.output))
+        raise refusal(outcome)
     history = outcome.history
-    for line in (f"{new.title}: {ending(history)}", *why(history)):
-        (context.note if as_json else context.say)(line)
+    for line in (f"{result.title}: {ending(history)}", *why(history)):
+        say(line)
     status = exit_status(history.fold.state) if history.fold.done else FAILED
     if not history.fold.done and not outcome.asked:
-        last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
+        last = outcome.problem.splitlines()[-1:] or ["It printed nothing."]
         context.note(f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}")
-    stopped = outcome.asked or history.fold.state is RunState.STOPPED
-    return FinishedRun(new._replace(history=history), status, stopped)
+    return FinishedRun(result, status, outcome.asked or history.fold.state is RunState.STOPPED)
 
 
 def study_status(study: StudySpec, finished: Sequence[FinishedRun]) -> int:
