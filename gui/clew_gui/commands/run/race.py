@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import CommandContext, Parser
-from clew_gui.commands.run.arguments import RunArguments, exercises_folder, parse_run
+from clew_gui.commands.run.arguments import RunArguments, exercises_folder, not_taken, parse_run
 from clew_gui.commands.run.check import check_study_here
 from clew_gui.commands.run.study import run_all, save_study, show_study, study_status
 from clew_shared.base.problem import Problem, problem, raise_all
@@ -66,8 +66,7 @@ def _asked(
         raise_all(check_study(study, card))
         return study, card, "--json" in rest, None
     request, card, spec = parse_run(rest, known, "")
-    wrong = [name for name in _NOT_HERE if getattr(request, name)]
-    raise_all([Problem("cli.race", f"clew race does not take --{name}.", "Leave it out.", name) for name in wrong])
+    raise_all(not_taken("race", request, _NOT_HERE))
     chosen = find_race(card, race)
     study = race_study(chosen, spec, _lanes(card, chosen, lanes, rates), _steps(request, card, spec, chosen))
     raise_all(check_study(study, card))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import CommandContext, Parser
-from clew_gui.commands.run.arguments import exercises_folder, parse_run
+from clew_gui.commands.run.arguments import exercises_folder, not_taken, parse_run, whole
 from clew_gui.commands.run.check import check_study_here
 from clew_gui.commands.run.study import run_study, save_study
 from clew_shared.base.problem import Problem, problem, raise_all
@@ -45,8 +45,7 @@ def scaling(context: CommandContext, argv: Sequence[str]) -> int:
     devices, nodes = (max(counts), fixed) if axis == "devices" else (fixed, max(counts))
     spread = ["--devices", str(devices), *(["--nodes", str(nodes)] if nodes > 1 else [])]
     request, card, spec = parse_run([*rest, *spread], known, "")
-    given = [name for name in _NOT_HERE if getattr(request, name)]
-    wrong = [Problem("cli.scaling", f"clew scaling does not take --{name}.", "Leave it out.") for name in given]
+    wrong = not_taken("scaling", request, _NOT_HERE)
     if request.detach and not options.save:
         text = "Without its file nobody can come back to a study that was left alone."
         wrong.append(Problem("cli.scaling", text, "Add --save FILE.", "save"))
@@ -56,8 +55,8 @@ def scaling(context: CommandContext, argv: Sequence[str]) -> int:
         spec,
         counts,
         axis=axis,
-        repeats=_whole("repeats", options.repeats),
-        warm_up=usual_warm_up(spec.params.get(STEPS)) if asked is None else _whole("warm-up", asked),
+        repeats=whole("scaling", "repeats", options.repeats, "3"),
+        warm_up=usual_warm_up(spec.params.get(STEPS)) if asked is None else whole("scaling", "warm-up", asked, "3"),
         weak=options.weak,
         title=_title(card, options.weak),
     )
@@ -81,18 +80,10 @@ def _axis(devices: str | None, nodes: str | None) -> tuple[str, list[int], int]:
 
 
 def _counts(name: str, text: str) -> list[int]:
-    counts = [_whole(name, word) for word in text.split(",") if word.strip()]
+    counts = [whole("scaling", name, word, _DEVICES) for word in text.split(",") if word.strip()]
     if not counts or min(counts) < 1:
         raise problem("cli.scaling", f"--{name} takes whole numbers from 1 on, got {text!r}.", f"Write --{name} 1,2,4.")
     return counts
-
-
-def _whole(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        hint = f"Write --{name} 1,2,4." if name in ("devices", "nodes") else f"Write --{name} 3."
-        raise problem("cli.scaling", f"--{name} takes whole numbers, got {text!r}.", hint, name) from None
 
 
 def _title(card: ExerciseCard, weak: bool) -> str:

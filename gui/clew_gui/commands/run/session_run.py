@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.base.state_words import queue_place
@@ -29,7 +28,6 @@ from clew_shared.base.remedies import typed_sentence
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
-from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import summary
 from clew_shared.spec import RunSpec
 
@@ -70,6 +68,10 @@ class SessionRun(FollowedRun):
     ) -> None:
         super().__init__(context, as_json, stops, after_attempt)
         self.model = session.runs[run]
+        self.folder = context.places.runs / run
+        """The folder that people are told of."""
+        self.word = word_for(context.places, self.folder)
+        """What other commands call it."""
         self._session = session
         self._problems: list[Problem] = []
 
@@ -77,21 +79,6 @@ class SessionRun(FollowedRun):
     def history(self) -> History:
         """The contents of its journal so far."""
         return self.model.history
-
-    @property
-    def state(self) -> RunState:
-        """The state that is shown."""
-        return self.model.state
-
-    @property
-    def folder(self) -> Path:
-        """The folder that people are told of."""
-        return self.context.places.runs / self.model.id
-
-    @property
-    def word(self) -> str:
-        """What other commands call it."""
-        return word_for(self.context.places, self.folder)
 
     def take_in(self) -> None:
         """Lets the session take in what came."""
@@ -126,12 +113,16 @@ class SessionRun(FollowedRun):
             return list(self._problems)
         return None
 
-    def raise_refusal(self) -> None:
-        """Raises ``ProblemError`` if it was never taken; then nothing is left behind."""
+    def raise_refusal(self, new: bool = True) -> None:
+        """Raises ``ProblemError`` if it was never taken; of a ``new`` run nothing is left behind then."""
         refused = self.refused()
         if refused is not None:
-            self._session.forget(self.model.id)
+            self._forget(new)
             raise ProblemError(*refused)
+
+    def _forget(self, new: bool) -> None:
+        if new:
+            self._session.forget(self.model.id)
 
     # --- Output -------------------------------------------------------------------------------------------------------
 
@@ -155,7 +146,7 @@ class SessionRun(FollowedRun):
             self.say(line)
         if self.as_json:
             self.context.say_json(self.about())
-        return exit_status(self.state)
+        return exit_status(self.model.state)
 
     def _is_known(self, found: Problem) -> bool:
         """Whether the end of the output says it anyway."""
@@ -163,10 +154,10 @@ class SessionRun(FollowedRun):
 
     def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
         history = self.history
-        if history.fold.done and self.state is history.fold.state:
+        if history.fold.done and self.model.state is history.fold.state:
             yield from result_lines(history, card, self.folder, self.context.places, self.word, self.model.reason)
         else:
-            yield f"{words.state_word(self.state)}. {self.model.reason}".strip()
+            yield f"{words.state_word(self.model.state)}. {self.model.reason}".strip()
 
     def about(self) -> dict[str, object]:
         """The line of JSON at the end."""
@@ -224,6 +215,7 @@ class SiteRun(SessionRun):
         super().__init__(terminal.context, session, run, as_json, stops, after_attempt)
         self._lock, self._book = terminal.lock, terminal.managers.book
         self._answered = 0
+        self.folder, self.word = self.model.folder, str(self.model.number)
         self._others = others
         self._watched = Watched(time.time())
 
@@ -231,16 +223,6 @@ class SiteRun(SessionRun):
     def job(self) -> JobModel:
         """The run's latest job."""
         return self._session.jobs[self.model.job.job if self.model.job is not None else ""]
-
-    @property
-    def folder(self) -> Path:
-        """The copy of its journal on this computer."""
-        return self.model.folder
-
-    @property
-    def word(self) -> str:
-        """What other commands call it."""
-        return str(self.model.number)
 
     def carry_on(self, card: ExerciseCard | None, heading: str, detach: bool, new: bool = True) -> int:
         """Says where the run goes, and follows it, or waits only until it is sent (``detach``); returns the exit
@@ -259,25 +241,26 @@ class SiteRun(SessionRun):
         """Waits until it is known whether the run's job is over, by its scheduler or its agent; False after Ctrl+C.
         What the book says may be old. A job that still waits has no news after a while."""
         until = time.monotonic() + _KNOWN_S
-        while not (self.job.news.over or self.model.status is not None):
-            if self._stops():
-                return False
-            if not_begun(self.job.news) and time.monotonic() >= until:
-                return True
-            self.turn()
-            self.say_wait()
-        return True
+
+        def known() -> bool:
+            late = not_begun(self.job.news) and time.monotonic() >= until
+            return self.job.news.over or self.model.status is not None or late
+
+        self._until(known)
+        return known()
 
     def until_settled(self) -> bool:
         """Waits until everything is here that its job, which is over, has left of it; False after Ctrl+C."""
-        while not self.model.settled and not self._stops():
-            self.turn()
-            self.say_wait()
+        self._until(lambda: self.model.settled)
         return self.model.settled
 
     def until_sent(self) -> None:
-        """Waits until the scheduler has the job, or it is over."""
-        while not (self.job.news.over or self.job.news.stage in (JobStage.QUEUED, JobStage.RUNNING)):
+        """Waits until the scheduler has the job, or it is over; Ctrl+C cancels it."""
+        self._until(lambda: self.job.news.over or self.job.news.stage in (JobStage.QUEUED, JobStage.RUNNING), True)
+
+    def _until(self, done: Callable[[], bool], stopped: bool = False) -> None:
+        """Waits until ``done``, or somebody asks for the end; if it is to be ``stopped`` then, that is waited for."""
+        while not done() and (stopped or not self._stops()):
             self.turn()
             self.report_aside()
             self.say_wait()
@@ -336,15 +319,12 @@ class SiteRun(SessionRun):
             return [news.problem]
         return None
 
-    def raise_refusal(self, new: bool = True) -> None:
-        """Raises ``ProblemError`` if the job was never sent; it is forgotten then, and its runs if they are ``new``."""
-        refused = self.refused()
-        if refused is not None:
-            job = self.job
-            for run in job.runs if new else ():
-                self._session.forget(run)
-            self._book.forget(job.id)
-            raise ProblemError(*refused)
+    def _forget(self, new: bool) -> None:
+        """Forgets the job, and all its runs if they are ``new``."""
+        job = self.job
+        for run in job.runs if new else ():
+            self._session.forget(run)
+        self._book.forget(job.id)
 
     # --- Output -------------------------------------------------------------------------------------------------------
 
@@ -385,7 +365,7 @@ class SiteRun(SessionRun):
             self.context.say_json(self.about())
         else:
             self.context.say(f"It goes on by itself. Come back with: clew attach {self.model.number}")
-        return OK if not self.job.news.over else exit_status(self.state)
+        return OK if not self.job.news.over else exit_status(self.model.state)
 
     def conclude(self, card: ExerciseCard | None) -> int:
         """Say how the run ended, at once, and then see its job end; returns the exit status."""
@@ -406,7 +386,7 @@ class SiteRun(SessionRun):
         if self._added_nothing():
             yield f"{model.reason} Run {self.word} is as it was before:"
         yield from super()._ending(card)
-        if not history.fold.done or self.state is not history.fold.state:
+        if not history.fold.done or self.model.state is not history.fold.state:
             found = self.job.news.problem
             if found is not None and found.text == model.reason:
                 yield from filter(None, (found.hint, typed_sentence(found.remedies)))

@@ -10,11 +10,11 @@ import msgspec
 
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import CommandContext, Parser
-from clew_gui.commands.run.arguments import exercises_folder, parse_run
+from clew_gui.commands.run.arguments import exercises_folder, not_taken, parse_run, whole
 from clew_gui.commands.run.check import check_study_here
 from clew_gui.commands.run.study import check_site, run_study, save_study, study
 from clew_gui.session.kept_studies import keep_study
-from clew_shared.base.problem import Problem, problem, raise_all
+from clew_shared.base.problem import Problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import idle_seeds
 from clew_shared.params import ParamSpec
@@ -57,13 +57,12 @@ def sweep(context: CommandContext, argv: Sequence[str]) -> int:
     options, rest = parser.parse_known_args(list(argv))
     known = cards(context.places, exercises_folder(rest))
     request, card, spec = parse_run(rest, known, "")
-    given = [name for name in _NOT_HERE if getattr(request, name)]
-    raise_all([Problem("cli.sweep", f"clew sweep does not take --{name}.", "Leave it out.") for name in given])
+    raise_all(not_taken("sweep", request, _NOT_HERE))
     asked = Sweep(
         method=options.method,
         over=_over(card, options.over, options.method),
-        count=_whole("count", options.count),
-        seeds=tuple(_whole("seeds", word) for word in options.seeds.split(",") if word.strip()),
+        count=whole("sweep", "count", options.count, "20"),
+        seeds=tuple(whole("sweep", "seeds", word, "1,2,3") for word in options.seeds.split(",") if word.strip()),
         pruner=options.pruner,
     )
     new = sweep_study(spec, asked, metric=options.metric or usual_metric(card), title=f"{card.title}, sweep")
@@ -112,11 +111,3 @@ def _values(spec: ParamSpec | None, name: str, text: str) -> tuple[Values, list[
         one, two = text.replace(",", "."), text.replace(",", ", ")
         return (), [Problem("cli.over", found, f'Write {one} for one, or --over {name}="{two}" for two.', name)]
     return read_values(spec, text if is_many(text) else text.replace(",", ", "))
-
-
-def _whole(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        hint = "Write --seeds 1,2,3." if name == "seeds" else f"Write --{name} 20."
-        raise problem("cli.sweep", f"--{name} takes whole numbers, got {text!r}.", hint, name) from None
