@@ -32,42 +32,17 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL
 
 
-class Changes(msgspec.Struct, frozen=True):
+class Changes(msgspec.Struct):
     """Runs with new points, with another state, seen for the first time; troubles to show. ``link``: this computer's
     link has another state; ``jobs``: of these jobs there is news, or their link has another state."""
 
-    points: frozenset[str] = frozenset()
-    states: frozenset[str] = frozenset()
-    new: frozenset[str] = frozenset()
-    jobs: frozenset[str] = frozenset()
+    points: set[str] = set()
+    states: set[str] = set()
+    new: set[str] = set()
+    jobs: set[str] = set()
     link: bool = False
-    problems: tuple[Problem, ...] = ()
+    problems: list[Problem] = []
     catalogue: Catalogue | None = None
-
-
-class Gathered:
-    """Changes while a tick lasts."""
-
-    def __init__(self) -> None:
-        self.points: set[str] = set()
-        self.states: set[str] = set()
-        self.new: set[str] = set()
-        self.jobs: set[str] = set()
-        self.link = False
-        self.problems: list[Problem] = []
-        self.catalogue: Catalogue | None = None
-
-    def done(self) -> Changes:
-        """Returns all gathered changes."""
-        return Changes(
-            points=frozenset(self.points),
-            states=frozenset(self.states),
-            new=frozenset(self.new),
-            jobs=frozenset(self.jobs),
-            link=self.link,
-            problems=tuple(self.problems),
-            catalogue=self.catalogue,
-        )
 
 
 # --- Intake -----------------------------------------------------------------------------------------------------------
@@ -102,43 +77,43 @@ class Intake:
     def tick(self, budget: float) -> Changes:
         """Take in what arrived, for about ``budget`` seconds."""
         deadline = time.perf_counter() + budget
-        gathered = Gathered()
-        self._look_around(gathered)
+        changes = Changes()
+        self._look_around(changes)
         while time.perf_counter() < deadline:
             if self._half is not None:
-                self._fold(*self._half, deadline, gathered)
+                self._fold(*self._half, deadline, changes)
                 continue
             arrival = self._inbox.take()
             if arrival is None:
                 break
-            self._take(arrival, gathered)
-        return gathered.done()
+            self._take(arrival, changes)
+        return changes
 
-    def _take(self, arrival: Arrival, gathered: Gathered) -> None:
+    def _take(self, arrival: Arrival, changes: Changes) -> None:
         match arrival:
             case FrameBatch() as batch:
                 self._half = (batch, 0)
             case JobNewsArrived() as found:
-                self._found(found, gathered)
+                self._found(found, changes)
             case Restarted() as restarted if restarted.run in self._runs.models:
                 self._runs.models[restarted.run].restart()
-                gathered.points.add(restarted.run)
+                changes.points.add(restarted.run)
             case Statuses() as statuses:
-                self._statuses(statuses, gathered)
+                self._statuses(statuses, changes)
             case JobNews() as news:
-                self._news(news, gathered)
+                self._news(news, changes)
             case Settled() | Released() | NodeKept() as end:
-                self._ended(end, gathered)
+                self._ended(end, changes)
             case Cards() as cards:
-                self.catalogue = gathered.catalogue = cards.catalogue
+                self.catalogue = changes.catalogue = cards.catalogue
             case RequestFailed() as failed:
-                self._request_failed(failed, gathered)
+                self._request_failed(failed, changes)
             case LinkStatus() as status:
-                self._link_changed(status, gathered)
+                self._link_changed(status, changes)
 
     # --- Journals -----------------------------------------------------------------------------------------------------
 
-    def _fold(self, batch: FrameBatch, start: int, deadline: float, gathered: Gathered) -> None:
+    def _fold(self, batch: FrameBatch, start: int, deadline: float, changes: Changes) -> None:
         model = self._runs.models.get(batch.run)
         if model is None:  # forgotten meanwhile
             self._half = None
@@ -152,9 +127,9 @@ class Intake:
         self._half = None if done else (batch, place)
         if done:
             model.took(batch.attempt, batch.have, batch.size)
-        gathered.points.add(batch.run)
+        changes.points.add(batch.run)
         if before != (model.state, model.reason):
-            gathered.states.add(batch.run)
+            changes.states.add(batch.run)
 
     def _feed(self, history: History, batch: FrameBatch, place: int) -> None:
         item = batch.items[place]
@@ -163,7 +138,7 @@ class Intake:
         else:
             history.note(batch.attempt, item)
 
-    def _found(self, found: JobNewsArrived, gathered: Gathered) -> None:
+    def _found(self, found: JobNewsArrived, changes: Changes) -> None:
         known = self._runs.models.get(found.run)
         if known is not None:
             known.copied = max(known.copied, found.size)
@@ -171,13 +146,13 @@ class Intake:
             try:
                 self._runs.add(found.spec).copied = found.size
             except OSError as error:
-                gathered.problems.append(Problem("session.disk", f"A run cannot be recorded: {error}."))
+                changes.problems.append(Problem("session.disk", f"A run cannot be recorded: {error}."))
                 return
-            gathered.new.add(found.run)
+            changes.new.add(found.run)
 
     # --- Agents -------------------------------------------------------------------------------------------------------
 
-    def _statuses(self, statuses: Statuses, gathered: Gathered) -> None:
+    def _statuses(self, statuses: Statuses, changes: Changes) -> None:
         said = {status.run: status for status in statuses.runs}
         here = not statuses.link
         if here:
@@ -191,63 +166,63 @@ class Intake:
             if model.status is not None and model.status.state not in TERMINAL:
                 self._jobs.alive(model)
             if before != (model.state, model.reason, model.queue):
-                gathered.states.add(run)
+                changes.states.add(run)
 
-    def _request_failed(self, failed: RequestFailed, gathered: Gathered) -> None:
+    def _request_failed(self, failed: RequestFailed, changes: Changes) -> None:
         if failed.problem.code != NEEDS_PERSON:  # that is shown with the jobs, for as long as it lasts
-            gathered.problems.append(failed.problem)
+            changes.problems.append(failed.problem)
         model = self._runs.models.get(failed.refused)
         if model is None:
             return
         model.refused = failed.problem.text
         self.started.discard(model.id)
-        gathered.states.add(model.id)
+        changes.states.add(model.id)
         try:
             self._runs.record.refuse(model.id, failed.problem.text, time.time())
         except OSError as error:
-            gathered.problems.append(Problem("session.disk", f"The refusal cannot be recorded: {error}."))
+            changes.problems.append(Problem("session.disk", f"The refusal cannot be recorded: {error}."))
 
-    def _link_changed(self, status: LinkStatus, gathered: Gathered) -> None:
+    def _link_changed(self, status: LinkStatus, changes: Changes) -> None:
         if status.link:
-            gathered.jobs.add(status.link)
+            changes.jobs.add(status.link)
         else:
             self.link = status
-            gathered.link = True
+            changes.link = True
         for model in self._jobs.take_link(status):
-            self._refresh_stale(model, status, gathered)
+            self._refresh_stale(model, status, changes)
 
-    def _refresh_stale(self, model: RunModel, status: LinkStatus, gathered: Gathered) -> None:
+    def _refresh_stale(self, model: RunModel, status: LinkStatus, changes: Changes) -> None:
         stale = is_stale(status.state, model.job, bool(model.history.fold.attempt))
         if model.link_stale != stale:
             model.link_stale = stale
-            gathered.states.add(model.id)
+            changes.states.add(model.id)
 
     # --- Jobs ---------------------------------------------------------------------------------------------------------
 
-    def _news(self, news: JobNews, gathered: Gathered) -> None:
+    def _news(self, news: JobNews, changes: Changes) -> None:
         job = self._jobs.models.get(news.job)
         was_over = job is not None and job.news.over
-        gathered.jobs.add(news.job)
+        changes.jobs.add(news.job)
         for model in self._jobs.take_news(news):
-            gathered.states.add(model.id)
-            self._refresh_stale(model, self._jobs.models[news.job].link, gathered)
+            changes.states.add(model.id)
+            self._refresh_stale(model, self._jobs.models[news.job].link, changes)
         unsent = job is not None and job.elsewhere and not news.id  # the program that sent it has reported that
         if job is not None and news.over and not was_over and not unsent and news.problem is not None:
-            gathered.problems.append(news.problem)
+            changes.problems.append(news.problem)
 
-    def _look_around(self, gathered: Gathered) -> None:
+    def _look_around(self, changes: Changes) -> None:
         """Takes in the jobs that other programs of this computer sent, and the actions that they chose."""
         new, jobs = self._jobs.look_around(time.monotonic())
-        gathered.new |= new
-        gathered.jobs |= jobs
+        changes.new |= new
+        changes.jobs |= jobs
         for run in new:
             model = self._runs.models[run]
-            self._refresh_stale(model, self._jobs.models[model.link].link if model.link else self.link, gathered)
+            self._refresh_stale(model, self._jobs.models[model.link].link if model.link else self.link, changes)
 
-    def _ended(self, end: Settled | Released | NodeKept, gathered: Gathered) -> None:
+    def _ended(self, end: Settled | Released | NodeKept, changes: Changes) -> None:
         if isinstance(end, NodeKept):
             self._jobs.kept(end.link, end.text)
-            gathered.jobs.add(end.link)
+            changes.jobs.add(end.link)
             return
         model = self._runs.models.get(end.run)
         if model is None:
@@ -257,7 +232,7 @@ class Intake:
                 self._jobs.settled(model, end.link)
             else:
                 self._jobs.released(model)
-                gathered.points.add(end.run)
+                changes.points.add(end.run)
         except ProblemError as error:
-            gathered.problems += error.problems
-        gathered.states.add(end.run)
+            changes.problems += error.problems
+        changes.states.add(end.run)

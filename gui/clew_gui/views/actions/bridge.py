@@ -57,17 +57,17 @@ class Bridge(QObject):
         if changes.catalogue is not None:
             self.catalogue.emit(changes.catalogue)
         if changes.new:
-            self.arrived.emit(changes.new)
+            self.arrived.emit(frozenset(changes.new))
         if changes.states:
-            self.states.emit(changes.states)
+            self.states.emit(frozenset(changes.states))
         if changes.points:
-            self.points.emit(changes.points)
+            self.points.emit(frozenset(changes.points))
         if changes.link:
             self.link.emit()
         if changes.jobs:
-            self.jobs.emit(changes.jobs)
+            self.jobs.emit(frozenset(changes.jobs))
         if changes.problems:
-            self.problems.emit(changes.problems)
+            self.problems.emit(tuple(changes.problems))
         if _has_news(changes):
             self._since_news.start()
         self.ticked.emit()
