@@ -30,7 +30,7 @@ Layout = Callable[[Box, TextSizes], Chart]
 
 
 @dataclass(frozen=True)
-class Page:
+class ChartPage:
     """What goes into a file: shapes on ``ground``, in ``width`` by ``height`` pixels, with a title and a text for
     people who cannot see them."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.axes import FOOT, EndName, draw_end_names, draw_foot, draw_grid, draw_level, value_room
-from clew_gui.charts.chart import Page
+from clew_gui.charts.chart import ChartPage
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes, widest
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
@@ -222,7 +222,7 @@ def _name(line: RateLine) -> str:
 # --- The whole tab ----------------------------------------------------------------------------------------------------
 
 
-def cluster_page(scene: ClusterScene, title: str, theme: Theme, sizes: TextSizes) -> Page:
+def cluster_page(scene: ClusterScene, title: str, theme: Theme, sizes: TextSizes) -> ChartPage:
     """The sentence, the timeline, and below it staleness and images/s beside each other."""
     drawing, wide, half = Drawing(theme, sizes), _WIDTH - 2 * _EDGE, _WIDTH * 0.42
     drawing.paragraph(Box(_EDGE, 10, wide, 26), title, theme.text, "subtitle")
@@ -239,4 +239,4 @@ def cluster_page(scene: ClusterScene, title: str, theme: Theme, sizes: TextSizes
         head = f"{scene.rates.unit.capitalize()} of each worker"
         drawing.text(half + 24, top, head, theme.text, "strong", down="top")
         RatesChart(scene.rates, Box(half + 24, top + 24, _WIDTH - half - 40, 240), sizes).draw(drawing)
-    return Page(_WIDTH, top + 280, drawing.items, title, scene.sentence, theme.surface)
+    return ChartPage(_WIDTH, top + 280, drawing.items, title, scene.sentence, theme.surface)

@@ -10,7 +10,7 @@ import numpy as np
 
 from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.axes import FOOT, draw_foot, draw_grid
-from clew_gui.charts.chart import Page
+from clew_gui.charts.chart import ChartPage
 from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes, widest
 from clew_gui.charts.readbox import draw_panel
 from clew_gui.plotting.arrays import FloatArray
@@ -289,12 +289,12 @@ def _distance(spots: FloatArray, x: float, y: float) -> float:
     return float(gap.min())
 
 
-def compare_page(scene: CompareScene, form: Form, title: str, theme: Theme, sizes: TextSizes) -> Page:
+def compare_page(scene: CompareScene, form: Form, title: str, theme: Theme, sizes: TextSizes) -> ChartPage:
     """The chart below its title."""
     drawing, (width, height) = Drawing(theme, sizes), _SIZE
     drawing.text(16, 20, title, theme.text, "subtitle", room=width - 32)
     CompareChart(scene, form, Box(8, 40, width - 16, height - 48), sizes).draw(drawing)
-    return Page(width, height, drawing.items, title, table_text(scene.table, "; "), theme.surface)
+    return ChartPage(width, height, drawing.items, title, table_text(scene.table, "; "), theme.surface)
 
 
 def table_text(table: Sequence[Sequence[str]], between: str) -> str:

@@ -6,6 +6,7 @@ is said once, where it is laid out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ Across = Literal["left", "middle", "right"]
 """The part of a text that is at its x."""
 Down = Literal["top", "middle", "bottom"]
 """The part of a text that is at its y."""
-Shape = Literal["dot", "square"]
+Shape = Literal["dot", "square", "triangle", "diamond", "star", "cross"]
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,39 @@ class Raster:
 
 
 @dataclass(frozen=True, eq=False)
-class Clip:
-    """Shapes of which only what lies in the box is shown. Words are not cut."""
+class Group:
+    """Shapes of which only what lies in the ``clip`` is shown, except for words, and which are moved by ``shift``."""
 
-    box: Box
     items: tuple[Item, ...]
+    clip: Box | None = None
+    shift: tuple[float, float] = (0.0, 0.0)
 
 
-Item = Path | Rectangle | Marks | Words | Raster | Clip
+Item = Path | Rectangle | Marks | Words | Raster | Group
+
+
+def corners(shape: Shape) -> tuple[tuple[float, float], ...]:
+    """The corners of a shape in a square of side 1 around 0; none of a dot."""
+    match shape:
+        case "dot":
+            return ()
+        case "square":
+            return ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
+        case "triangle":
+            return ((0.0, -0.5), (0.5, 0.5), (-0.5, 0.5))
+        case "diamond":
+            return ((0.0, -0.5), (0.385, 0.0), (0.0, 0.5), (-0.385, 0.0))
+        case "star":
+            radii = [0.5 if k % 2 == 0 else 0.21 for k in range(10)]
+            return tuple((math.sin(k * math.pi / 5) * r, -math.cos(k * math.pi / 5) * r) for k, r in enumerate(radii))
+        case "cross":
+            near, far, tip = 0.19, 0.33 + 0.095, 0.33 - 0.095
+            arm = ((0.0, -near), (tip, -far), (far, -tip))
+            return tuple(
+                (x * cos - y * sin, x * sin + y * cos)
+                for cos, sin in ((1, 0), (0, 1), (-1, 0), (0, -1))
+                for x, y in arm
+            )
 
 
 class TextSizes(Protocol):
@@ -242,7 +268,7 @@ class Drawing:
         try:
             yield
         finally:
-            outside.append(Clip(box, tuple(self.items)))
+            outside.append(Group(tuple(self.items), box))
             self.items = outside
 
     def width(self, text: str, kind: FontKind = "caption") -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.axes import FOOT, EndName, draw_end_names, draw_foot, draw_grid, value_room
-from clew_gui.charts.chart import Page
+from clew_gui.charts.chart import ChartPage
 from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes, widest
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
@@ -88,7 +88,7 @@ class ScalingChart:
         return "; ".join(text for line in measured for text in line.words)
 
 
-def speedup_page(scene: SpeedupScene, title: str, theme: Theme, sizes: TextSizes) -> Page:
+def speedup_page(scene: SpeedupScene, title: str, theme: Theme, sizes: TextSizes) -> ChartPage:
     """The sentence above both plots, side by side as in the window."""
     drawing, (width, height) = Drawing(theme, sizes), _SIZE
     wide = width - 2 * _EDGE
@@ -101,4 +101,4 @@ def speedup_page(scene: SpeedupScene, title: str, theme: Theme, sizes: TextSizes
         drawing.paragraph(box, f"{plot.title}, {plot.caption}", theme.text, "strong")
         chart = Box(left, 130, right - left, height - 142)
         ScalingChart(plot, chart, sizes, names=left < middle).draw(drawing)
-    return Page(width, height, drawing.items, title, scene.conclusion.sentence, theme.surface)
+    return ChartPage(width, height, drawing.items, title, scene.conclusion.sentence, theme.surface)

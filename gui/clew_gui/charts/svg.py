@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from clew_gui.base.tokens import BOLD
-from clew_gui.charts.drawing import Clip, Item, Marks, Path, Raster, Rectangle, Stroke, TextSizes, Words
+from clew_gui.charts.drawing import Group, Item, Marks, Path, Raster, Rectangle, Stroke, TextSizes, Words, corners
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.clip import clip_lines
 from clew_gui.plotting.axes.layout import Box
@@ -61,8 +61,12 @@ class _Writer:
                     yield self._words(item)
                 case Raster():
                     yield _raster(item)
-                case Clip():
-                    yield from self.written(item.items, item.box)
+                case Group():
+                    inside = self.written(item.items, item.clip)
+                    if item.shift == (0.0, 0.0):
+                        yield from inside
+                    else:
+                        yield f'<g transform="translate({item.shift[0]:g} {item.shift[1]:g})">{"".join(inside)}</g>'
 
     def _words(self, item: Words) -> str:
         size = self._sizes.size(item.kind)
@@ -120,13 +124,14 @@ def _box(box: Box) -> str:
 
 def _marks(item: Marks, clip: Box | None) -> Iterator[str]:
     look = f'fill="{item.fill or "none"}"{_faint(item.opacity)}{_stroke(item.edge)}'
-    half = 0.5 * item.size
+    half, outline = 0.5 * item.size, corners(item.shape)
     for x, y in zip(item.x.tolist(), item.y.tolist(), strict=True):
         if clip is None or clip.holds(x, y):
             if item.shape == "dot":
                 yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{half:g}" {look}/>'
             else:
-                yield f"<rect {_box(Box(x - half, y - half, item.size, item.size))} {look}/>"
+                path = "L".join(f"{x + item.size * dx:.1f} {y + item.size * dy:.1f}" for dx, dy in outline)
+                yield f'<path d="M{path}Z" {look}/>'
 
 
 def _raster(item: Raster) -> str:

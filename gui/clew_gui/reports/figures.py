@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clew_gui.base.tokens import LIGHT
-from clew_gui.charts.chart import Layout, Page, drawn
+from clew_gui.charts.chart import ChartPage, Layout, drawn
 from clew_gui.charts.cluster import StalenessChart
 from clew_gui.charts.convergence import ConvergenceChart, ConvergenceLine
 from clew_gui.charts.drawing import UsualSizes
@@ -56,7 +56,7 @@ class ReportFigure:
 
     title: str
     caption: str
-    page: Page
+    page: ChartPage
     table: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -70,9 +70,9 @@ class ReportFigure:
         return self.page.svg(_SIZES)
 
 
-def _page(title: str, layout: Layout, height: float = _HEIGHT) -> Page:
+def _page(title: str, layout: Layout, height: float = _HEIGHT) -> ChartPage:
     chart = layout(Box(4, 8, WIDTH - 8, height - 16), _SIZES)
-    return Page(WIDTH, height, drawn(chart, LIGHT, _SIZES), title, chart.words(), LIGHT.surface)
+    return ChartPage(WIDTH, height, drawn(chart, LIGHT, _SIZES), title, chart.words(), LIGHT.surface)
 
 
 class LabelledRun(NamedTuple):

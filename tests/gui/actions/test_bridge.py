@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.actions.bridge import Bridge
-from clew_gui.views.plots.drawing.widget import REFRESH_MS
+from clew_gui.views.plots.drawn_widget import REFRESH_MS
 from tests.gui import fakes
 
 NEVER_MS = 3_600_000

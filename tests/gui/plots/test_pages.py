@@ -7,7 +7,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.plots.curves.label_painter import empty_sentence
+from clew_gui.charts.curves.layout import empty_sentence
 from clew_gui.views.plots.kinds import KINDS_OF, Page
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import LIGHT

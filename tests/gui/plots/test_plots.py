@@ -17,12 +17,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from pytestqt.qtbot import QtBot
 
+from clew_gui.charts.curves.captions import captions
+from clew_gui.charts.curves.crosshair import Crosshair
+from clew_gui.charts.curves.layout import empty_sentence, key
+from clew_gui.charts.drawing import Drawing, Marks
 from clew_gui.charts.gutter import joined
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.views.plots.curves.label_painter import captions, empty_sentence, key
-from clew_gui.views.plots.curves.plot import evaluations
-from clew_gui.views.plots.curves.readbox import ReadBox
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import rect_of
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT
 from clew_shared.base.problem import Problem, ProblemError
@@ -100,8 +103,8 @@ def colours(image: QImage) -> set[str]:
 
 def over(panel: ConvergencePlots, x: float, plot: int = 0) -> QPoint:
     """The pixel at step ``x`` in the middle of a plot."""
-    frame = panel.canvas.label_painter.frames[plot]
-    return QPoint(round(frame.column(x)), round(frame.rect.center().y()))
+    frame = panel.canvas.chart.frames[plot]
+    return QPoint(round(frame.column(x)), round(frame.box.middle))
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -201,7 +204,7 @@ def test_the_wheel_zooms_around_the_pointer_dragging_pans_and_home_shows_all(
     wheel(panel, at, QPoint(0, 480))
     span = panel.canvas.scene.grid.span
     assert span.size == pytest.approx(2060 * 0.8**4)
-    assert panel.canvas.label_painter.frames[0].x_at(at.x()) == pytest.approx(500, abs=4)
+    assert panel.canvas.chart.frames[0].x_at(at.x()) == pytest.approx(500, abs=4)
     QTest.mousePress(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at)
     QTest.mouseMove(panel.canvas.ground.viewport(), at - QPoint(60, 0))
     QTest.mouseRelease(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at - QPoint(60, 0))
@@ -235,7 +238,7 @@ def test_a_key_in_one_line_says_once_what_all_its_parts_end_with() -> None:
 
 
 def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    gutter = panel.canvas.label_painter.gutters[0]
+    gutter = panel.canvas.chart.gutters[0]
     label, height = next((label, y) for label, y in gutter.placed if label.run.run_id == "1")
     at = QPoint(round(gutter.box.x) + 40, round(height))
     assert label.value.startswith("0.")
@@ -376,15 +379,13 @@ def test_pyqtgraph_shows_the_ranges_of_the_view_where_the_words_expect_them(pane
     for zoom in (None, 0.1):
         if zoom is not None:
             panel.canvas.zoom_by(zoom, 500.0)
-        label_painter = panel.canvas.label_painter
-        assert len(panel.canvas.ground.plots) == len(label_painter.frames) == 2
-        for plot, frame, shown in zip(
-            panel.canvas.ground.plots, label_painter.frames, label_painter.scene.plots, strict=True
-        ):
+        chart = panel.canvas.chart
+        assert len(panel.canvas.ground.plots) == len(chart.frames) == 2
+        for plot, frame, shown in zip(panel.canvas.ground.plots, chart.frames, chart.scene.plots, strict=True):
             x, y = plot.box.viewRange()
             assert x == pytest.approx([frame.x.low, frame.x.high])
             assert y == pytest.approx([shown.span.low, shown.span.high])
-            assert plot.box.mapRectToScene(plot.box.rect()) == frame.rect
+            assert plot.box.mapRectToScene(plot.box.rect()) == rect_of(frame.box)
 
 
 def test_items_are_kept_from_frame_to_frame_and_go_with_their_run(panel: ConvergencePlots) -> None:
@@ -415,9 +416,9 @@ def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
     for width, height in ((360, 180), (620, 260), (1600, 900)):
         panel.resize(width, height)
         panel.canvas.flush()
-        frames = panel.canvas.label_painter.frames
-        assert all(frame.rect.width() > 100 and frame.rect.height() > 20 for frame in frames)
-        assert panel.canvas.label_painter.stack.area.bottom() < height
+        frames = panel.canvas.chart.frames
+        assert all(frame.box.width > 100 and frame.box.height > 20 for frame in frames)
+        assert panel.canvas.chart.stack.area.bottom < height
     panel.set_plots([])
     assert panel.grab().toImage().pixelColor(10, 10).name().upper() == LIGHT.surface
 
@@ -429,12 +430,12 @@ def test_captions_lie_on_no_other_and_close_goals_are_above_and_below_their_line
     give(empty, "1", 0, 2000)
     for step in range(100, 2000, 60):
         history_of(empty, "1").feed(1, Live(name="learning_rate", value=0.005, step=step))
-    found = captions(empty.canvas.label_painter, 1)
+    found = captions(empty.canvas.chart, 1)
     events = [one for one in found if one.text.startswith("Learning rate")]
     assert 3 <= len(events) < 30
     assert [one.text for one in found if one not in events] == ["Goal 91.00 %", "Goal 90.79 %"]
     assert not any(a.box.overlaps(b.box) for a, b in combinations(found, 2))
-    assert captions(empty.canvas.label_painter, 0) == []
+    assert captions(empty.canvas.chart, 0) == []
 
 
 def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: ConvergencePlots) -> None:
@@ -443,7 +444,7 @@ def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: Conv
     empty.set_runs(runs)
     for run in runs:
         give(empty, run.run_id, 0, 400)
-    gutter = empty.canvas.label_painter.gutters[0]
+    gutter = empty.canvas.chart.gutters[0]
     across = np.arange(gutter.box.x, gutter.box.right, 8)
     down = np.arange(gutter.box.y, gutter.box.bottom, 4)
     found = {gutter.run_at(float(x), float(y)) for x in across for y in down}
@@ -456,10 +457,10 @@ def test_the_read_out_keeps_off_the_curves_also_away_from_its_line(empty: Conver
         history = history_of(empty, str(number))
         evaluate(history, "test_accuracy", np.arange(1000, 2000, 20), np.full(50, 0.1 + 0.1 * number))
         give_loss(empty, str(number), 1000, np.full(1000, 0.1 * 1.5**number))
-    label_painter = empty.canvas.label_painter
-    box = ReadBox().place(label_painter, label_painter.frames[0].column(1900), 200, 60)
+    chart = empty.canvas.chart
+    box = Crosshair().place(chart, chart.frames[0].column(1900), 200, 60)
     assert box is not None
-    covered = box.covers(np.concatenate([label_painter.points_of(0), label_painter.points_of(1)]))
+    covered = box.covers(np.concatenate([chart.points_of(0), chart.points_of(1)]))
     assert covered == 0, "at the left, where no run has begun"
 
 
@@ -467,14 +468,14 @@ def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
     give(empty, "1", 0, 400)
     give_loss(empty, "1", 400, np.full(20, np.nan))
-    assert "NaN at step 400" in [one.text for one in captions(empty.canvas.label_painter, 0)]
+    assert "NaN at step 400" in [one.text for one in captions(empty.canvas.chart, 0)]
 
 
 def test_plot_and_log_say_the_same_of_values_that_became_infinite(empty: ConvergencePlots) -> None:
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
     give(empty, "1", 0, 400)
     give_loss(empty, "1", 400, np.full(20, np.inf))
-    assert "Infinite at step 400" in [one.text for one in captions(empty.canvas.label_painter, 0)]
+    assert "Infinite at step 400" in [one.text for one in captions(empty.canvas.chart, 0)]
     assert divergence("Loss", "inf", 400).startswith("Loss became infinite at step 400")
     empty.set_runs((RunStyle("2", "2  SGD 0.9", 1),))
     history_of(empty, "2").feed(1, Diverged(metric="loss", value="inf", step=212))
@@ -501,8 +502,9 @@ def drag(panel: ConvergencePlots, start: QPoint, end: QPoint) -> None:
 
 
 def test_a_box_zooms_into_steps_and_values_and_is_taken_back(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    frame = panel.canvas.label_painter.frames[0]
-    start, end = frame.rect.topLeft() + QPointF(100, 20), frame.rect.topLeft() + QPointF(300, 90)
+    frame = panel.canvas.chart.frames[0]
+    corner = QPointF(frame.box.x, frame.box.y)
+    start, end = corner + QPointF(100, 20), corner + QPointF(300, 90)
     before = [plot.span for plot in panel.canvas.scene.plots]
     drag(panel, start.toPoint(), end.toPoint())
     qtbot.waitUntil(lambda: panel.view.is_zoomed, timeout=5000)
@@ -510,8 +512,8 @@ def test_a_box_zooms_into_steps_and_values_and_is_taken_back(panel: ConvergenceP
     scene = panel.canvas.scene
     assert scene.grid.span.low == pytest.approx(frame.x_at(start.x()), rel=0.05)
     assert scene.grid.span.high == pytest.approx(frame.x_at(end.x()), rel=0.05)
-    assert scene.plots[0].span.high == pytest.approx(frame.value_at(start.y()), abs=0.05)
-    assert scene.plots[0].span.low == pytest.approx(frame.value_at(end.y()), abs=0.05)
+    assert scene.plots[0].span.high == pytest.approx(frame.y_at(start.y()), abs=0.05)
+    assert scene.plots[0].span.low == pytest.approx(frame.y_at(end.y()), abs=0.05)
     panel.reset_zoom()
     panel.canvas.flush()
     assert [plot.span for plot in panel.canvas.scene.plots] == before
@@ -550,13 +552,14 @@ def test_metrics_of_one_plot_have_marks_and_names_of_their_own(empty: Convergenc
     for place, metric in enumerate(("f_score", "precision", "recall")):
         scores = np.linspace(0.2, 0.4 + 0.25 * place, 10)
         evaluate(history_of(empty, "1"), metric, np.arange(0, 1000, 100), scores)
-    painter = empty.canvas.label_painter
-    plot = painter.scene.plots[0]
+    chart = empty.canvas.chart
+    plot = chart.scene.plots[0]
     shapes = [plot.mark_of(metric) for metric in ("f_score", "precision", "recall")]
     assert shapes == ["dot", "square", "triangle"]
     assert key(plot) == "dots: Test f_score\nsquares: Test precision\ntriangles: Test recall"
-    said = {one.text for one in captions(painter, 0)}
+    said = {one.text for one in captions(chart, 0)}
     assert {"Test f_score", "Test precision", "Test recall"} <= said
-    frame = painter.frames[0]
-    drawn = [points for item in plot.curves if (points := evaluations(item, plot, painter, frame)) is not None]
-    assert {points.style.shape for points in drawn} == {"dot", "square", "triangle"}
+    drawing = Drawing(LIGHT, SIZES)
+    chart.draw_words(drawing)
+    drawn = [item.shape for item in drawing.items if isinstance(item, Marks) and item.x.size == 10]
+    assert sorted(drawn) == ["dot", "square", "triangle"]

@@ -9,15 +9,18 @@ import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QGuiApplication, QImage, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtWidgets import QApplication
 from shiboken6 import VoidPtr
 
 from clew_gui.base.tokens import FontKind
-from clew_gui.charts.drawing import Clip, Item, Marks, Path, Raster, Rectangle, Stroke, Words
+from clew_gui.charts.drawing import Group, Item, Marks, Path, Raster, Rectangle, Stroke, Words, corners
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.views.theme.theme import alpha, font
 
 _NO_PEN: Final = QPen(Qt.PenStyle.NoPen)
+_KEPT: Final = 4096
+"""The largest number of texts whose widths are kept."""
 _HALO: Final = 3.5
 """Pixels of the ground around a word that is over a chart."""
 
@@ -25,9 +28,17 @@ _HALO: Final = 3.5
 class WindowSizes:
     """Text as wide as the window's fonts draw it."""
 
+    def __init__(self) -> None:
+        self._widths: dict[tuple[str, FontKind, str], float] = {}
+
     def width(self, text: str, kind: FontKind = "caption") -> float:
-        """Pixels of a line of text."""
-        return QFontMetricsF(font(kind)).horizontalAdvance(text)
+        """Pixels of a line of text. The plots ask for the same ones in every frame, so the last ones are kept."""
+        asked = text, kind, QApplication.font().key()
+        if asked not in self._widths:
+            if len(self._widths) >= _KEPT:
+                self._widths.clear()
+            self._widths[asked] = QFontMetricsF(font(kind)).horizontalAdvance(text)
+        return self._widths[asked]
 
     def height(self, kind: FontKind = "caption") -> float:
         """Pixels of a line from the highest letter to the lowest."""
@@ -63,9 +74,11 @@ def paint(painter: QPainter, items: Sequence[Item]) -> None:
             case Raster():
                 painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, item.smooth)
                 painter.drawImage(rect_of(item.box), image_of(item.pixels))
-            case Clip():
+            case Group():
                 painter.save()
-                painter.setClipRect(rect_of(item.box), Qt.ClipOperation.IntersectClip)
+                painter.translate(*item.shift)
+                if item.clip is not None:
+                    painter.setClipRect(rect_of(item.clip), Qt.ClipOperation.IntersectClip)
                 paint(painter, item.items)
                 painter.restore()
 
@@ -125,12 +138,12 @@ def _paint_marks(painter: QPainter, item: Marks) -> None:
         return
     painter.setPen(pen_of(item.edge))
     painter.setBrush(colour)
-    half = 0.5 * item.size
+    half, outline = 0.5 * item.size, item.size * np.array(corners(item.shape)).reshape(-1, 2)
     for x, y in zip(item.x.tolist(), item.y.tolist(), strict=True):
         if item.shape == "dot":
             painter.drawEllipse(QPointF(x, y), half, half)
         else:
-            painter.drawRect(QRectF(x - half, y - half, item.size, item.size))
+            painter.drawPolygon(polygon(x + outline[:, 0], y + outline[:, 1]))
     painter.setBrush(Qt.BrushStyle.NoBrush)
 
 

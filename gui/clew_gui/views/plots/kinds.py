@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final, Literal, Protocol
 
 from PySide6.QtCore import QSize
-from PySide6.QtGui import QPainter
 
+from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.theme.theme import Theme
 
@@ -46,8 +46,8 @@ class PlotKind(Protocol):
         """Qt's own."""
 
 
-class PaintablePlot(Protocol):
-    """A kind of plot whose widget also paints itself into a file. Curves have a painter of their own for that."""
+class DrawnPlot(Protocol):
+    """A kind of plot whose widget also draws itself for a file."""
 
     def size(self) -> QSize:
         """Qt's own."""
@@ -55,5 +55,5 @@ class PaintablePlot(Protocol):
     def accessibleDescription(self) -> str:
         """Qt's own: the picture in words."""
 
-    def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
-        """Paint a picture of this size; where it is made of pixels, ``scale`` of them for a logical one."""
+    def draw_to(self, drawing: Drawing, width: float, height: float, scale: float) -> None:
+        """Adds a picture of this size; where it is made of pixels, ``scale`` of them for a logical one."""

@@ -15,7 +15,7 @@ from clew_gui.plotting.measured import measured_plots
 from clew_gui.plotting.table import SeriesExtract, extract_series
 from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.charts.painter import paint
-from clew_gui.views.plots.drawing.widget import DrawnWidget
+from clew_gui.views.plots.drawn_widget import DrawnWidget
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import SeriesPlot
 
@@ -95,12 +95,10 @@ class MeasuredView(DrawnWidget):
             painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
         painter.end()
 
-    def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
+    def draw_to(self, drawing: Drawing, width: float, height: float, scale: float) -> None:
         """The plots for a file."""
         del scale  # nothing here is made of pixels
-        drawing = Drawing(self._theme, SIZES)
-        self.chart(size).draw(drawing)
-        paint(painter, drawing.items)
+        self.chart(QSize(round(width), round(height))).draw(drawing)
 
     # ------------------------------------------------------------ read-out
     def read_at(self, at: QPointF) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
+from clew_gui.charts.chart import ChartPage
 from clew_gui.plotting.axes.numbers import count_text
 from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.model import PREDICTED, Ghost, PlotSetup, RunStyle, View, resolve_plots
@@ -20,9 +21,10 @@ from clew_gui.plotting.curves.units import knows
 from clew_gui.plotting.pictures import HEADER, deviations_at, picture_rows
 from clew_gui.plotting.table import Extract, extract, write_csv, write_rows, write_series_csv
 from clew_gui.session.runs import RunModel
+from clew_gui.views.charts.files import page_image, write_png, write_svg
 from clew_gui.views.plots.curves.canvas import PlotCanvas
-from clew_gui.views.plots.export import ExportedPicture
-from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PaintablePlot, PlotKind
+from clew_gui.views.plots.export import plots_page
+from clew_gui.views.plots.kinds import KINDS_OF, DrawnPlot, Kind, Page, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.plots.surface.surface import SurfaceView
@@ -294,26 +296,26 @@ class ConvergencePlots(QWidget):
         return any(knows(run.history, XUnit(unit)) for run in self.canvas.runs)
 
     # ------------------------------------------------------------ files
-    def _picture(self) -> ExportedPicture:
-        others: dict[Kind, PaintablePlot] = {
+    def _picture(self) -> ChartPage:
+        others: dict[Kind, DrawnPlot] = {
             "surface": self.surface,
             "measured": self.measured,
             "pictures": self.pictures,
         }
         beside = next((others[kind] for kind in KINDS_OF[self.page] if kind in others), None)
-        return ExportedPicture(self.canvas, self._theme, beside=beside)
+        return plots_page(self.canvas, self._theme, beside)
 
     def copy_picture(self) -> None:
         """Put the plots on the clipboard as a picture."""
-        QGuiApplication.clipboard().setImage(self._picture().image())
+        QGuiApplication.clipboard().setImage(page_image(self._picture()))
 
     def save_png(self, path: Path, scale: float = 2.0) -> None:
         """Write a PNG with ``scale`` pixels per logical pixel; raises ProblemError."""
-        self._picture().save_png(path, scale)
+        write_png(path, page_image(self._picture(), scale))
 
     def save_svg(self, path: Path) -> None:
         """Write an SVG; raises ProblemError."""
-        self._picture().save_svg(path)
+        write_svg(path, self._picture())
 
     def extracts(self) -> tuple[Extract, ...]:
         """Copies of all values of the shown runs in the shown plots."""

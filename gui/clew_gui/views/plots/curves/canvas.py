@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import QElapsedTimer, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent
+from PySide6.QtCore import QElapsedTimer, QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from clew_gui.charts.axes import value_room
+from clew_gui.charts.curves.chart import CurvesChart
+from clew_gui.charts.curves.layout import Stack, stack
 from clew_gui.charts.gutter import gutter_for
 from clew_gui.plotting.axes.ticks import Span, panned, zoomed
 from clew_gui.plotting.curves.model import PlotSetup, RunStyle, View
@@ -18,12 +21,9 @@ from clew_gui.plotting.curves.readout import Readout, read, summary
 from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder, has_values
 from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
-from clew_gui.views.plots.curves.label_painter import LabelPainter
 from clew_gui.views.plots.curves.plots_view import PlotsView
-from clew_gui.views.plots.curves.readbox import point_in
-from clew_gui.views.plots.drawing.pixels import Stack, stack
-from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget
-from clew_gui.views.theme.theme import Theme, font
+from clew_gui.views.plots.drawn_widget import REFRESH_MS, DrawnWidget
+from clew_gui.views.theme.theme import Theme
 from clew_shared.params import ParamSpec
 
 _LEAST_LEFT: Final = 46.0
@@ -46,7 +46,7 @@ class PlotCanvas(DrawnWidget):
         self._view = View()
         self._left = _LEAST_LEFT
         self._dirty = True
-        self._label_painter: LabelPainter | None = None
+        self._chart: CurvesChart | None = None
         self._cross: float | None = None
         self._by_key = False
         self._lifted = ""
@@ -130,22 +130,22 @@ class PlotCanvas(DrawnWidget):
             self._cover()
 
     @property
-    def label_painter(self) -> LabelPainter:
+    def chart(self) -> CurvesChart:
         """The picture's geometry, up to date."""
         self.flush()
-        if self._label_painter is None:
+        if self._chart is None:
             self._render()
-        return self._label_painter or LabelPainter(self._scene(self._stack()), self._stack(), self._theme)
+        return self._chart or CurvesChart(self._scene(self._stack()), self._stack(), self._theme, SIZES)
 
     @property
-    def drawn(self) -> LabelPainter | None:
+    def drawn(self) -> CurvesChart | None:
         """The picture as it was drawn last; None before the first one."""
-        return self._label_painter
+        return self._chart
 
     @property
     def scene(self) -> Scene:
         """Returns the scene in the picture, up to date."""
-        return self.label_painter.scene
+        return self.chart.scene
 
     @property
     def readout(self) -> Readout | None:
@@ -192,10 +192,10 @@ class PlotCanvas(DrawnWidget):
 
     @property
     def _footer(self) -> float:
-        return _NOTE if self._label_painter is not None and _has_foot(self._label_painter.scene) else 2.0
+        return _NOTE if self._chart is not None and _has_foot(self._chart.scene) else 2.0
 
     def _scene(self, rects: Stack) -> Scene:
-        room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
+        room = Room(round(rects.area.width), tuple(round(box.height) for box in rects.plots))
         return self._builder.build(self.drawn_setups, self._runs, self._view, room, self._lifted)
 
     def _render(self) -> None:
@@ -205,19 +205,19 @@ class PlotCanvas(DrawnWidget):
         notes = _has_foot(scene) != (self._footer == _NOTE)
         if needed != self._left or notes:
             self._left = needed
-            self._label_painter = LabelPainter(scene, rects, self._theme)
+            self._chart = CurvesChart(scene, rects, self._theme, SIZES)
             rects = self._stack()
             scene = self._scene(rects)
-        self._label_painter = LabelPainter(scene, rects, self._theme, self._lifted)
+        self._chart = CurvesChart(scene, rects, self._theme, SIZES, self._lifted)
         self._dirty = False
         self._timer.stop()
-        self.ground.show_frame(self._label_painter, self.devicePixelRatioF())
+        self.ground.show_frame(self._chart, self.devicePixelRatioF())
         self._describe(summary(scene))
 
-    def _needed_left(self, scene: Scene) -> float:
-        metrics = QFontMetricsF(font("caption"))
-        widest = max((metrics.horizontalAdvance(t.text) for plot in scene.plots for t in plot.ticks), default=0.0)
-        return max(_LEAST_LEFT, 8 * math.ceil((widest + 10) / 8))
+    @staticmethod
+    def _needed_left(scene: Scene) -> float:
+        room = value_room(SIZES, [tick for plot in scene.plots for tick in plot.ticks], _LEAST_LEFT)
+        return 8 * math.ceil(room / 8)
 
     def _cover(self, again: bool = True) -> None:
         """Lay the crosshair over the finished picture, taken ``again`` or as it was."""
@@ -226,7 +226,7 @@ class PlotCanvas(DrawnWidget):
         readout, ring = self.readout, self._ring and self.hasFocus()
         wanted = readout is not None or ring
         if wanted and (again or not self._overlay.isVisibleTo(self)):
-            self._overlay.set_picture(self.ground.grab(), self.label_painter)
+            self._overlay.set_picture(self.ground.grab(), self.chart)
         self._overlay.show_readout(readout, ring)
         self._overlay.setVisible(wanted)
 
@@ -264,16 +264,18 @@ class PlotCanvas(DrawnWidget):
 
     def _zoom_into(self, start: QPointF, end: QPointF) -> None:
         """Show what is in the box: along an axis on which it is a stroke everything stays in sight."""
-        label_painter = self.label_painter
-        number = next((k for k, one in enumerate(label_painter.frames) if _near(one.rect, start)), -1)
+        chart = self.chart
+        number = next(
+            (k for k, one in enumerate(chart.frames) if one.box.inset(-2, -2, -2, -2).holds(start.x(), start.y())), -1
+        )
         if number < 0:
             return
-        frame, view = label_painter.frames[number], self._view
+        frame, view = chart.frames[number], self._view
         if abs(end.x() - start.x()) >= _LEAST_BOX:
             low, high = sorted(min(max(frame.x_at(at.x()), frame.x.low), frame.x.high) for at in (start, end))
             view = replace(view, zoom=Span(low, high))
         if abs(end.y() - start.y()) >= _LEAST_BOX:
-            low, high = sorted(min(max(frame.value_at(at.y()), frame.y.low), frame.y.high) for at in (start, end))
+            low, high = sorted(min(max(frame.y_at(at.y()), frame.y.low), frame.y.high) for at in (start, end))
             plot = self.scene.plots[number].setup.id
             view = replace(view, y_zoom=(*(one for one in view.y_zoom if one[0] != plot), (plot, Span(low, high))))
         self.set_view(view)
@@ -303,8 +305,12 @@ class PlotCanvas(DrawnWidget):
             return
         self._lift(self._label_at(at))
         self._by_key = False
-        inside = bool(self._setups) and not self.scene.empty and point_in(self.label_painter, at)
-        self._set_cross(snapped(self.scene, self.label_painter.frames[0].x_at(at.x())) if inside else None)
+        inside = bool(self._setups) and not self.scene.empty and self._over_plots(at)
+        self._set_cross(snapped(self.scene, self.chart.frames[0].x_at(at.x())) if inside else None)
+
+    def _over_plots(self, at: QPointF) -> bool:
+        """Whether a pixel lies over the plots, between their left and right border."""
+        return self.chart.stack.area.inset(-2, -8, -2, -30).holds(at.x(), at.y())
 
     def _leave(self) -> None:
         """Take the crosshair away."""
@@ -312,7 +318,7 @@ class PlotCanvas(DrawnWidget):
         self._lift("")
 
     def _label_at(self, at: QPointF) -> str:
-        return next((run for gutter in self.label_painter.gutters if (run := gutter.run_at(at.x(), at.y()))), "")
+        return next((run for gutter in self.chart.gutters if (run := gutter.run_at(at.x(), at.y()))), "")
 
     def _lift(self, run: str) -> None:
         if run == self._lifted:
@@ -333,7 +339,7 @@ class PlotCanvas(DrawnWidget):
         if not self._setups or self.scene.empty:
             return
         self._by_key = True
-        self._set_cross(stepped(self.scene, self.label_painter.frames[0], self._cross, pixels))
+        self._set_cross(stepped(self.scene, self.chart.frames[0], self._cross, pixels))
         readout = self.readout
         if readout is not None:
             self._describe(readout.sentence())
@@ -371,10 +377,6 @@ class PlotCanvas(DrawnWidget):
         if self._by_key:
             self._cross = None
         self._cover(again=False)
-
-
-def _near(rect: QRectF, at: QPointF) -> bool:
-    return rect.adjusted(-2, -2, 2, 2).contains(at)
 
 
 def _has_foot(scene: Scene) -> bool:

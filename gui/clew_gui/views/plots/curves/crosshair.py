@@ -8,11 +8,14 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
+from clew_gui.charts.curves.chart import CurvesChart
+from clew_gui.charts.curves.crosshair import Crosshair
+from clew_gui.charts.drawing import Drawing
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.curves.readout import Readout
 from clew_gui.plotting.curves.scene import Scene
-from clew_gui.views.plots.curves.label_painter import LabelPainter
-from clew_gui.views.plots.curves.readbox import ReadBox
-from clew_gui.views.plots.drawing.pixels import Frame
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import paint
 
 
 def snapped(scene: Scene, x: float) -> float:
@@ -32,7 +35,7 @@ def stepped(scene: Scene, frame: Frame, x: float | None, pixels: float) -> float
         ends = [d.curve.end[0] for plot in scene.plots for d in plot.curves if d.curve.end is not None]
         target = max(ends, default=span.high)
     else:
-        move = pixels / frame.rect.width() * span.size
+        move = pixels / frame.box.width * span.size
         if scene.grid.unit.value == "step" and not scene.grid.log:
             move = math.copysign(max(abs(move), 1.0), pixels)
         target = x + move
@@ -49,17 +52,17 @@ class Overlay(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._picture = QPixmap()
-        self._label_painter: LabelPainter | None = None
+        self._chart: CurvesChart | None = None
         self._readout: Readout | None = None
         self._ring = False
-        self._box = ReadBox()
+        self._crosshair = Crosshair()
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.hide()
 
-    def set_picture(self, picture: QPixmap, label_painter: LabelPainter) -> None:
+    def set_picture(self, picture: QPixmap, chart: CurvesChart) -> None:
         """Sets the picture that the crosshair is drawn over."""
-        self._picture, self._label_painter = picture, label_painter
+        self._picture, self._chart = picture, chart
         self.update()
 
     def show_readout(self, readout: Readout | None, ring: bool) -> None:
@@ -72,10 +75,12 @@ class Overlay(QWidget):
         del event
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._picture)
-        if self._label_painter is not None and self._readout is not None:
-            self._box.paint(painter, self._readout, self._label_painter)
-        if self._ring and self._label_painter is not None:
+        if self._chart is not None and self._readout is not None:
+            drawing = Drawing(self._chart.theme, SIZES)
+            self._crosshair.draw(drawing, self._readout, self._chart)
+            paint(painter, drawing.items)
+        if self._ring and self._chart is not None:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setPen(QPen(QColor(self._label_painter.theme.accent), 2))
+            painter.setPen(QPen(QColor(self._chart.theme.accent), 2))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
         painter.end()

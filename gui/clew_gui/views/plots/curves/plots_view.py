@@ -1,4 +1,4 @@
-"""The pyqtgraph view with the plots and the words over them. It shows what it is given, and reports the mouse."""
+"""The pyqtgraph view with the lines, between what lies below and over them. It reports the mouse."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from collections.abc import Callable
 
 import pyqtgraph as pg
 from pyqtgraph.GraphicsScene.mouseEvents import MouseClickEvent
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsScene, QRubberBand, QWidget
 
-from clew_gui.views.plots.curves.label_painter import LabelPainter
+from clew_gui.charts.curves.chart import CurvesChart
+from clew_gui.charts.drawing import Drawing
+from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import paint
 from clew_gui.views.plots.curves.plot import Plot
-from clew_gui.views.plots.drawing.pixels import Medium
 
 
 class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no types
-    """Shows frames, or paints one into a file; ``before_paint`` may bring a frame just in time."""
+    """Shows frames; ``before_paint`` may bring one just in time."""
 
     zoom_asked = Signal(float, float)
     """Asks to show so many times as much of x, with this x kept in place."""
@@ -37,12 +39,10 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
     def __init__(
         self,
         parent: QWidget | None = None,
-        medium: Medium = Medium.SCREEN,
         before_paint: Callable[[], None] | None = None,
     ) -> None:
         self._plots: list[Plot] = []
-        self._label_painter: LabelPainter | None = None
-        self._medium = medium
+        self._chart: CurvesChart | None = None
         self._before_paint = before_paint
         self._band: QRubberBand | None = None
         self._pans = False
@@ -59,26 +59,25 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
     @property
     def plots(self) -> tuple[Plot, ...]:
         """The plots that are shown, from top to bottom."""
-        count = len(self._label_painter.frames) if self._label_painter is not None else 0
+        count = len(self._chart.frames) if self._chart is not None else 0
         return tuple(self._plots[:count])
 
-    def show_frame(self, label_painter: LabelPainter, ratio: float) -> None:
+    def show_frame(self, chart: CurvesChart, ratio: float) -> None:
         """Show this frame; a logical pixel has ``ratio`` device pixels."""
-        self._label_painter = label_painter
-        self.setBackground(QColor(label_painter.theme.surface))
-        while len(self._plots) < len(label_painter.frames):
+        self._chart = chart
+        self.setBackground(QColor(chart.theme.surface))
+        while len(self._plots) < len(chart.frames):
             self._add_plot()
         for index, plot in enumerate(self._plots):
-            plot.item.setVisible(index < len(label_painter.frames))
-            if index < len(label_painter.frames):
-                plot.show_plot(label_painter, index, ratio)
+            plot.box.setVisible(index < len(chart.frames))
+            if index < len(chart.frames):
+                plot.show_plot(chart, index, ratio)
         self.viewport().update()
 
     def _add_plot(self) -> None:
-        plot = Plot(self._medium)
-        self.addItem(plot.item)
+        plot = Plot()
+        self.addItem(plot.box)
         self._plots.append(plot)
-        plot.box.setXLink(self._plots[0].box if len(self._plots) > 1 else None)
         plot.box.zoom_asked.connect(self.zoom_asked)
         plot.box.pan_asked.connect(self.pan_asked)
         plot.box.dragged.connect(self.dragged)
@@ -101,19 +100,21 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
         if done:
             self.boxed.emit(QPointF(corners[0]), QPointF(corners[1]))
 
-    def drawForeground(self, painter: QPainter, rect: QRectF) -> None:
-        """Draws words, leaders and labels over the curves."""
-        del rect
-        if self._label_painter is not None:
-            self._label_painter.paint(painter)
+    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
+        """Draws axes, goals and events below the lines."""
+        super().drawBackground(painter, rect)
+        if self._chart is not None:
+            drawing = Drawing(self._chart.theme, SIZES)
+            self._chart.draw_ground(drawing)
+            paint(painter, drawing.items)
 
-    def render_to(self, painter: QPainter, size: QSize, label_painter: LabelPainter, ratio: float) -> None:
-        """Paint a frame of this size without being shown."""
-        self.resize(size)
-        self.viewport().resize(size)
-        self.resizeEvent(None)
-        self.show_frame(label_painter, ratio)
-        self.render(painter, QRectF(QPointF(0, 0), size), QRect(0, 0, size.width(), size.height()))
+    def drawForeground(self, painter: QPainter, rect: QRectF) -> None:
+        """Draws marks, captions, leaders and labels over the lines."""
+        del rect
+        if self._chart is not None:
+            drawing = Drawing(self._chart.theme, SIZES)
+            self._chart.draw_words(drawing)
+            paint(painter, drawing.items)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint, with the latest frame."""

@@ -17,7 +17,7 @@ from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
 from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.charts.painter import paint
-from clew_gui.views.plots.drawing.widget import DrawnWidget
+from clew_gui.views.plots.drawn_widget import DrawnWidget
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram

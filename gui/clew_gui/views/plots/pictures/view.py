@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
 from clew_gui.charts.drawing import Drawing
@@ -17,8 +16,6 @@ from clew_gui.charts.pictures.tile import Tile
 from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture
-from clew_gui.views.charts.chart_widget import SIZES
-from clew_gui.views.charts.painter import paint
 from clew_gui.views.plots.pictures.canvas import PicturesCanvas
 from clew_gui.views.theme.parts import column, label, row
 from clew_gui.views.theme.theme import Theme
@@ -120,12 +117,10 @@ class PicturesView(QWidget):
         """The pictures in words."""
         return self.canvas.accessibleDescription()
 
-    def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
+    def draw_to(self, drawing: Drawing, width: float, height: float, scale: float) -> None:
         """The pictures for a file."""
         del scale  # images keep the pixels that they have
-        drawing = Drawing(self.canvas.theme, SIZES)
-        self.canvas.chart(size).draw(drawing)
-        paint(painter, drawing.items)
+        self.canvas.chart(QSize(round(width), round(height))).draw(drawing)
 
     # ------------------------------------------------------------ sliders
     def _refresh(self) -> None:

@@ -16,7 +16,7 @@ from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.loss_surface import Heights
 from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.charts.painter import image_of, paint, rect_of
-from clew_gui.views.plots.drawing.widget import DrawnWidget
+from clew_gui.views.plots.drawn_widget import DrawnWidget
 from clew_gui.views.plots.surface.paths import Paths
 from clew_gui.views.plots.surface.reader import Reading, SurfaceReader
 from clew_gui.views.theme.theme import Theme
@@ -193,20 +193,16 @@ class SurfaceCanvas(DrawnWidget):
         if note := self.note():
             chart.draw_note(drawing, note)
 
-    def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
-        """Paint a picture of this size for a file: lines, but for the map with ``scale`` pixels for a logical one."""
-        if self._heights is None:
-            return
-        paper = sheet(size.width(), size.height(), self._listed)
+    def draw_to(self, drawing: Drawing, width: float, height: float, scale: float) -> None:
+        """A picture of this size for a file: lines, but for the map with ``scale`` pixels for a logical one."""
+        paper = sheet(width, height, self._listed)
         frame = self._frame(paper)
-        if frame is None:
+        if self._heights is None or frame is None:
             return
-        drawing = Drawing(self._theme, SIZES)
         drawing.image(frame.box, map_pixels(self._heights, frame, self._theme, scale), smooth=True)
         with drawing.clipped(frame.box):
             self.paths.draw(drawing, frame, self._runs)
         self._draw(drawing, SurfaceChart(self._heights, frame, paper))
-        paint(painter, drawing.items)
 
     # ------------------------------------------------------------ looking
     def show_frame(self, frame: Frame) -> None:

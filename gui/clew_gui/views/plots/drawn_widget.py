@@ -45,11 +45,6 @@ class DrawnWidget(QWidget):
             self._runs = tuple(runs)
             self.touch()
 
-    @property
-    def theme(self) -> Theme:
-        """The colours."""
-        return self._theme
-
     def set_theme(self, theme: Theme) -> None:
         """Change the colours."""
         self._theme = theme

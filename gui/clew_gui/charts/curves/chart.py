@@ -1,0 +1,250 @@
+"""The chart of curves: what lies below the lines, the lines, and what lies over them.
+
+On the screen pyqtgraph draws the lines, which are many points many times a second; into files they go like all shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from clew_gui.base.tokens import Theme
+from clew_gui.charts.axes import draw_grid
+from clew_gui.charts.curves.captions import captions
+from clew_gui.charts.curves.layout import (
+    AXIS_HEIGHT,
+    TITLE,
+    CurvesLayout,
+    Stack,
+    empty_sentence,
+    heading,
+    in_sight,
+    key,
+)
+from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.clip import drawable, stretches
+from clew_gui.plotting.axes.frame import Frame
+from clew_gui.plotting.curves.scene import Drawn, PlotScene, Scene
+
+DOT: Final = 10.0
+"""Width of the dot at the last point."""
+RUN_WIDTH: Final = 1.8
+_LIFTED_WIDTH: Final = 2.2
+_OTHER_WIDTH: Final = 1.2
+_UPRIGHT: Final = 1000
+"""The number of points above which raw lines are one upright stroke beside the other. Nobody sees antialiasing there,
+and it takes five times as long."""
+_CROWDED: Final = 8.0
+"""The pixels between strokes for spikes out of sight; if they are closer, one line along the border says the same."""
+_MARKED: Final = 90
+"""The largest number of points of a sparse curve that are each shown."""
+_APART: Final = 12.0
+"""The pixels from which on the best value has a mark beside that of the last one."""
+
+
+@dataclass(frozen=True, eq=False)
+class CurveLine:
+    """A line in axis coordinates, with NaN where it is interrupted. A ``raw`` one lies below all others, translucent;
+    that of a ``live`` run over them."""
+
+    key: tuple[str, ...]
+    x: FloatArray
+    y: FloatArray
+    stroke: Stroke
+    raw: bool = False
+    live: bool = False
+
+
+class CurvesChart(CurvesLayout):
+    """Curves in stacked plots, with axes, goals, events, marks, captions and the names of the runs. ``unit_label`` is
+    written below the x axis."""
+
+    def __init__(
+        self, scene: Scene, boxes: Stack, theme: Theme, sizes: TextSizes, lifted: str = "", unit_label: str = ""
+    ) -> None:
+        super().__init__(scene, boxes, theme, sizes, lifted)
+        self._unit_label = unit_label
+
+    def draw(self, drawing: Drawing) -> None:
+        """Add everything, for a file."""
+        self.draw_ground(drawing)
+        for index, frame in enumerate(self.frames):
+            with drawing.clipped(frame.box.inset(-1, -1, -1, -1)):
+                for line in sorted(self.lines(index), key=lambda line: (not line.raw, line.live)):
+                    x, y = drawable(line.x, line.y, frame.x, frame.y, 0.0)
+                    drawing.path(frame.px(x), frame.py(y), line.stroke)
+        self.draw_words(drawing)
+
+    # ------------------------------------------------------------ below the lines
+    def draw_ground(self, drawing: Drawing) -> None:
+        """Add axes, goals and events."""
+        theme = drawing.theme
+        for index, (plot, frame) in enumerate(zip(self.scene.plots, self.frames, strict=True)):
+            box = frame.box
+            draw_grid(drawing, frame, plot.ticks)
+            drawing.line(box.x, box.bottom, box.right, box.bottom, Stroke(theme.line, crisp=True))
+            for _, at in self.goals(plot):
+                row = frame.row(at)
+                drawing.line(box.x, row, box.right, row, Stroke(theme.ok, 1.4, (5, 4)))
+            for event, x in self.scene.events:
+                column = frame.column(x)
+                if box.x <= column <= box.right:
+                    ink = theme.bad if event.bad else theme.text3
+                    drawing.line(column, box.y, column, box.bottom, Stroke(ink, 1.0, (2, 3), crisp=True))
+            if index == len(self.frames) - 1:
+                self._draw_steps(drawing, frame)
+
+    def _draw_steps(self, drawing: Drawing, frame: Frame) -> None:
+        """The numbers of the x axis, as far as they do not touch, inside of its right end."""
+        box, occupied = frame.box, -1e9
+        for tick in self.scene.ticks:
+            width = drawing.width(tick.text)
+            left = min(frame.column(tick.at) - width / 2, box.right - width)
+            if left >= occupied + 10:
+                occupied = left + width
+                drawing.text(left, box.bottom + 14, tick.text)
+        if self._unit_label:
+            at = box.across, box.bottom + AXIS_HEIGHT + 8
+            drawing.text(*at, self._unit_label, drawing.theme.text2, across="middle")
+
+    # ------------------------------------------------------------ lines
+    def lines(self, index: int) -> Iterator[CurveLine]:
+        """All lines of a plot."""
+        plot = self.scene.plots[index]
+        if plot.ghost is not None:
+            yield CurveLine(("ghost",), *plot.ghost, Stroke(self.theme.border, 1.6, (5, 5)))
+        for item in plot.curves:
+            name = item.run.run_id, item.curve.metric
+            if item.curve.raw_x.size:
+                yield CurveLine(("raw", *name), *item.curve.raw_line, self._raw_stroke(item), raw=True)
+            yield CurveLine(("main", *name), *item.curve.line, self._main_stroke(item), live=item.run.live)
+
+    def _main_stroke(self, item: Drawn) -> Stroke:
+        """The main line of a curve: heavier if its run stands out, thin if many are shown or nothing is smoothed."""
+        curve, style, many = item.curve, self.theme.curve(item.run.index), self.scene.many
+        above = self.stands_out(item.run)
+        width = _LIFTED_WIDTH if above else RUN_WIDTH
+        if not item.headline or (curve.noisy and curve.exact):
+            width = _OTHER_WIDTH
+        if many and not above:
+            width = 1.0
+        return Stroke(style.colour, width, style.dash, 1.0 if item.headline else 0.6, crisp=width == 1.0 and many)
+
+    def _raw_stroke(self, item: Drawn) -> Stroke:
+        """The raw values behind the line: plainer where nothing is smoothed, never so that they hide what lies under
+        them. Of several, only that of a run that stands out is plain to see."""
+        alone = item.headline and (self.stands_out(item.run) or len(self.scene.runs) == 1)
+        opacity = (0.26 if self.theme.dark else 0.20) * (1.0 if alone else 0.6) * (2.0 if item.curve.exact else 1.0)
+        return Stroke(self.colour(item.run), 1.0, (), opacity, crisp=item.curve.raw_x.size > _UPRIGHT)
+
+    # ------------------------------------------------------------ over the lines
+    def draw_words(self, drawing: Drawing) -> None:
+        """Add marks, captions, the gutter and notes."""
+        for index, (plot, frame) in enumerate(zip(self.scene.plots, self.frames, strict=True)):
+            if not self.stack.gutter:
+                drawing.text(0, frame.box.y - 0.5 * TITLE - 3, heading(plot))
+            for item in plot.curves:
+                self._draw_beyond(drawing, plot, frame, item)
+                self._draw_leader(drawing, frame, item)
+                self._draw_evaluations(drawing, plot, frame, item)
+            self._draw_marks(drawing, plot, frame)
+            for caption in captions(self, index):
+                if caption.ground:
+                    drawing.rect(caption.box, drawing.theme.surface, 0.85)
+                drawing.text(*caption.box.centre, caption.text, caption.ink, across="middle")
+        for plot, gutter in zip(self.scene.plots, self.gutters, strict=False):
+            gutter.draw(drawing, heading(plot), key(plot))
+        self._draw_notes(drawing)
+        if self.scene.empty and not any(plot.ghost is not None for plot in self.scene.plots):
+            drawing.text(*self.stack.area.centre, empty_sentence(self.scene.runs), across="middle")
+
+    def _draw_beyond(self, drawing: Drawing, plot: PlotScene, frame: Frame, item: Drawn) -> None:
+        """Marks spikes outside the plot: a stroke at the border where raw values lie far outside although the line is
+        in sight, and a quiet line along it where they do so all the time."""
+        curve, far, box = item.curve, 0.5 * plot.span.size, frame.box
+        if not curve.raw_x.size or not curve.x.size:
+            return
+        main = np.interp(curve.raw_x, curve.x, curve.y)
+        seen = (main >= plot.span.low) & (main <= plot.span.high)
+        stroke = Stroke(self.colour(item.run), opacity=0.6, crisp=True)
+        for outside, y, out in (
+            (curve.raw_y > plot.span.high + far, box.y, -1.0),
+            (curve.raw_y < plot.span.low - far, box.bottom, 1.0),
+        ):
+            columns = np.unique(np.round(frame.px(curve.raw_x[seen & outside])))
+            for first, last in stretches(columns[(columns >= box.x) & (columns <= box.right)], _CROWDED):
+                if last - first < _CROWDED:
+                    drawing.line(first, y, first, y + 4 * out, stroke)
+                else:
+                    drawing.line(first, y + 2 * out, last, y + 2 * out, stroke)
+
+    def _draw_leader(self, drawing: Drawing, frame: Frame, item: Drawn) -> None:
+        """Draws a line from a curve's end to the gutter: dotted if the run goes on, a hairline if it ended before."""
+        end = item.curve.end
+        if end is None or not item.headline or not self.end_in_sight(item, frame):
+            return
+        column, row = frame.at(*end)
+        if column < frame.box.right - 8:
+            live = item.run.live and not item.run.stale
+            start = column + (0.5 * DOT + 1 if self.has_dot(item, frame) else 0)
+            dash, opacity = ((1.0, 3.0), 0.8) if live else ((), 0.3)
+            stroke = Stroke(self.colour(item.run), 1.0, dash, opacity, crisp=True)
+            drawing.line(round(start), round(row), frame.box.right, round(row), stroke)
+
+    def _draw_evaluations(self, drawing: Drawing, plot: PlotScene, frame: Frame, item: Drawn) -> None:
+        """Marks the visible points of a sparse curve, unless there are so many that they would touch."""
+        x, y = item.curve.x, item.curve.y
+        if not item.curve.sparse or not x.size:
+            return
+        inside = (x >= frame.x.low) & (x <= frame.x.high) & (y >= frame.y.low) & (y <= frame.y.high)
+        if np.count_nonzero(inside) > min(_MARKED, frame.box.width / 9):
+            return
+        mark, colour = plot.mark_of(item.curve.metric), self.colour(item.run)
+        size = 5.6 if not self.scene.many and (item.headline or mark != "dot") else 4.0
+        shape: Shape = "dot" if mark == "ring" else mark
+        fill, edge = (self.theme.surface, Stroke(colour, 1.6)) if mark == "ring" else (colour, None)
+        drawing.marks(frame.px(x[inside]), frame.py(y[inside]), fill, size, shape=shape, edge=edge)
+
+    def _draw_marks(self, drawing: Drawing, plot: PlotScene, frame: Frame) -> None:
+        """Marks the last and the best value of each run, its events, and where values became NaN or infinite."""
+        theme, ground = self.theme, Stroke(self.theme.surface, 1.6)
+        for item in plot.curves:
+            if item.headline:
+                self._draw_ends(drawing, frame, item)
+        for event, x in self.scene.events:
+            curve = plot.headline(event.run_id)
+            point = curve.at(x) if curve is not None else None
+            if point is not None and in_sight(frame, x, point[1]):
+                run = next(item.run for item in plot.curves if item.run.run_id == event.run_id)
+                column, row = frame.at(x, point[1])
+                edge = Stroke(self.colour(run), 1.6)
+                drawing.marks([column], [row], theme.surface, 13.0, shape="diamond", edge=edge)
+        for item in plot.curves:
+            at = self.broken(item, frame)
+            if at is not None:
+                drawing.marks([frame.column(at[0])], [at[1]], theme.bad, 14.0, shape="cross", edge=ground)
+
+    def _draw_ends(self, drawing: Drawing, frame: Frame, item: Drawn) -> None:
+        end, best, colour = item.curve.end, item.curve.best, self.colour(item.run)
+        if end is None:
+            return
+        ground, (x, y) = self.theme.surface, frame.at(*end)
+        if self.has_dot(item, frame):  # hollow where the link is silent and the run may be further
+            fill, edge = (ground, colour) if item.run.stale else (colour, ground)
+            drawing.marks([x], [y], fill, DOT, edge=Stroke(edge, 1.6))
+        if best is not None and self.stands_out(item.run) and in_sight(frame, *best):
+            column, row = frame.at(*best)
+            if abs(column - x) + abs(row - y) > _APART:
+                drawing.marks([column], [row], colour, 12.4, shape="star", edge=Stroke(ground, 1.6))
+
+    def _draw_notes(self, drawing: Drawing) -> None:
+        """Writes at the foot what cannot be seen, or else what the lines are."""
+        text = " ".join(self.scene.notes) or self.scene.legend
+        if text and self.frames:
+            left = self.frames[-1].box.x
+            ink = self.theme.warn if self.scene.notes else self.theme.text3
+            drawing.text(left, self.stack.height - 10, text, ink, room=self.stack.width - left - 8)
