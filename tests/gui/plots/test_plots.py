@@ -24,8 +24,7 @@ from clew_gui.charts.drawing import Drawing, Marks
 from clew_gui.charts.gutter import joined
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.views.charts.chart_widget import SIZES
-from clew_gui.views.charts.painter import rect_of
+from clew_gui.views.charts.painter import SIZES, rect_of
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT
 from clew_shared.base.problem import Problem, ProblemError

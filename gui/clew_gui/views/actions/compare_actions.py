@@ -12,8 +12,8 @@ from clew_gui.plotting.compare import SECONDS_TO, STEPS_TO, ComparedRun, Compare
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
-from clew_gui.views.charts.chart_widget import SIZES
 from clew_gui.views.charts.files import write_page
+from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.compare.compare_view import CompareView
 from clew_gui.views.presentation import words
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow

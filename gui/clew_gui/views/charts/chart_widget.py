@@ -7,10 +7,8 @@ from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from clew_gui.charts.chart import Chart, Layout, drawn
-from clew_gui.views.charts.painter import WindowSizes, box_of, paint
+from clew_gui.views.charts.painter import SIZES, box_of, paint
 from clew_gui.views.theme.parts import Appearance
-
-SIZES = WindowSizes()
 
 
 class ChartWidget(QWidget):

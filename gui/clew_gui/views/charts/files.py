@@ -8,8 +8,7 @@ from PySide6.QtCore import QByteArray, QSize
 from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter
 
 from clew_gui.charts.chart import ChartPage
-from clew_gui.views.charts.chart_widget import SIZES
-from clew_gui.views.charts.painter import paint
+from clew_gui.views.charts.painter import SIZES, paint
 from clew_shared.base.problem import ProblemError, problem
 
 

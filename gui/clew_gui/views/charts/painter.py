@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QGuiApplication, QImage, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QImage, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QApplication
 from shiboken6 import VoidPtr
 
@@ -19,6 +19,7 @@ from clew_gui.plotting.axes.layout import Box
 from clew_gui.views.theme.theme import alpha, font
 
 _NO_PEN: Final = QPen(Qt.PenStyle.NoPen)
+_PARTS: Final = {"left": 0.0, "middle": 0.5, "right": 1.0}
 _KEPT: Final = 4096
 """The largest number of texts whose widths are kept."""
 _HALO: Final = 3.5
@@ -26,27 +27,44 @@ _HALO: Final = 3.5
 
 
 class WindowSizes:
-    """Text as wide as the window's fonts draw it."""
+    """Text as wide as the window's fonts draw it. The plots ask for the same in every frame, so answers are kept."""
 
     def __init__(self) -> None:
-        self._widths: dict[tuple[str, FontKind, str], float] = {}
+        self._widths: dict[tuple[str, FontKind], float] = {}
+        self._fonts: dict[FontKind, tuple[QFont, QFontMetricsF]] = {}
+        self._application = QFont()
+
+    def font(self, kind: FontKind) -> tuple[QFont, QFontMetricsF]:
+        """A font with its measures. Everything is forgotten when the application's font changes."""
+        application = QApplication.font()
+        if application != self._application or len(self._widths) > _KEPT:
+            self._widths.clear()
+            self._fonts.clear()
+            self._application = application
+        if kind not in self._fonts:
+            made = font(kind)
+            self._fonts[kind] = made, QFontMetricsF(made)
+        return self._fonts[kind]
 
     def width(self, text: str, kind: FontKind = "caption") -> float:
-        """Pixels of a line of text. The plots ask for the same ones in every frame, so the last ones are kept."""
-        asked = text, kind, QApplication.font().key()
-        if asked not in self._widths:
-            if len(self._widths) >= _KEPT:
-                self._widths.clear()
-            self._widths[asked] = QFontMetricsF(font(kind)).horizontalAdvance(text)
-        return self._widths[asked]
+        """Pixels of a line of text."""
+        _, metrics = self.font(kind)
+        found = self._widths.get((text, kind))
+        if found is None:
+            found = self._widths[text, kind] = metrics.horizontalAdvance(text)
+        return found
 
     def height(self, kind: FontKind = "caption") -> float:
         """Pixels of a line from the highest letter to the lowest."""
-        return QFontMetricsF(font(kind)).height()
+        return self.font(kind)[1].height()
 
     def size(self, kind: FontKind = "caption") -> float:
         """The font's size in pixels of the screen."""
         return font(kind).pointSizeF() * QGuiApplication.primaryScreen().logicalDotsPerInch() / 72
+
+
+SIZES: Final = WindowSizes()
+"""The sizes of all text in windows and in files."""
 
 
 def rect_of(box: Box) -> QRectF:
@@ -148,19 +166,26 @@ def _paint_marks(painter: QPainter, item: Marks) -> None:
 
 
 def _paint_words(painter: QPainter, item: Words) -> None:
-    face = font(item.kind)
-    metrics = QFontMetricsF(face)
-    left = {"left": 0.0, "middle": 0.5, "right": 1.0}[item.across] * metrics.horizontalAdvance(item.text)
-    base = {
-        "top": metrics.ascent(),
-        "middle": 0.5 * (metrics.ascent() - metrics.descent()),
-        "bottom": -metrics.descent(),
-    }[item.down]
-    painter.save()
-    painter.translate(item.x, item.y)
+    face, metrics = SIZES.font(item.kind)
+    left = _PARTS[item.across] * SIZES.width(item.text, item.kind)
+    match item.down:
+        case "top":
+            base = metrics.ascent()
+        case "middle":
+            base = 0.5 * (metrics.ascent() - metrics.descent())
+        case "bottom":
+            base = -metrics.descent()
     if item.turned:
+        painter.save()
+        painter.translate(item.x, item.y)
         painter.rotate(-90)
-    at = QPointF(-left, base)
+        _write(painter, QPointF(-left, base), face, item)
+        painter.restore()
+    else:
+        _write(painter, QPointF(item.x - left, item.y + base), face, item)
+
+
+def _write(painter: QPainter, at: QPointF, face: QFont, item: Words) -> None:
     if item.halo:
         path = QPainterPath()
         path.addText(at, face, item.text)
@@ -173,7 +198,6 @@ def _paint_words(painter: QPainter, item: Words) -> None:
         painter.setFont(face)
         painter.setPen(QColor(item.colour))
         painter.drawText(at, item.text)
-    painter.restore()
 
 
 def polygon(x: FloatArray, y: FloatArray) -> QPolygonF:

@@ -11,8 +11,7 @@ from clew_gui.charts.compare import CompareChart, Form
 from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.compare import CompareScene
-from clew_gui.views.charts.chart_widget import SIZES
-from clew_gui.views.charts.painter import paint
+from clew_gui.views.charts.painter import SIZES, paint
 from clew_gui.views.theme.parts import Appearance
 
 

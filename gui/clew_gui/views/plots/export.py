@@ -12,7 +12,7 @@ from clew_gui.charts.drawing import Drawing, Group
 from clew_gui.charts.gutter import gutter_for
 from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.scene import Room, SceneBuilder
-from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.kinds import DrawnPlot
 from clew_gui.views.theme.theme import Theme

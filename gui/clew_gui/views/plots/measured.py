@@ -13,8 +13,7 @@ from clew_gui.charts.measured import MeasuredChart, MeasuredRun
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.measured import measured_plots
 from clew_gui.plotting.table import SeriesExtract, extract_series
-from clew_gui.views.charts.chart_widget import SIZES
-from clew_gui.views.charts.painter import paint
+from clew_gui.views.charts.painter import SIZES, paint
 from clew_gui.views.plots.drawn_widget import DrawnWidget
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import SeriesPlot

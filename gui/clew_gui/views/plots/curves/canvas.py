@@ -19,7 +19,7 @@ from clew_gui.plotting.axes.ticks import Span, panned, zoomed
 from clew_gui.plotting.curves.model import PlotSetup, RunStyle, View
 from clew_gui.plotting.curves.readout import Readout, read, summary
 from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder, has_values
-from clew_gui.views.charts.chart_widget import SIZES
+from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.drawn_widget import REFRESH_MS, DrawnWidget

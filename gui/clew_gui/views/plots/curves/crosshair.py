@@ -14,8 +14,7 @@ from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.curves.readout import Readout
 from clew_gui.plotting.curves.scene import Scene
-from clew_gui.views.charts.chart_widget import SIZES
-from clew_gui.views.charts.painter import paint
+from clew_gui.views.charts.painter import SIZES, paint
 
 
 def snapped(scene: Scene, x: float) -> float:

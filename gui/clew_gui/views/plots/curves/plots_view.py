@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QGraphicsScene, QRubberBand, QWidget
 
 from clew_gui.charts.curves.chart import CurvesChart
 from clew_gui.charts.drawing import Drawing
-from clew_gui.views.charts.chart_widget import SIZES
-from clew_gui.views.charts.painter import paint
+from clew_gui.views.charts.painter import SIZES, paint
 from clew_gui.views.plots.curves.plot import Plot
 
 

@@ -15,8 +15,7 @@ from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
-from clew_gui.views.charts.chart_widget import SIZES
-from clew_gui.views.charts.painter import paint
+from clew_gui.views.charts.painter import SIZES, paint
 from clew_gui.views.plots.drawn_widget import DrawnWidget
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec

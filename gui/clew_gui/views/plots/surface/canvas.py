@@ -14,8 +14,7 @@ from clew_gui.charts.surface import Sheet, SurfaceChart, map_pixels, sheet, whol
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.loss_surface import Heights
-from clew_gui.views.charts.chart_widget import SIZES
-from clew_gui.views.charts.painter import image_of, paint, rect_of
+from clew_gui.views.charts.painter import SIZES, image_of, paint, rect_of
 from clew_gui.views.plots.drawn_widget import DrawnWidget
 from clew_gui.views.plots.surface.paths import Paths
 from clew_gui.views.plots.surface.reader import Reading, SurfaceReader
