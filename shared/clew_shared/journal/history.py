@@ -205,21 +205,12 @@ def divergence(label: str, value: str, step: int) -> str:
 # A run as curves: folds the events of its attempts into columns that can be drawn, judged and exported.
 
 
-__all__ = ["Best", "Changed", "Column", "Figure", "History", "Measured", "Note", "StepBlock"]
+__all__ = ["Best", "Column", "Figure", "History", "Measured", "Note", "StepBlock"]
 
 
 Figure = Image | Histogram | Matrix
 _NEWS = 500
 """Number of sentences about processes that are kept."""
-
-
-class Changed(NamedTuple):
-    """The changes that one event made: curves that grew, the step from which curves were cut or rewritten, the shown
-    state."""
-
-    metrics: tuple[str, ...] = ()
-    truncated_from: int | None = None
-    state: bool = False
 
 
 class StepBlock(NamedTuple):
@@ -314,19 +305,18 @@ class History:
         """Returns those of ``logs`` that are about ``attempt`` or a later one."""
         return self._sayings.since(attempt) if attempt > 1 else self.logs
 
-    def feed(self, attempt: int, event: Event | None, offset: int = -1) -> Changed:
+    def feed(self, attempt: int, event: Event | None, offset: int = -1) -> None:
         """Take the next event of ``attempt`` (from 1). Attempts may arrive interleaved; each in its own order.
 
         ``offset`` is the place of its frame in the attempt's journal (-1: unknown). What comes after an attempt's
         seal, or after the length at which a later attempt found it, changes nothing.
         """
         if attempt in self._sealed or self._is_cut(attempt, offset):
-            return Changed()
-        later = attempt > self.fold.attempt
-        state = self.fold.feed(attempt, event)
-        if later:
+            return
+        if attempt > self.fold.attempt:
             self._first_point = 0.0
-        return self._take(attempt, event, offset)._replace(state=state)
+        self.fold.feed(attempt, event)
+        self._take(attempt, event, offset)
 
     def note(self, attempt: int, damage: Damage) -> None:
         """Remember a damaged stretch of an attempt's journal, and say it among the sentences."""
@@ -341,21 +331,21 @@ class History:
     def _is_cut(self, attempt: int, offset: int) -> bool:
         return attempt in self._cuts and offset >= self._cuts[attempt]
 
-    def _take(self, attempt: int, event: Event | None, offset: int) -> Changed:
+    def _take(self, attempt: int, event: Event | None, offset: int) -> None:
         match event:
             case Points():
-                return self._points(attempt, event, offset)
+                self._points(attempt, event, offset)
             case Updates():
                 self._updated(attempt, event, offset)
             case Evaluation():
-                return self._evaluation(attempt, event)
+                self._evaluation(attempt, event)
             case Schema():
                 self.schema = event
                 columns = [metric for metric in event.metrics if metric.per_step]
                 self._layouts[attempt, event.id] = PointsLayout(columns)
                 self.metrics |= {metric.name: metric for metric in event.metrics}
             case Attempt():
-                return self._begin(attempt, event)
+                self._begin(attempt, event)
             case Log() | Peer() | Predicted():
                 self._said(attempt, event, offset)
             case Series():
@@ -364,7 +354,6 @@ class History:
                 self._sealed.add(attempt)
             case Diverged() | Live() | Checkpoint() | Image() | Histogram() | Matrix():
                 self._stepped(attempt, event, offset)
-        return Changed()
 
     def _said(self, attempt: int, event: Log | Peer | Predicted, offset: int) -> None:
         """Folds in a sentence, what a person expected, or what happens to the run's other processes: the loss of one is
@@ -428,17 +417,17 @@ class History:
         if latest is None or (latest.step, latest.value) != (event.step, event.value):
             self.live.append(event)
 
-    def _begin(self, attempt: int, event: Attempt) -> Changed:
+    def _begin(self, attempt: int, event: Attempt) -> None:
         """Cut every curve where the attempt begins, unless an even later one is known already."""
         if attempt > 1 and not event.resumes:
-            return Changed()  # a guard wrote it for a trainer that died before it could say where it begins
+            return  # a guard wrote it for a trainer that died before it could say where it begins
         if attempt >= max(self._starts, default=0):
             self.begun = event
         self._specs[attempt] = event.spec
         self._cut_journal(event)
         self._starts[attempt] = start = event.start_step
         if attempt == 1 or attempt < max(self._starts):
-            return Changed()
+            return
         for key, track in self._tracks.items():
             self._lose(track, track.cut(start + 1 if key[0] == EVALUATED else start))
         self.checkpoints = {step: found for step, found in self.checkpoints.items() if step <= start}
@@ -454,7 +443,6 @@ class History:
         for relation in self._relations.values():
             relation.cut(start)
         self._show_relations()
-        return Changed(tuple(self._by_metric), start)
 
     def _cut_journal(self, event: Attempt) -> None:
         """Drops what the attempt from which ``event`` continues wrote after the length that ``event`` names: it is
@@ -468,7 +456,7 @@ class History:
         """Whether it is measured after updates instead of in each step."""
         return metric in self.metrics and not self.metrics[metric].per_step
 
-    def _points(self, attempt: int, event: Points, offset: int) -> Changed:
+    def _points(self, attempt: int, event: Points, offset: int) -> None:
         layout = self._layouts.get((attempt, event.schema))
         values = layout.values(event) if layout is not None else {}
         self._reached[attempt] = event.first + event.count
@@ -476,7 +464,7 @@ class History:
             if attempt not in self._unfit:  # once: without its schema an attempt has none that fit
                 self._unfit.add(attempt)
                 self._damaged(attempt, f"the values of step {event.first} and on fit no schema", offset)
-            return Changed()
+            return
         self._time(attempt, event)
         clock = self._offset(attempt, event.clock - event.seconds) + event.clock
         times = layout.clock(event, clock)
@@ -485,9 +473,9 @@ class History:
         if track is not None and event.first > track.last_step and self._limit(attempt, evaluated=False) is None:
             self._look_for_nonfinite(event.first, values)
             track.extend_run(event.first, times, values, block)
-            return Changed(layout.names)
+            return
         piece = CurvePiece(np.arange(event.first, event.first + event.count), times, values, [block])
-        return self._add(attempt, layout.key, layout.dtypes, piece)
+        self._add(attempt, layout.key, layout.dtypes, piece)
 
     def _updated(self, attempt: int, event: Updates, offset: int) -> None:
         """Folds in gradients, unless a later attempt makes their steps again."""
@@ -502,16 +490,16 @@ class History:
                 found = found.take(found.steps < limit)
             self.updates.append(found, event.time, event.moved, late=limit is not None)
 
-    def _evaluation(self, attempt: int, event: Evaluation) -> Changed:
+    def _evaluation(self, attempt: int, event: Evaluation) -> None:
         names = sorted(event.values)
         for name in names:
             self.metrics.setdefault(name, MetricSpec(name=name, label=name, per_step=False))
         clock = self._offset(attempt, event.clock) + event.clock
         values: dict[str, NDArray[np.floating]] = {name: np.array([event.values[name]]) for name in names}
         piece = CurvePiece(np.array([event.step]), np.array([clock]), values, [CurveBlock(1, attempt, event.time, 0.0)])
-        return self._add(attempt, (EVALUATED, *names), dict.fromkeys(names, "float64"), piece)
+        self._add(attempt, (EVALUATED, *names), dict.fromkeys(names, "float64"), piece)
 
-    def _add(self, attempt: int, key: tuple[str, ...], dtypes: Mapping[str, str], piece: CurvePiece) -> Changed:
+    def _add(self, attempt: int, key: tuple[str, ...], dtypes: Mapping[str, str], piece: CurvePiece) -> None:
         track = self._tracks.get(key)  # once: the hash of a tuple of names is computed each time
         if track is None:
             track = self._tracks[key] = Track(dtypes)
@@ -522,18 +510,16 @@ class History:
             piece, lost = piece.until(limit)
             self._lose(track, lost)
         if not len(piece.steps):
-            return Changed()
+            return
         first = int(piece.steps[0])
         self._look_for_nonfinite(first, piece.values)
         if first > track.last_step:
             track.extend(piece)
-            return Changed(tuple(dtypes))
-        if limit is None:
+        elif limit is None:
             self._lose(track, track.cut(first))
             track.extend(piece)
         else:
             track.insert(piece)
-        return Changed(tuple(dtypes), first)
 
     def _limit(self, attempt: int, evaluated: bool) -> int | None:
         """The step from which a later attempt counts instead; None when there is no later one."""

@@ -74,20 +74,18 @@ class RunFold:
         """Whether the end was written by an agent that found none of the attempt's processes."""
         return self.done and self.problem is not None and self.problem.code in (VANISHED, RESTARTED)
 
-    def feed(self, attempt: int, event: Event | None) -> bool:
+    def feed(self, attempt: int, event: Event | None) -> None:
         """Take one record of attempt ``attempt`` (job records name the attempt they are about; 0 before the first).
 
         Events of earlier attempts than the latest change nothing: a process on a cut node may still write. ``None``, an
-        event of a kind unknown here, changes nothing either. Returns whether the shown state changed.
+        event of a kind unknown here, changes nothing either.
         """
         if attempt < self.attempt or event is None:
-            return False
-        before = (self.attempt, self.state, self.reason)
+            return
         if attempt > self.attempt:
             self._begin(attempt)
         self.updated = max(self.updated, event.time)
         self._take(event)
-        return before != (self.attempt, self.state, self.reason)
 
     def _begin(self, attempt: int) -> None:
         """Begins a later attempt: whatever ended the earlier one no longer counts."""

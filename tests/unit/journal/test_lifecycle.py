@@ -98,18 +98,15 @@ def test_an_ordinary_run() -> None:
     assert (found.started, found.ended, found.sealed, found.done) == (100.0, 107.0, True, True)
 
 
-def test_feeding_says_whether_the_shown_state_changed() -> None:
+def test_the_reason_is_that_of_the_latest_state_and_the_first_end_stays() -> None:
     found = RunFold()
-    assert found.feed(1, attempt())
-    assert found.feed(1, state(S.RUNNING))
-    assert not found.feed(1, points(0, 1))
-    assert not found.feed(1, Log(text="hello"))
-    assert not found.feed(1, None)
-    assert found.feed(1, state(S.PAUSED))
-    assert found.feed(1, state(S.PAUSED, reason="the disk is full"))
-    assert found.reason == "the disk is full"
-    assert found.feed(1, state(S.STOPPED, reason="on request"))
-    assert not found.feed(1, state(S.STOPPED, reason="another reason"))
+    for event in (attempt(), state(S.RUNNING), points(0, 1), Log(text="hello"), None):
+        found.feed(1, event)
+    assert (found.state, found.reason) == (S.RUNNING, "")
+    for reached, reason in ((S.PAUSED, ""), (S.PAUSED, "the disk is full"), (S.STOPPED, "on request")):
+        found.feed(1, state(reached, reason=reason))
+        assert (found.state, found.reason) == (reached, reason)
+    found.feed(1, state(S.STOPPED, reason="another reason"))
     assert found.reason == "on request"
 
 
@@ -153,7 +150,7 @@ def test_a_later_attempt_begins_anew() -> None:
 def test_a_process_on_a_cut_node_changes_nothing() -> None:
     found = fold([(1, attempt()), (1, state(S.RUNNING)), (2, attempt(2)), (2, state(S.RUNNING)), (2, points(0, 5))])
     for event in (state(S.FINISHED), points(5, 100), Seal(size=1, sha256="", writer="trainer")):
-        assert not found.feed(1, event)
+        found.feed(1, event)
     assert (found.state, found.step, found.sealed) == (S.RUNNING, 5, False)
 
 
@@ -182,5 +179,5 @@ def test_an_attempt_whose_first_frame_is_damaged_has_started_all_the_same(attemp
     if attempt > 1:
         found.feed(1, State(state=RunState.FAILED))
     found.feed(attempt, State(state=RunState.QUEUED))
-    assert found.feed(attempt, Points(schema=1, first=0, count=3, seconds=1.0, clock=1.0, values=(b"",)))
+    found.feed(attempt, Points(schema=1, first=0, count=3, seconds=1.0, clock=1.0, values=(b"",)))
     assert (found.state, found.step) == (RunState.STARTING, 3)
