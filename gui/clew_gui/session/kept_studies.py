@@ -57,6 +57,21 @@ class KnownRun(NamedTuple):
     state: RunState
 
 
+class KnownRuns:
+    """The runs of a study that there are: each is one run of its plan at most, finished ones before those at work."""
+
+    def __init__(self, runs: Iterable[KnownRun], card: ExerciseCard) -> None:
+        self._card = card
+        self._left: dict[bytes, list[KnownRun]] = {}
+        for known in sorted(runs, key=lambda run: _order(run.state)):
+            self._left.setdefault(_key(known.spec, card), []).append(known)
+
+    def take(self, spec: RunSpec) -> KnownRun | None:
+        """The run that does what ``spec`` says, the exercise's file included; it is not given again."""
+        same = self._left.get(_key(spec, self._card))
+        return same.pop(0) if same else None
+
+
 class Progress(NamedTuple):
     """A study's runs: finished ones, those at work, those that wait for their turn, those that ended otherwise and can
     go on, and what was never asked for."""
@@ -81,18 +96,15 @@ class Progress(NamedTuple):
 def progress(study: StudySpec, card: ExerciseCard, runs: Iterable[KnownRun]) -> Progress:
     """Matches each run of the study with one of ``runs``, preferably a finished one, then one under way: none is done
     twice."""
-    left: dict[bytes, list[KnownRun]] = {}
-    for known in sorted((run for run in runs if run.spec.study == study.study), key=lambda run: _order(run.state)):
-        left.setdefault(_key(known.spec, card), []).append(known)
+    left = KnownRuns((run for run in runs if run.spec.study == study.study), card)
     missing: list[RunSpec] = []
     found: tuple[list[str], list[str], list[str], list[str]] = ([], [], [], [])
     finished, at_work, waiting, ended = found
     for planned in study_runs(study):
-        same = left.get(_key(planned.spec, card))
-        if not same:
+        run = left.take(planned.spec)
+        if run is None:
             missing.append(planned.spec)
         else:
-            run = same.pop(0)
             found[_order(run.state)].append(run.id)
     return Progress(tuple(finished), tuple(at_work), tuple(waiting), tuple(ended), tuple(missing))
 

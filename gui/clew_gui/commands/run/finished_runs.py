@@ -10,7 +10,7 @@ import msgspec
 
 from clew_gui.commands.context import OK
 from clew_gui.commands.output.study_tables import StudyResult
-from clew_gui.session.kept_studies import bare, typed_spec
+from clew_gui.session.kept_studies import KnownRun, KnownRuns, typed_spec
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
@@ -19,7 +19,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from clew_shared.spec import RunSpec, read_spec
+from clew_shared.spec import read_spec
 from clew_shared.study.study import StudyRun, StudySpec, number_of_runs
 
 
@@ -31,10 +31,16 @@ class FinishedRun(NamedTuple):
     asked: bool = False
 
 
-def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[Path]:
-    """The folders of this study's finished runs on this computer, in the order in which they were made."""
+def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[KnownRun]:
+    """This study's finished runs on this computer, in the order in which they were made."""
     folders = places.runs.iterdir() if study.study and places.runs.is_dir() else ()
-    return sorted((one for one in folders if is_of(one, study, card) and is_finished(one, study.timed)), key=made)
+    mine = (one for one in folders if is_of(one, study, card) and is_finished(one, study.timed))
+    return [known_run(folder, RunState.FINISHED) for folder in sorted(mine, key=made)]
+
+
+def known_run(folder: Path, state: RunState) -> KnownRun:
+    """The run in ``folder``."""
+    return KnownRun(folder.name, read_spec(RunFolder(folder).spec), state)
 
 
 def made(folder: Path) -> float:
@@ -57,36 +63,26 @@ def is_finished(folder: Path, timed: bool) -> bool:
     return (count == 1 or (count > 1 and not timed)) and read_run(folder).fold.state is RunState.FINISHED
 
 
-def is_same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
-    """Whether a kept run is one that is wanted, the exercise's file included."""
-    return bare(kept, card) == bare(wanted, card)
-
-
 # --- Plan -------------------------------------------------------------------------------------------------------------
 # The runs of a study in their order, each with what there is of it already.
 
 
 class PlannedRun(NamedTuple):
-    """One run of a study. ``folder`` is that of a run which is it already; ``finished``: nothing is left to do."""
+    """One run of a study, and the run that it is already, if there is one."""
 
     run: StudyRun
-    folder: Path | None = None
-    finished: bool = False
+    known: KnownRun | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.known is not None and self.known.state is RunState.FINISHED
 
 
-def known_run(folder: Path, finished: bool = False) -> PlannedRun:
-    """A run that there is already, of which only the spec is known."""
-    return PlannedRun(StudyRun("", None, read_spec(RunFolder(folder).spec)), folder, finished)
-
-
-def plan_run(run: StudyRun, card: ExerciseCard, known: list[PlannedRun]) -> PlannedRun:
-    """Matches a run of the study with the first of ``known`` that is the same, which is taken out of them."""
+def plan_run(run: StudyRun, card: ExerciseCard, known: KnownRuns) -> PlannedRun:
+    """A run of the study with the one of ``known`` that is the same."""
     wanted = run._replace(spec=typed_spec(run.spec, card))
-    found = next((one for one in known if is_same(one.run.spec, wanted.spec, card)), None)
-    if found is None:
-        return PlannedRun(wanted)
-    known.remove(found)
-    return found._replace(run=wanted)
+    return PlannedRun(wanted, known.take(wanted.spec))
 
 
 def result_of(run: StudyRun, folder: Path, history: History) -> StudyResult:
@@ -97,18 +93,20 @@ def result_of(run: StudyRun, folder: Path, history: History) -> StudyResult:
 def do_runs(
     study: StudySpec,
     plan: Iterable[PlannedRun],
+    folders: Path,
     carry_out: Callable[[PlannedRun, str], FinishedRun],
     say: Callable[[str], None],
     finished: list[FinishedRun],
 ) -> None:
     """Does the runs in the order of their plan, as far as nobody stops the study, and adds each to ``finished``;
-    ``carry_out`` does one under a heading."""
+    ``carry_out`` does one under a heading. ``folders`` has those that are known."""
     kind, total = "lane" if study.lanes else "run", number_of_runs(study)
     for number, one in enumerate(plan, start=1):
         title = one.run.title
-        if one.finished and one.folder is not None:
-            finished.append(FinishedRun(result_of(one.run, one.folder, read_run(one.folder))))
-            say(f"{title}: finished before, in {one.folder}")
+        if one.known is not None and one.finished:
+            folder = folders / one.known.id
+            finished.append(FinishedRun(result_of(one.run, folder, read_run(folder))))
+            say(f"{title}: finished before, in {folder}")
             continue
         finished.append(carry_out(one, f"{study.title or study.study}, {kind} {number} of {total}: {title}"))
         if finished[-1].asked:

@@ -21,10 +21,12 @@ from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
 from clew_gui.commands.run.site_run import open_session, with_living_node
 from clew_gui.session.job_managers import ASK_S
 from clew_gui.session.job_model import Place
+from clew_gui.session.kept_studies import KnownRun, KnownRuns
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import read_run
 from clew_shared.study.study import StudySpec, study_runs
 
@@ -84,36 +86,36 @@ class SiteStudy:
         job = book.job_of(run)
         return book.news(job).over and book.went_with(run) and self._record.settled.get(run) != job
 
-    def _known(self, sent: Sequence[str]) -> list[PlannedRun]:
-        """What was sent and need not be sent again, finished runs first. A run without an attempt has not begun: it is
-        on its way as long as its job is."""
+    def _known(self, sent: Sequence[str]) -> KnownRuns:
+        """What was sent and need not be sent again. A run without an attempt has not begun: it is on its way as long as
+        its job is."""
         book, found = self._terminal.managers.book, []
         for run in sent:
             folder = self._mirrors / run
             finished = is_finished(folder, self._study.timed)
             ended = bool(attempts(folder)) and read_run(folder).fold.done
             if finished or not (ended or book.news(book.job_of(run)).over):
-                found.append(known_run(folder, finished))
-        return sorted(found, key=lambda one: not one.finished)
+                found.append(known_run(folder, RunState.FINISHED if finished else RunState.SUBMITTED))
+        return KnownRuns(found, self._card)
 
     # --- Sending ------------------------------------------------------------------------------------------------------
 
     def _send(self, session: Session, plan: Sequence[PlannedRun]) -> list[PlannedRun]:
         """The plan with every run sent; those that were not go in one job."""
-        going = [one.folder for one in plan if one.folder is not None and not one.finished]
+        going = self._names(plan)
         if going:
-            job = session.jobs[self._terminal.managers.book.job_of(going[0].name)]
+            job = session.jobs[self._terminal.managers.book.job_of(going[0])]
             self._say(
                 f"{_runs(len(going), 'is', 'are')} on {job.title} already, in job j{job.number}: {self._study.study}."
             )
-        missing = [one.run.spec for one in plan if one.folder is None]
+        missing = [one.run.spec for one in plan if one.known is None]
         if not missing:
             return list(plan)
         names = session.start_runs(missing, self._place)
         job = session.jobs[self._terminal.managers.book.job_of(names[0])]
         self._say(f"{_runs(len(names), 'goes', 'go')} to {job.title} as job j{job.number}: {self._study.study}.")
-        fresh = iter(names)
-        return [one if one.folder is not None else one._replace(folder=self._mirrors / next(fresh)) for one in plan]
+        fresh = (KnownRun(name, spec, RunState.SUBMITTED) for name, spec in zip(names, missing, strict=True))
+        return [one if one.known is not None else one._replace(known=next(fresh)) for one in plan]
 
     # --- Following ----------------------------------------------------------------------------------------------------
 
@@ -132,7 +134,7 @@ class SiteStudy:
 
     def _names(self, plan: Sequence[PlannedRun]) -> list[str]:
         """The runs that are under way, in their order."""
-        return [one.folder.name for one in plan if one.folder is not None and not one.finished]
+        return [one.known.id for one in plan if one.known is not None and not one.finished]
 
     def _follow(self, session: Session, plan: Sequence[PlannedRun], stops: Callable[[], int]) -> list[FinishedRun]:
         """Follows each run to its end. Those that a person stopped before they began leave nothing."""
@@ -147,7 +149,7 @@ class SiteStudy:
             run.raise_refusal()
             return self._ended(one, run)
 
-        do_runs(self._study, plan, carry_out, self._say, finished)
+        do_runs(self._study, plan, self._mirrors, carry_out, self._say, finished)
         if finished and finished[-1].asked:
             self._forget_unbegun(session, [following[-1].model.id, *left])
         if following:
@@ -156,7 +158,7 @@ class SiteStudy:
 
     def _forget_replaced(self, session: Session, sent: Sequence[str], plan: Sequence[PlannedRun]) -> None:
         """Take runs out of the list whose job was over before they began: others are sent in their place."""
-        book, kept = self._terminal.managers.book, {one.folder.name for one in plan if one.folder is not None}
+        book, kept = self._terminal.managers.book, {one.known.id for one in plan if one.known is not None}
         for run in sent:
             if run not in kept and not attempts(self._mirrors / run) and book.news(book.job_of(run)).over:
                 session.recall(run)

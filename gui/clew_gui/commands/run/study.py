@@ -39,7 +39,7 @@ from clew_gui.commands.run.left_run import LeftAgent, left_runs
 from clew_gui.commands.run.run import RunOutcome, follow, refusal, run_outcome
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
 from clew_gui.session.forecast import seconds_each
-from clew_gui.session.kept_studies import study_file, study_lock
+from clew_gui.session.kept_studies import KnownRun, KnownRuns, study_file, study_lock
 from clew_gui.session.sampler import next_point
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.foreign import from_toml as parse_toml
@@ -234,30 +234,31 @@ def run_all(
     card: ExerciseCard,
     as_json: bool,
     exercises: str | None = None,
-    kept: Sequence[Path] = (),
+    kept: Sequence[KnownRun] = (),
 ) -> list[FinishedRun]:
-    """The runs of the study in order, as far as nobody stopped it. ``kept`` are the folders of those that need not be
-    done again. Raises ``ProblemError`` when the agent refuses one after all."""
+    """The runs of the study in order, as far as nobody stopped it. ``kept`` are those that need not be done
+    again. Raises ``ProblemError`` when the agent refuses one after all."""
     say = context.note if as_json else context.say
-    going = {left.folder: left for left in left_runs(context.places, study, card)}
-    known = [*(known_run(folder, finished=True) for folder in kept), *map(known_run, going)]
+    going = {left.folder.name: left for left in left_runs(context.places, study, card)}
+    at_work = (known_run(left.folder, RunState.RUNNING) for left in going.values())
+    known = KnownRuns([*kept, *at_work], card)
     finished: list[FinishedRun] = []
     warm = not study.timed and number_of_runs(study) > 1 and largest(study).nodes == 1  # timed ones must begin alike
     with runs_program(context.places, exercises) as agent:
 
         def carry_out(one: PlannedRun, heading: str) -> FinishedRun:
-            folder = one.folder or context.places.runs / str(uuid.uuid4())
-            if one.folder is None:
+            folder = context.places.runs / (str(uuid.uuid4()) if one.known is None else one.known.id)
+            if one.known is None:
                 spec = msgspec.structs.replace(one.run.spec, run=folder.name)
                 outcome = run_outcome(context, spec, card, folder, heading, as_json, agent, warm)
             else:  # its program was killed, and beside it nothing could be measured
                 say(f"{one.run.title}: it trains already, in {folder}; waiting for it.")
-                left = LeftAgent(going[folder])
+                left = LeftAgent(going[folder.name])
                 outcome = follow(context, lambda: left, folder, card, heading, as_json, joined=True)
             return _ended(context, result_of(one.run, folder, outcome.history), outcome, say)
 
         plan = (plan_run(run, card, known) for run in _in_turn(study, card, finished))
-        do_runs(study, plan, carry_out, say, finished)
+        do_runs(study, plan, context.places.runs, carry_out, say, finished)
     return finished
 
 
