@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Self
 
 import zmq
@@ -13,7 +10,7 @@ import zmq
 from clew_gui.session.other_version import other_version
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem, ProblemError, problem
-from clew_shared.wire.channel import KEY_SUFFIX, Channel, KeyPair
+from clew_shared.wire.channel import Channel, KeyPair
 from clew_shared.wire.messages import (
     AgentAddress,
     AnyReply,
@@ -28,23 +25,15 @@ from clew_shared.wire.messages import (
 
 _ANSWER_S = 20.0
 """A trainer that is asked to stop answers between two blocks, within 15 s; everything else takes milliseconds."""
-_START_S = 30.0
-"""The seconds that the agent may take to start: Python on a cold, slow disk."""
-_LOOK_S = 0.05
 
 
 class AgentLine:
-    """A connection of a command to an agent. Connected while it is open; a key of its own lets it in and goes with it.
-    ``start``: an agent is started when none serves; else that is refused; ``report`` gets a problem if its version
-    differs. ``__enter__`` raises ``ProblemError`` when there is nobody to talk to."""
+    """A connection of a command to an agent. Connected while it is open; ``report`` gets a problem if the agent's
+    version differs. ``__enter__`` raises ``ProblemError`` when there is nobody to talk to: none is started."""
 
-    def __init__(
-        self, target: Target, start: bool = False, report: Callable[[Problem], None] = lambda _problem: None
-    ) -> None:
+    def __init__(self, target: Target, report: Callable[[Problem], None] = lambda _problem: None) -> None:
         self._target = target
-        self._start = start
         self._report = report
-        self._key: Path | None = None
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._channel: Channel | None = None
 
@@ -85,21 +74,12 @@ class AgentLine:
         """End the connection; the agent goes on."""
         if self._channel is not None:
             self._channel.close()
-        if self._key is not None:
-            with suppress(OSError):
-                self._key.unlink()
-        self._channel = self._key = None
+        self._channel = None
         self._target.close()
         self._context.term()  # bounded by the channel's linger
 
     def _find(self) -> AgentAddress:
         address = self._target.find()
-        if address is None and self._start:
-            self._target.start()
-            deadline = time.monotonic() + _START_S
-            while (address := self._target.find()) is None and time.monotonic() < deadline:
-                self._target.check_start()
-                time.sleep(_LOOK_S)
         if address is None:
             raise ProblemError(
                 Problem("agent.absent", "No agent serves here, so nothing waits and nothing runs there.")
@@ -113,5 +93,4 @@ class AgentLine:
             self._target.admit(address, name, keys.public)
         except OSError as error:
             raise problem("link.key", f"The key for the agent cannot be written: {error}.") from None
-        self._key = Path(address.allow_list) / f"{name}{KEY_SUFFIX}"
         self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)

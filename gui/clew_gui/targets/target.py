@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -79,6 +80,7 @@ class LocalTarget:
         self._places = places
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
+        self._key: Path | None = None
         self._has_served = False
         """The process that was started here came up; what ends it later is no failed start, and another one follows."""
 
@@ -114,7 +116,7 @@ class LocalTarget:
 
     def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
         """Write the key into the folder that the address names."""
-        allow(Path(address.allow_list), name, public_key)
+        self._key = allow(Path(address.allow_list), name, public_key)
 
     def read_spec(self, run: str) -> RunSpec | None:
         """Reads the spec from the run's own folder."""
@@ -132,7 +134,11 @@ class LocalTarget:
         return None
 
     def close(self) -> None:
-        """Leave the agent to itself."""
+        """Leave the agent to itself, without the key that nobody uses any more."""
+        if self._key is not None:
+            with suppress(OSError):
+                self._key.unlink()
+            self._key = None
         self._reap()
         if self._process is not None:
             self._process.returncode = 0  # it outlives this program on purpose; no ResourceWarning for it

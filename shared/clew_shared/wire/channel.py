@@ -65,10 +65,13 @@ class Greeting(StrEnum):
     """The connection was accepted and has ended; ZeroMQ tries again by itself."""
 
 
-def allow(folder: Path, name: str, public_key: str) -> None:
-    """Let the client with ``public_key`` in: write ``<name>.key`` into the allow-list ``folder``, owner-only."""
+def allow(folder: Path, name: str, public_key: str) -> Path:
+    """Let the client with ``public_key`` in: write ``<name>.key`` into the allow-list ``folder``, owner-only, and
+    return it."""
     make_private(folder)
-    write_private(folder / f"{name}{KEY_SUFFIX}", public_key.encode("ascii"))
+    path = folder / f"{name}{KEY_SUFFIX}"
+    write_private(path, public_key.encode("ascii"))
+    return path
 
 
 class Wire:

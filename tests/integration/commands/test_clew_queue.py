@@ -148,7 +148,7 @@ def test_what_cannot_be_done_is_refused_in_one_sentence(
 
 def test_a_command_leaves_no_key_behind(agent: Agent, clew: Clew) -> None:
     clew("queue")
-    assert list(agent.places.agents.glob(f"*.allow/command-*{KEY_SUFFIX}")) == []
+    assert list(agent.places.agents.glob(f"*.allow/*{KEY_SUFFIX}")) == []
 
 
 def test_without_an_agent_nothing_waits_and_none_is_started(
@@ -215,6 +215,7 @@ def test_json_is_the_last_line_and_words_go_elsewhere(agent: Agent) -> None:
     assert typed.run(as_json=True) == 0
     assert json.loads(typed.out.getvalue())["run"] == typed.spec.run
     assert "Finished: 40 steps" in typed.err.getvalue()
+    assert list(agent.places.agents.glob(f"*.allow/*{KEY_SUFFIX}")) == [], "its key is gone with it"
 
 
 def interrupt_while_it_waits(typed: Typed) -> None:
