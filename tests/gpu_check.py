@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from clew_agent.node.devices import Devices, find_devices
-from clew_gui.session.agent_line import AgentLine
-from clew_gui.targets.target import LocalTarget
+from clew_gui.commands.context import standard_context
+from clew_gui.commands.run.queue import AgentConnection
 from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
@@ -38,7 +38,10 @@ def main() -> int:
     try:
         return check(find_devices(1), LOG, call)
     finally:
-        with suppress(ProblemError), AgentLine(LocalTarget(find_places())) as agent:  # there is none without a GPU
+        with (
+            suppress(ProblemError),
+            AgentConnection(standard_context(find_places())) as agent,
+        ):  # there is none without a GPU
             agent.ask(Shutdown())
 
 

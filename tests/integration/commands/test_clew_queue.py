@@ -101,7 +101,7 @@ def test_that_the_agent_is_of_another_version_is_said_beside_the_list(
     line: list[str], clew: Clew, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later = partial(other_version, version="99.0")
-    monkeypatch.setattr("clew_gui.session.agent_line.other_version", later)
+    monkeypatch.setattr("clew_gui.commands.run.queue.other_version", later)
     assert main(["queue", "--json"]) == 0
     told = capsys.readouterr()
     assert [run["run"] for run in json.loads(told.out)] == line

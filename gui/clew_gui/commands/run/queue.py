@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+import zmq
 from rich.table import Table
 
 from clew_gui.base.state_words import queue_place
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.output import words
-from clew_gui.session.agent_line import AgentLine
+from clew_gui.session.other_version import other_version
 from clew_gui.session.run_record import run_record
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.wire.messages import MoveRun, RunStatus, Stop
+from clew_shared.wire.channel import Channel, KeyPair
+from clew_shared.wire.messages import (
+    AnyReply,
+    GetStatus,
+    Hello,
+    MoveRun,
+    Refused,
+    Request,
+    RunStatus,
+    Status,
+    Stop,
+    Welcome,
+)
 
 _RUN_HELP = "its number, id, the beginning of its id, or `last`: the one that was added last"
 _STEPS = {"next": 1, "last": 2**31}
@@ -63,7 +76,7 @@ def in_order(statuses: Sequence[RunStatus]) -> list[RunStatus]:
     return sorted(alive, key=lambda status: (status.queue, status.started or math.inf))
 
 
-def _lines(places: Places, agent: AgentLine) -> list[QueueRow]:
+def _lines(places: Places, agent: AgentConnection) -> list[QueueRow]:
     found = in_order(agent.statuses())
     numbers = run_record(places).number_all(status.run for status in found)
     return [QueueRow(numbers[status.run], status) for status in found]
@@ -71,7 +84,7 @@ def _lines(places: Places, agent: AgentLine) -> list[QueueRow]:
 
 def _list(context: CommandContext, as_json: bool) -> int:
     try:
-        with AgentLine(LocalTarget(context.places), report=context.report) as agent:
+        with AgentConnection(context) as agent:
             lines = _lines(context.places, agent)
     except ProblemError as error:
         if error.problems[0].code != "agent.absent":
@@ -143,20 +156,20 @@ def read_place(word: str) -> int:
 
 def _move(context: CommandContext, word: str, place_word: str, as_json: bool) -> int:
     place = read_place(place_word)
-    with AgentLine(LocalTarget(context.places), report=context.report) as agent:
+    with AgentConnection(context) as agent:
         line = find_waiting(word, _lines(context.places, agent))
         agent.ask(MoveRun(run=line.status.run, place=place))
         return _report(context, line, agent, as_json)
 
 
 def _cancel(context: CommandContext, word: str, as_json: bool) -> int:
-    with AgentLine(LocalTarget(context.places), report=context.report) as agent:
+    with AgentConnection(context) as agent:
         line = find_waiting(word, _lines(context.places, agent))
         agent.ask(Stop(run=line.status.run))
         return _report(context, line, agent, as_json)
 
 
-def _report(context: CommandContext, before: QueueRow, agent: AgentLine, as_json: bool) -> int:
+def _report(context: CommandContext, before: QueueRow, agent: AgentConnection, as_json: bool) -> int:
     """Reports the run's state after the command."""
     status = agent.status(before.status.run) or before.status
     if as_json:
@@ -166,3 +179,74 @@ def _report(context: CommandContext, before: QueueRow, agent: AgentLine, as_json
         reason = f" {status.reason}" if status.reason else ""
         context.say(f"Run {before.number} is {state}.{reason}")
     return OK
+
+
+# --- Connection -------------------------------------------------------------------------------------------------------
+# A question to the agent and its answer, without the mirrors of a session.
+
+
+_ANSWER_S = 20.0
+"""A trainer that is asked to stop answers between two blocks, within 15 s; everything else takes milliseconds."""
+
+
+class AgentConnection:
+    """A connection to this computer's agent while it is open. ``__enter__`` raises ``ProblemError`` when there is none:
+    it is not started."""
+
+    def __init__(self, context: CommandContext) -> None:
+        self._target = LocalTarget(context.places)
+        self._report = context.report
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._channel: Channel | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._connect()
+            welcome = self.ask(Hello(client="clew"))
+        except BaseException:
+            self.close()
+            raise
+        other = other_version(welcome, job=False) if isinstance(welcome, Welcome) else None
+        if other is not None:
+            self._report(other)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, request: Request) -> AnyReply:
+        """The answer. Raises ``ProblemError`` with a refusal, and when none comes."""
+        if self._channel is None:
+            raise RuntimeError("not connected")
+        reply = self._channel.request(request, _ANSWER_S)
+        if isinstance(reply, Refused):
+            raise ProblemError(reply.problem)
+        return reply
+
+    def statuses(self) -> tuple[RunStatus, ...]:
+        """Asks for the status of all runs of the agent."""
+        reply = self.ask(GetStatus())
+        return reply.runs if isinstance(reply, Status) else ()
+
+    def status(self, run: str) -> RunStatus | None:
+        """Asks for the status of one run; None if the agent does not know it."""
+        return next((status for status in self.statuses() if status.run == run), None)
+
+    def close(self) -> None:
+        """End the connection; the agent goes on."""
+        if self._channel is not None:
+            self._channel.close()
+        self._channel = None
+        self._target.close()
+        self._context.term()  # bounded by the channel's linger
+
+    def _connect(self) -> None:
+        address = self._target.find()
+        if address is None:
+            raise problem("agent.absent", "No agent serves here, so nothing waits and nothing runs there.")
+        keys = KeyPair.generate()
+        try:
+            self._target.admit(address, f"command-{keys.public.encode().hex()[:16]}", keys.public)
+        except OSError as error:
+            raise problem("link.key", f"The key for the agent cannot be written: {error}.") from None
+        self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)
