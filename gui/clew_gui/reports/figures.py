@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -13,23 +13,21 @@ import numpy as np
 from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.chart import ChartPage, Layout, drawn
 from clew_gui.charts.cluster import StalenessChart
-from clew_gui.charts.convergence import ConvergenceChart, ConvergenceLine
+from clew_gui.charts.curves.page import curves_chart
 from clew_gui.charts.drawing import UsualSizes
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun, is_timeline
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.charts.speedup import ScalingChart
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import Format
-from clew_gui.plotting.axes.ticks import Span, settled_span
 from clew_gui.plotting.cluster import STRATEGY, ClusterScene, cluster_scene
-from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.plotting.curves.model import PREDICTED, Ghost, RunStyle, View, resolve_plots
 from clew_gui.plotting.measured import MeasuredPlot, measured_plots
 from clew_gui.plotting.pictures import TakenPicture
 from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.plotting.timeline import bars, busy_share, last_end
 from clew_gui.reports.facts import goals_for
-from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PictureSpec, PlotSpec
+from clew_shared.cards import ExerciseCard, PictureSpec, PlotSpec
 from clew_shared.journal.events import Matrix
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
@@ -45,8 +43,6 @@ _TILE_ROW: Final = 300
 """Pixels of a row of pictures."""
 _CELLS: Final = 12
 """A table of more columns has no room beside another picture."""
-_COLUMNS: Final = 340
-"""A curve is drawn in so many pieces of x: about one for two pixels."""
 _SIZES: Final = UsualSizes()
 
 
@@ -101,70 +97,27 @@ def figures_of(card: ExerciseCard, runs: Sequence[LabelledRun]) -> list[ReportFi
 
 
 def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> ReportFigure | None:
-    metrics = {spec.name: spec for spec in card.metrics}
-    lines = [
-        _thinned(run, metrics.get(name), name, number)
-        for number, run in enumerate(runs)
-        for name in plot.metrics
-        if len(run.history.column(name).steps)
-    ]
-    heights = [_placed(values, plot.log) for line in lines for values in (line.mean, line.low, line.high)]
-    better = metrics[plot.metrics[0]].better if plot.metrics[0] in metrics else "none"
-    shown = settled_span(np.concatenate(heights), better, plot.log) if heights else None
-    if shown is None:
-        return None
-    goals = [goal for goal in goals_for(card, [run.spec for run in runs]) if goal.metric in plot.metrics]
-    goals = [goal for goal in goals if not plot.log or goal.value > 0]
-    for goal in goals:
-        at = math.log10(goal.value) if plot.log else goal.value
-        shown = shown.union(Span(at, at)) if abs(at - shown.low) < 2 * shown.size else shown
-    y, form = shown.padded(0.06), plot.format
+    goals = goals_for(card, [run.spec for run in runs])
+    (setup,) = resolve_plots([plot], goals, card.metrics)
     expected = [run.expected[1:] for run in runs if run.expected is not None and run.expected[0] in plot.metrics]
-    words = [(goal.value, _goal_words(goal, form)) for goal in goals]
-
-    layout = partial(ConvergenceChart, plot.title, lines, y, log=plot.log, form=form, goals=words, expected=expected)
-    outside = any(bool(((found < y.low) | (found > y.high)).any()) for found in heights)
-    caption = _curves_caption(plot, metrics, lines, outside)
-    caption += " The thin dashed curve is what was expected before the run." if expected else ""
-    return ReportFigure(plot.title, caption, _page(plot.title, layout))
-
-
-def _placed(values: FloatArray, log: bool) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: FloatArray = np.log10(values) if log else values
-    return found[np.isfinite(found)]
+    setup = replace(setup, ghost=Ghost(_points(expected), PREDICTED, stays=True) if expected else None)
+    styles = [RunStyle(f"{number}", run.label, number, history=run.history) for number, run in enumerate(runs)]
+    chart = curves_chart([setup], styles, View(), (WIDTH, _HEIGHT), LIGHT, _SIZES, card.params)
+    if not any(item.curve.x.size for shown in chart.scene.plots for item in shown.curves):
+        return None
+    caption = f"{', '.join(setup.label(name) for name in plot.metrics)} over steps{', logarithmic' * plot.log}."
+    caption += " The dashed curve is what was expected before the run." if expected else ""
+    page = ChartPage(WIDTH, _HEIGHT, drawn(chart, LIGHT, _SIZES), plot.title, chart.words(), LIGHT.surface)
+    return ReportFigure(plot.title, caption, page)
 
 
-def _thinned(run: LabelledRun, metric: MetricSpec | None, name: str, number: int) -> ConvergenceLine:
-    column = run.history.column(name)
-    x, y = column.steps.astype(np.float64), column.values.astype(np.float64)
-    known = run.history.metrics.get(name, metric)
-    rest = float(y[-1]), known is not None and not known.per_step
-    style = RunStyle(f"{number}", run.label, number)
-    if len(x) <= _COLUMNS:
-        return ConvergenceLine(style, x, y, y, y, *rest)
-    edges = np.linspace(0, len(x), _COLUMNS + 1).astype(np.intp)[:-1]
-    counts = np.diff(np.append(edges, len(x)))
-    mean, middle = np.add.reduceat(y, edges) / counts, np.add.reduceat(x, edges) / counts
-    return ConvergenceLine(style, middle, mean, np.minimum.reduceat(y, edges), np.maximum.reduceat(y, edges), *rest)
-
-
-def _goal_words(goal: Goal, form: Format) -> str:
-    value = f"{100 * goal.value:.4g} %" if form == "percent" else f"{goal.value:.4g}"
-    return f"goal {value}"
-
-
-def _curves_caption(
-    plot: PlotSpec, metrics: Mapping[str, MetricSpec], lines: Sequence[ConvergenceLine], outside: bool
-) -> str:
-    names = ", ".join(metrics[name].label if name in metrics else name for name in plot.metrics)
-    dots = any(line.evaluated for line in lines) and any(not line.evaluated for line in lines)
-    thin = any(line.low is not line.mean for line in lines) and not dots
-    parts = [f"{names} over steps{', logarithmic' if plot.log else ''}."]
-    parts += ["Lines are means of neighbouring steps, the pale bands their range."] if thin else []
-    parts += ["Dots are values measured on held-out data; pale lines are the training batches."] if dots else []
-    parts += ["What is outside of the axis is drawn at its end."] if outside else []
-    return " ".join(parts)
+def _points(curves: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[tuple[float, float], ...]:
+    """Steps and values of several drawn curves; a NaN ends each."""
+    found: list[tuple[float, float]] = []
+    for steps, values in curves:
+        found += zip(steps.tolist(), values.tolist(), strict=True)
+        found.append((float(steps[-1]), math.nan))
+    return tuple(found)
 
 
 # --- What was measured ------------------------------------------------------------------------------------------------

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import re
 
-import msgspec
 import numpy as np
 
-from clew_gui.base.tokens import LIGHT
-from clew_gui.charts.chart import drawn
-from clew_gui.charts.convergence import ConvergenceChart, ConvergenceLine
-from clew_gui.charts.drawing import UsualSizes, Words
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_shared.cards import ConfusionMatrix, ExerciseCard, Gallery, ImageGrid, MetricSpec, PlotSpec
 from clew_shared.journal.events import Attempt, Evaluation, Image, Matrix, Points, Schema
@@ -62,13 +54,21 @@ def a_run() -> LabelledRun:
     return LabelledRun("Run", history, RunSpec(exercise="e"))
 
 
-def test_the_curve_of_the_batches_is_pale_beside_the_one_of_held_out_data() -> None:
+def test_curves_are_drawn_and_named_as_in_the_window() -> None:
     curves = figures_of(CARD, [a_run()])[0]
-    assert re.findall(r'<path[^>]*stroke-opacity="0.3"', curves.svg)
-    assert len(re.findall(r'<path[^>]*stroke-width="1.6"', curves.svg)) == 1
-    assert "pale lines are the training batches" in curves.caption
-    plain = msgspec.structs.replace(CARD, plots=(PlotSpec(id="loss", title="Loss", metrics=("loss",)),))
-    assert 'stroke-opacity="0.3"' not in figures_of(plain, [a_run()])[0].svg
+    said = words(curves.svg)
+    assert {"Loss", "Run", "line: Training loss", "points: Test loss"} <= set(said)
+    assert curves.caption == "Training loss, Test loss over steps."
+    assert "<desc>Loss: Run last 1.00 at step 9.</desc>" in curves.svg
+    assert len(re.findall(r"<circle", curves.svg)) == 2, "an evaluation each"
+
+
+def test_what_each_run_was_expected_to_do_is_a_curve_of_its_own() -> None:
+    drawn = [("loss", np.array([0.0, 10.0]), np.array([2.0, last])) for last in (1.0, 0.5)]
+    curves = figures_of(CARD, [a_run()._replace(expected=one) for one in drawn])[0]
+    assert curves.caption.endswith("The dashed curve is what was expected before the run.")
+    assert len(re.findall(r'stroke-dasharray="5 5"', curves.svg)) == 2
+    assert "Your prediction" in words(curves.svg)
 
 
 def test_pictures_of_a_run_are_one_figure_in_which_wrong_answers_are_named() -> None:
@@ -79,14 +79,3 @@ def test_pictures_of_a_run_are_one_figure_in_which_wrong_answers_are_named() -> 
     assert {"5", "1", "2", "7"} <= set(said), "the confusion matrix"
     titles = [re.search(rf'<text x="([\d.]+)"[^>]*>{one}<', found.svg) for one in ("Weights", "Wrong", "Confusion")]
     assert len({title[1] for title in titles if title}) == 2, "two columns"
-
-
-def test_goals_that_are_as_high_have_their_words_beside_each_other() -> None:
-    goals = [(goal, f"goal {goal}") for goal in (0.9, 0.91, 0.2)]
-    x = np.array([0.0, 1.0])
-    line = ConvergenceLine(RunStyle("1", "Run", 0), x, x, x, x, 1.0, evaluated=False)
-    box, sizes = Box(0, 0, 760, 270), UsualSizes()
-    items = drawn(ConvergenceChart("Accuracy", [line], Span(0, 1), box, sizes, goals=goals), LIGHT, sizes)
-    ends = [item.x for item in items if isinstance(item, Words) and item.text.startswith("goal")]
-    assert ends[0] == ends[2]
-    assert ends[1] < ends[0] - 40

@@ -165,6 +165,8 @@ def _expected(layout: CurvesLayout, index: int) -> Iterator[_CaptionRequest]:
     if plot.ghost is None or not plot.ghost[0].size or plot.setup.ghost is None:
         return
     x, y = frame.px(plot.ghost[0]), frame.py(plot.ghost[1])
+    end = next(iter(np.flatnonzero(np.isnan(y)).tolist()), len(y))  # the first of several curves has the name
+    x, y = x[:end], y[:end]
     corners = []
     for part in (0.62, 0.5, 0.38, 0.25):
         left = frame.box.x + part * frame.box.width

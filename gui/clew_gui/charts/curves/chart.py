@@ -28,6 +28,8 @@ from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.clip import drawable, stretches
 from clew_gui.plotting.axes.frame import Frame
+from clew_gui.plotting.curves.readout import read as read_out
+from clew_gui.plotting.curves.readout import summary
 from clew_gui.plotting.curves.scene import Drawn, PlotScene, Scene
 
 DOT: Final = 10.0
@@ -78,6 +80,16 @@ class CurvesChart(CurvesLayout):
                     x, y = drawable(line.x, line.y, frame.x, frame.y, 0.0)
                     drawing.path(frame.px(x), frame.py(y), line.stroke)
         self.draw_words(drawing)
+
+    def read(self, x: float, y: float) -> str:
+        """The values of all runs at a pixel's column."""
+        if not self.stack.area.holds(x, y):
+            return ""
+        return read_out(self.scene, self.frames[0].x_at(x)).sentence()
+
+    def words(self) -> str:
+        """The picture in words: where each run is, and how it develops."""
+        return summary(self.scene)
 
     # ------------------------------------------------------------ below the lines
     def draw_ground(self, drawing: Drawing) -> None:

@@ -52,7 +52,7 @@ def clip_lines(x: FloatArray, y: FloatArray, box: Box) -> list[tuple[FloatArray,
 def _clip(x: FloatArray, y: FloatArray, box: Box) -> list[tuple[FloatArray, FloatArray]]:
     dx, dy = np.diff(x), np.diff(y)
     enter, leave = np.zeros(dx.size), np.ones(dx.size)
-    visible = np.ones(dx.size, bool)
+    visible = np.isfinite(dx) & np.isfinite(dy)  # a NaN is a gap
     for step, room in (
         (-dx, x[:-1] - box.x),
         (dx, box.right - x[:-1]),

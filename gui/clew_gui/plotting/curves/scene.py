@@ -330,7 +330,9 @@ def _ghost(setup: PlotSetup, grid: Grid, log: bool) -> tuple[FloatArray, FloatAr
     if setup.ghost is None:
         return None
     points = np.array(setup.ghost.points, np.float64).reshape(-1, 2)
-    good = (points[:, 0] > 0 if grid.log else np.isfinite(points[:, 0])) & (points[:, 1] > 0 if log else True)
+    good = points[:, 0] > 0 if grid.log else np.isfinite(points[:, 0])
+    if log:  # a NaN stays: it ends one of several curves
+        good &= (points[:, 1] > 0) | np.isnan(points[:, 1])
     x, y = points[good, 0], points[good, 1]
     return (np.log10(x) if grid.log else x), (np.log10(y) if log else y)
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+import numpy as np
+from PySide6.QtCore import QPointF, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from clew_gui.charts.axes import draw_foot, draw_grid
+from clew_gui.charts.drawing import Drawing, Stroke
+from clew_gui.plotting.axes.frame import Frame
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_gui.views.charts.painter import SIZES, paint
 from clew_gui.views.form.fields import NumberEdit, combo
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, label, row
-from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.params import ParamSpec, convert
 from clew_shared.spec import Prediction
@@ -146,13 +152,13 @@ class DrawingBoard(QWidget):
             for column, share in sorted(self._shares.items())
         ]
 
-    def _area(self) -> QRectF:
-        return QRectF(self.rect()).adjusted(_LEFT, _TOP, -_RIGHT, -_BOTTOM)
+    def _frame(self) -> Frame:
+        box = Box(0, 0, self.width(), self.height()).inset(_LEFT, _TOP, _RIGHT, _BOTTOM)
+        return Frame(box, Span(0.0, self._columns), Span(0.0, 1.0))
 
     def _at(self, place: QPointF) -> tuple[int, float]:
-        area = self._area()
-        share = min(1.0, max(0.0, (place.x() - area.left()) / area.width()))
-        return round(share * self._columns), min(1.0, max(0.0, (area.bottom() - place.y()) / area.height()))
+        column, share = self._frame().place(place.x(), place.y())
+        return round(min(max(column, 0), self._columns)), min(max(share, 0.0), 1.0)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Begin a stroke."""
@@ -220,39 +226,26 @@ class DrawingBoard(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paints the axes, and the curve dashed, as it will be shown."""
-        theme, area = self._appearance.theme, self._area()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setFont(font("caption"))
-        for k in range(5):
-            y = area.bottom() - k / 4 * area.height()
-            painter.setPen(QPen(QColor(theme.grid), 1))
-            painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
-            painter.setPen(QColor(theme.text2))
-            value = k / 4 * self._height
-            text = f"{100 * value:.0f} %" if self._percent else f"{value:.3g}"
-            painter.drawText(
-                QRectF(0, y - 9, _LEFT - 8, 18), Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text
-            )
-            x, step = area.left() + k / 4 * area.width(), math.floor(k / 4 * self._steps)
-            painter.drawText(
-                QRectF(x - 40, area.bottom() + 4, 80, 18), Qt.AlignmentFlag.AlignHCenter, words.count(step)
-            )
-        painter.setPen(QPen(QColor(theme.accent), 2, Qt.PenStyle.DashLine))
-        line = [
-            QPointF(area.left() + column / self._columns * area.width(), area.bottom() - share * area.height())
-            for column, share in sorted(self._shares.items())
-        ]
-        painter.drawPolyline(line)
+        del event
+        theme, frame = self._appearance.theme, self._frame()
+        drawing = Drawing(theme, SIZES)
+        parts = [k / 4 for k in range(5)]
+        draw_grid(drawing, frame, [Tick(part, self._value_text(part * self._height)) for part in parts])
+        steps = [math.floor(part * self._steps) for part in parts]
+        ticks = [Tick(part * self._columns, words.count(step)) for part, step in zip(parts, steps, strict=True)]
+        draw_foot(drawing, frame, ticks)
+        line = sorted(self._shares.items())
+        x, y = np.array([place for place, _ in line], np.float64), np.array([share for _, share in line], np.float64)
+        drawing.path(frame.px(x), frame.py(y), Stroke(theme.accent, 2.0, (8, 4)))
         if self.hasFocus():
-            x = area.left() + self._cursor / self._columns * area.width()
-            painter.setPen(QPen(QColor(theme.text3), 1))
-            painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
-            painter.setPen(QPen(QColor(theme.surface), 1.5))
-            painter.setBrush(QColor(theme.accent))
-            painter.drawEllipse(QPointF(x, area.bottom() - self._share_at(self._cursor) * area.height()), 5, 5)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
+            column, row = frame.at(self._cursor, self._share_at(self._cursor))
+            drawing.line(column, frame.box.y, column, frame.box.bottom, Stroke(theme.text3))
+            drawing.marks([column], [row], theme.accent, 10.0, edge=Stroke(theme.surface, 1.5))
         if not line:
-            painter.setPen(QColor(theme.text3))
-            painter.drawText(area, Qt.AlignmentFlag.AlignCenter, "Draw here")
+            drawing.text(*frame.box.centre, "Draw here", across="middle")
+        painter = QPainter(self)
+        paint(painter, drawing.items)
         painter.end()
+
+    def _value_text(self, value: float) -> str:
+        return f"{100 * value:.0f} %" if self._percent else f"{value:.3g}"

@@ -17,7 +17,7 @@ from clew_gui.charts.curves.layout import Stack, stack
 from clew_gui.charts.gutter import gutter_for
 from clew_gui.plotting.axes.ticks import Span, panned, zoomed
 from clew_gui.plotting.curves.model import PlotSetup, RunStyle, View
-from clew_gui.plotting.curves.readout import Readout, read, summary
+from clew_gui.plotting.curves.readout import Readout, read
 from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder, has_values
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
@@ -212,7 +212,7 @@ class PlotCanvas(DrawnWidget):
         self._dirty = False
         self._timer.stop()
         self.ground.show_frame(self._chart, self.devicePixelRatioF())
-        self._describe(summary(scene))
+        self._describe(self._chart.words())
 
     @staticmethod
     def _needed_left(scene: Scene) -> float:
