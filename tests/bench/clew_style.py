@@ -81,7 +81,7 @@ def _train(engine: Engine, folder: Path, sync: bool) -> float:
     with Watched.create(folder / "journal.0001") as writer:
         recorder = Recorder(writer, Reserve(folder / "reserve"))
         recorder.start()
-        recorder.put(Schema(id=SCHEMA, metrics=engine.per_step))
+        recorder.put(Schema(id=SCHEMA, metrics=engine.course.per_step))
         recorder.flush()
         begin, clock = time.perf_counter(), 0.0
         while not engine.done:

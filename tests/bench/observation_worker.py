@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
@@ -57,22 +57,6 @@ class Used(NamedTuple):
     wall: float
 
 
-class Stretch:
-    """The engine as the loop sees it, except that it is done at step ``until``."""
-
-    def __init__(self, engine: Engine, until: int) -> None:
-        self._engine = engine
-        self._until = until
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    @property
-    def done(self) -> bool:
-        """Whether the stretch is over."""
-        return self._engine.step >= self._until
-
-
 class Steps(Loop):
     """The trainer's loop without what is no step: checkpoints and the evaluation at the end."""
 
@@ -90,7 +74,7 @@ def make_engine(exercise: str) -> Engine:
     """A compiled engine that evaluates nothing on the way."""
     found = find_exercise(exercise)
     engine = Engine(found, build(found.Settings, {"steps": _LONG}), 1, bench_data() if found.datasets else None)
-    engine.plan = replace(engine.plan, steps=_MANY, evaluate_every=_MANY)
+    engine.course.plan = replace(engine.course.plan, steps=_MANY, evaluate_every=_MANY)
     engine.compile()
     return engine
 
@@ -102,12 +86,17 @@ def used(engine: Engine, work: Callable[[], object]) -> Used:
     return Used(engine.step - first, time.process_time() - cpu, time.perf_counter() - wall)
 
 
+def go_on(engine: Engine, steps: int) -> None:
+    """Let so many more steps be the rest of the run."""
+    engine.course.plan = replace(engine.course.plan, steps=engine.step + steps)
+
+
 def to_nobody(engine: Engine, steps: int) -> Used:
-    """Blocks of at least ``steps`` steps, whose arrays are dropped."""
-    stretch = Stretch(engine, engine.step + steps)
+    """So many steps in blocks, whose arrays are dropped."""
+    go_on(engine, steps)
 
     def work() -> None:
-        while not stretch.done:
+        while not engine.done:
             engine.run_block()
 
     return used(engine, work)
@@ -131,13 +120,13 @@ class Observed:
         self._mirror = journal_path(self._places.mirrors / run, 1)
         self._recorder = Recorder(self._begin(run), Reserve(self._folder.path / "reserve"))
         self._recorder.start()
-        self._recorder.put(Schema(id=SCHEMA, metrics=engine.per_step, steps=engine.steps))
+        self._recorder.put(Schema(id=SCHEMA, metrics=engine.course.per_step, steps=engine.steps))
         self.wait(_ATTACH_S)
 
     def train(self, steps: int) -> Used:
-        """At least ``steps`` steps, from the first block until all their points are in the journal."""
-        stretch: Any = Stretch(self._engine, self._engine.step + steps)
-        loop = Steps(stretch, self._recorder, ControlRequests(), self._folder)
+        """So many steps, from the first block until all their points are in the journal."""
+        go_on(self._engine, steps)
+        loop = Steps(self._engine, self._recorder, ControlRequests(), self._folder)
 
         def work() -> None:
             loop.run()

@@ -88,7 +88,7 @@ def run(engine: Engine, until: int) -> dict[str, np.ndarray[tuple[int, ...], np.
     pieces = []
     while engine.step < until:
         pieces.append(engine.run_block().values)
-    names = [spec.name for spec in engine.per_step]
+    names = [spec.name for spec in engine.course.per_step]
     return dict(zip(names, map(np.concatenate, zip(*pieces, strict=True)), strict=True))
 
 
@@ -110,7 +110,7 @@ def test_the_critic_is_updated_twice_a_step_and_its_first_values_are_recorded() 
 def test_each_part_follows_its_own_live_rate() -> None:
     frozen = make_gan({"generator_rate": 1e-30})
     assert run(frozen, until=50)["shift"][-1] < 1e-20
-    frozen.set_live("generator_rate", 0.05)
+    frozen.course.set_live("generator_rate", 0.05)
     assert run(frozen, until=100)["shift"][-1] > 0.5
 
 

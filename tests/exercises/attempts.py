@@ -90,7 +90,7 @@ def attempt(
     if start.checkpoint:
         engine.restore(folder.path / start.checkpoint)
     recorder.put(first)
-    recorder.put(Schema(id=SCHEMA, metrics=engine.per_step, steps=engine.steps))
+    recorder.put(Schema(id=SCHEMA, metrics=engine.course.per_step, steps=engine.steps))
     script = Script(lambda: engine.step, commands or {}, crash)
     saved_at = start.step if start.checkpoint else -1
     loop = Loop(

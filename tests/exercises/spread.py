@@ -121,9 +121,9 @@ def outcome(case: Case, devices: int) -> Outcome:
     until = engine.steps if case.until is None else case.until
     while engine.step < until:
         losses += map(float, engine.run_block(until).values[case.column])
-        if engine.evaluation_due():
+        if engine.course.evaluation_due():
             evaluation = engine.evaluate()
-        if engine.checkpoint_due() and case.save:
+        if engine.course.checkpoint_due() and case.save:
             engine.save(Path(case.save, str(engine.step)))
     if case.save:
         engine.save(Path(case.save))

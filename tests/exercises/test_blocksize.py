@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew_agent.training.step import BlockSizer
+from clew_agent.engine.blocks import BlockSizer
 
 
 def durations(pace: list[float], overhead: float = 0.0003, capacity: int = 32768) -> list[tuple[int, float]]:

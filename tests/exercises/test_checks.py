@@ -103,4 +103,4 @@ def test_values_that_are_no_numbers_are_reported_once_and_training_goes_on() -> 
         reported.append(engine.run_block().nonfinite)
     first = next(step for step in reported if step is not None)
     assert engine.step == 60
-    assert engine.diverged_at == first > 0
+    assert engine.course.diverged_at == first > 0

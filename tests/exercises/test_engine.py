@@ -43,7 +43,7 @@ sizes = iter(rng.integers(1, 90, 1000).tolist())
 engine = Engine(EXERCISE, build(EXERCISE.Settings, {}), 1, block_steps=lambda room: next(sizes))
 engine.compile()
 counts = [engine.run_block().count for _ in range(12)]
-engine.set_live("learning_rate", 0.02)
+engine.course.set_live("learning_rate", 0.02)
 counts += [engine.run_block().count for _ in range(6)]
 print(len(set(counts)), engine.traces)
 """
@@ -154,15 +154,15 @@ def test_blocks_end_where_something_is_due(small_digits: DataSet) -> None:
     while not engine.done:
         engine.run_block()
         ends.append(engine.step)
-        if engine.evaluation_due():
+        if engine.course.evaluation_due():
             engine.evaluate()
             evaluated.append(engine.step)
-        if engine.checkpoint_due():
+        if engine.course.checkpoint_due():
             saved.append(engine.step)
     assert ends == [5, 8, 10, 15, 16, 20, 23]
     assert evaluated == [5, 10, 15, 20, 23]
     assert saved == [8, 16]
-    assert not engine.evaluation_due()
+    assert not engine.course.evaluation_due()
     with pytest.raises(RuntimeError, match="all 23 steps are done"):
         engine.run_block()
 
@@ -179,7 +179,7 @@ def test_evaluation_comes_twenty_times_or_after_each_epoch_and_at_the_end_by_def
     while not engine.done:
         engine.run_block()
         ends.append(engine.step)
-        assert engine.evaluation_due()
+        assert engine.course.evaluation_due()
         assert set(engine.evaluate()) == {spec.name for spec in softmax.EXERCISE.metrics if not spec.per_step}
     assert ends == sorted({*range(every, steps, every), steps})
     assert every < epoch if epochs == 1 else every == epoch
@@ -197,13 +197,13 @@ def test_compiling_leaves_everything_as_it_was(small_digits: DataSet) -> None:
 def test_a_changed_rate_acts_from_the_next_block_on() -> None:
     engine = make_engine(linear_regression.EXERCISE, {"steps": 3}, block_steps=sizes([1, 1, 1]))
     first = engine.run_block()
-    engine.set_live("learning_rate", "0.02")
+    engine.course.set_live("learning_rate", "0.02")
     w = [block.values[1][0] for block in (first, engine.run_block(), engine.run_block())]
     slow = train(make_engine(linear_regression.EXERCISE, {"steps": 3}))["W"]
     assert w[:2] == slow[:2].tolist()
     fast = make_engine(linear_regression.EXERCISE, {"steps": 3, "learning_rate": 0.02}, block_steps=sizes([1, 1, 1]))
     assert w[2] != slow[2]
-    assert fast.live == engine.live == {"learning_rate": 0.02}
+    assert fast.course.live == engine.course.live == {"learning_rate": 0.02}
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ def test_a_changed_rate_acts_from_the_next_block_on() -> None:
 def test_a_live_value_is_checked(name: str, value: object, words: str) -> None:
     engine = Engine(linear_regression.EXERCISE, build(linear_regression.EXERCISE.Settings, {}), 1)
     with pytest.raises(ProblemError, match=words):
-        engine.set_live(name, value)
-    assert engine.live == {"learning_rate": 0.01}
+        engine.course.set_live(name, value)
+    assert engine.course.live == {"learning_rate": 0.01}
 
 
 def test_a_run_stops_early_when_validation_accuracy_no_longer_rises(small_digits: DataSet, tmp_path: Path) -> None:
@@ -228,9 +228,9 @@ def test_a_run_stops_early_when_validation_accuracy_no_longer_rises(small_digits
     accuracies: list[float] = []
     while not engine.done:
         engine.run_block()
-        if engine.evaluation_due():
+        if engine.course.evaluation_due():
             accuracies.append(engine.evaluate()["validation_accuracy"])
-    assert engine.stopped_early
+    assert engine.course.stopped_early
     assert engine.step < 5000
     assert max(accuracies[-3:]) <= max(accuracies[:-3]) == accuracies[-4]
     engine.save(tmp_path)
@@ -268,7 +268,7 @@ def test_a_batch_mean_leaves_out_samples_without_weight() -> None:
 
 def test_a_batch_larger_than_the_set_becomes_the_set(small_digits: DataSet) -> None:
     engine = make_engine(softmax.EXERCISE, {"batch_size": 60_000, "steps": 2}, small_digits)
-    assert engine.batch_size == engine.samples_per_epoch == len(small_digits.train)
+    assert engine.course.samples_per_step == engine.course.samples_per_epoch == len(small_digits.train)
 
 
 def test_without_data_an_exercise_that_needs_some_is_refused() -> None:

@@ -9,7 +9,8 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_agent.training.order import BalancedOrder, FileOrder, Order, ShuffledOrder, bits, permute, steps_per_epoch
+from clew_agent.engine.course import steps_per_epoch
+from clew_agent.training.order import BalancedOrder, FileOrder, Order, ShuffledOrder, bits, permute
 
 
 def picked(order: Order, step: int) -> npt.NDArray[np.int64]:

@@ -15,11 +15,11 @@ import pytest
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.engine import pictures
+from clew_agent.engine.pictures import FRAME_BYTES, MOST_BYTES, SHARE, Budget, Rhythm
 from clew_agent.exercises.softmax import Softmax, SoftmaxSettings
-from clew_agent.training import pictures
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Model, Setup
-from clew_agent.training.pictures import FRAME_BYTES, MOST_BYTES, SHARE, Budget, Rhythm
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Bars, ConfusionMatrix, Gallery, HistogramPlot, ImageGrid, PictureSpec, Scatter
 from clew_shared.journal.events import Event, Histogram, Image, Log, Matrix

@@ -96,11 +96,11 @@ def test_every_optimizer_resumes(optimizer: str, tmp_path: Path) -> None:
 def test_a_changed_rate_is_resumed_with_the_run(tmp_path: Path) -> None:
     engine = make_engine(linear_regression.EXERCISE, {}, block_steps=sizes([10]))
     engine.run_block()
-    engine.set_live("learning_rate", 0.002)
+    engine.course.set_live("learning_rate", 0.002)
     engine.save(tmp_path / "checkpoint")
     resumed = make_engine(linear_regression.EXERCISE, {})
     resumed.restore(tmp_path / "checkpoint")
-    assert resumed.live == {"learning_rate": 0.002}
+    assert resumed.course.live == {"learning_rate": 0.002}
     assert_same_bits(train(resumed), train(engine))
 
 

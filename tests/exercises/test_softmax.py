@@ -23,7 +23,7 @@ def test_the_slides_values_give_the_slides_accuracy(real_mnist: DataSet) -> None
     seen = train(engine)
     values = engine.evaluate()
     assert values["test_accuracy"] == pytest.approx(0.9079, abs=2e-4)
-    assert engine.samples_per_epoch == 50_000
+    assert engine.course.samples_per_epoch == 50_000
     assert seen["loss"][0] == pytest.approx(2.302585, rel=1e-5)  # ten equal scores: the logarithm of 10
     assert seen["loss"].shape == seen["accuracy"].shape == (500,)
 

@@ -52,9 +52,9 @@ def train(engine: Engine, until: int | None = None) -> Record:
         block = engine.run_block()
         assert block.first + block.count == engine.step
         pieces.append(block.values)
-        if engine.plan.patience and engine.evaluation_due():
+        if engine.course.plan.patience and engine.course.evaluation_due():
             engine.evaluate()
-    names = [spec.name for spec in engine.per_step]
+    names = [spec.name for spec in engine.course.per_step]
     return dict(zip(names, map(np.concatenate, zip(*pieces, strict=True)), strict=True))
 
 

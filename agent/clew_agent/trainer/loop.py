@@ -6,11 +6,14 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from clew_agent.engine.base import TrainingEngine
+from clew_agent.engine.blocks import BlockUpdates, TrainedBlock
+from clew_agent.engine.course import Course
 from clew_agent.trainer.checkpoints import CheckpointPlace, disk_full, files_below
 from clew_agent.trainer.control import ControlRequests, JobEnds, StopAsked, Superseded, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
@@ -25,9 +28,6 @@ from clew_shared.journal.run_folder import RunFolder, record_file
 from clew_shared.params import LEARNING_RATE
 from clew_shared.spec import RateRange
 from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
-
-if TYPE_CHECKING:
-    from clew_agent.training.engine import BlockUpdates, Engine, TrainedBlock
 
 SCHEMA = 1
 _FRAME_BYTES = 512 * 1024
@@ -53,7 +53,7 @@ class Loop:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: TrainingEngine,
         recorder: Recorder,
         commands: ControlRequests,
         folder: RunFolder,
@@ -71,6 +71,7 @@ class Loop:
         rate_range: RateRange | None = None,
     ) -> None:
         self._engine = engine
+        self._course = engine.course
         self._recorder = recorder
         self._commands = commands
         self._folder = folder
@@ -82,9 +83,8 @@ class Loop:
         self._check = check
         self._disturb = disturb
         self._early_end = early_end
-        self._rate_range = RateTest(rate_range, engine) if rate_range is not None else None
+        self._rate_range = RateTest(rate_range, engine.course) if rate_range is not None else None
         self._next_look = 0.0
-        self._clock = 0.0
         self._saved_at = saved_at
         self._waiting = deque(sorted(live, key=lambda change: change.step))
         self._warned = set(diverged)
@@ -100,11 +100,11 @@ class Loop:
             return self._stop(self._commands.stop, reachable=False)
 
     def _train(self) -> State:
-        engine = self._engine
-        self._recorder.put(State(state=RunState.RUNNING, step=engine.step))
-        if engine.step == 0:
+        course = self._course
+        self._recorder.put(State(state=RunState.RUNNING, step=course.step))
+        if course.step == 0:
             self._report_batch()
-        while not engine.done:
+        while not course.done:
             self._repeat_changes()
             ended = self._obey()
             if ended is not None:
@@ -112,62 +112,62 @@ class Loop:
             self._block()
             if not self._evaluable:
                 self._prepare_evaluation()
-            if engine.evaluation_due():
+            if course.evaluation_due():
                 self._evaluate()
             self._take_pictures()
-            if engine.checkpoint_due():
+            if course.checkpoint_due():
                 self._save()
             self._recorder.wait_for_disk(self._stop_asked)
             early = self._why_early()
             if early:
                 self._take_pictures(last=True)
-                return State(state=RunState.FINISHED, reason=early, step=engine.step)
-        refused = self._save() if self._saved_at != engine.step else None
+                return State(state=RunState.FINISHED, reason=early, step=course.step)
+        refused = self._save() if self._saved_at != course.step else None
         self._take_pictures(last=True)
         if refused is not None:
-            return stopped(self._commands.stop, engine.step, refused)
-        reason = f"Stopped early after {engine.step} steps." if engine.step < engine.steps else ""
-        return State(state=RunState.FINISHED, reason=reason, step=engine.step)
+            return stopped(self._commands.stop, course.step, refused)
+        reason = f"Stopped early after {course.step} steps." if course.step < course.steps else ""
+        return State(state=RunState.FINISHED, reason=reason, step=course.step)
 
     def _why_early(self) -> str:
         """Says why the run ends before its last step; empty when it goes on."""
         if self._rate_range is not None and self._rate_range.lost:
-            return f"Stopped early after {self._engine.step:,} steps: the loss grew too far at the last learning rates."
+            return f"Stopped early after {self._course.step:,} steps: the loss grew too far at the last learning rates."
         return self._early_end.reason() if self._early_end is not None else ""
 
     def _report_batch(self) -> None:
-        asked, size = self._engine.plan.batch_size, self._engine.samples_per_epoch
+        asked, size = self._course.plan.batch_size, self._course.samples_per_epoch
         if asked > size:
             text = f"The batch size {asked:,} is larger than the training set: every step takes all {size:,} samples."
             self._recorder.put(Log(text=text, level="warning"))
 
     def _stop_asked(self) -> bool:
-        self._time.look(self._engine.step, self._engine.steps, idle=True)
+        self._time.look(self._course.step, self._course.steps, idle=True)
         return self._commands.stop is not None
 
     def _block(self) -> None:
         until = self._waiting[0].step if self._waiting else None
         if self._rate_range is not None:
             until = self._rate_range.begin_block(until)
+        clock = self._course.clock
         block = self._engine.run_block(until)
-        for points in split(block, self._clock, _FRAME_BYTES):
+        for points in split(block, clock, _FRAME_BYTES):
             self._recorder.put(points)
         if block.updates is not None:
-            self._recorder.put(updates_event(block.updates, self._clock))
-        self._clock += block.seconds
+            self._recorder.put(updates_event(block.updates, clock))
         self._judge(block)
         if block.nonfinite is not None:
             self._report_divergence(block)
 
     def _judge(self, block: TrainedBlock) -> None:
-        columns = dict(zip((spec.name for spec in self._engine.per_step), block.values, strict=True))
+        columns = dict(zip((spec.name for spec in self._course.per_step), block.values, strict=True))
         if self._rate_range is not None:
             self._rate_range.end_block(next(iter(columns.values())))
         if self._early_end is not None and self._early_end.metric in columns:
             self._early_end.trained(block.first, columns[self._early_end.metric])
 
     def _report_divergence(self, block: TrainedBlock) -> None:
-        for spec, values in zip(self._engine.per_step, block.values, strict=True):
+        for spec, values in zip(self._course.per_step, block.values, strict=True):
             wrong = np.flatnonzero(~np.isfinite(values))
             if len(wrong):
                 self._report_diverged(spec.name, block.first + int(wrong[0]), float(values[wrong[0]]))
@@ -194,13 +194,13 @@ class Loop:
         start = time.perf_counter()
         values = self._engine.evaluate()
         seconds = time.perf_counter() - start
-        event = Evaluation(step=self._engine.step, values=values, seconds=seconds, clock=self._clock)
+        event = Evaluation(step=self._course.step, values=values, seconds=seconds, clock=self._course.clock)
         self._recorder.put(event)
         if self._early_end is not None:
             self._early_end.evaluated(event.step, values)
         for name, value in values.items():
             if not math.isfinite(value):
-                self._report_diverged(name, self._engine.step, value)
+                self._report_diverged(name, self._course.step, value)
 
     def _take_pictures(self, *, last: bool = False) -> None:
         for event in self._engine.take_pictures(last=last):
@@ -210,7 +210,7 @@ class Loop:
 
     def _repeat_changes(self) -> None:
         """Repeats what someone changed at this step in an earlier attempt, so that the same steps are done."""
-        while self._waiting and self._waiting[0].step <= self._engine.step:
+        while self._waiting and self._waiting[0].step <= self._course.step:
             change = self._waiting.popleft()
             self._change(change.name, change.value)
 
@@ -221,7 +221,7 @@ class Loop:
         """
         paused = False
         while True:
-            self._time.look(self._engine.step, self._engine.steps, idle=paused)
+            self._time.look(self._course.step, self._course.steps, idle=paused)
             self._look_for_successor()
             self._check()
             for command in self._commands.take():
@@ -235,7 +235,7 @@ class Loop:
                     paused = not paused
                     state = RunState.PAUSED if paused else RunState.RUNNING
                     reason = "Paused on request." if paused else ""
-                    self._recorder.put(State(state=state, reason=reason, step=self._engine.step))
+                    self._recorder.put(State(state=state, reason=reason, step=self._course.step))
             if not paused:
                 return None
             time.sleep(_TICK_S)
@@ -247,8 +247,8 @@ class Loop:
         self._change(command.name, command.value)
 
     def _change(self, name: str, value: float) -> None:
-        self._engine.set_live(name, value)
-        self._recorder.put(Live(name=name, value=value, step=self._engine.step))
+        self._course.set_live(name, value)
+        self._recorder.put(Live(name=name, value=value, step=self._course.step))
 
     def _look_for_successor(self) -> None:
         """Looks for a later attempt of the run. On a node that was cut off a trainer may go on while its run has begun
@@ -263,12 +263,12 @@ class Loop:
         """End with a checkpoint. ``reachable`` is False while a cluster forms again: its weights are safe here, and no
         picture can be taken of them."""
         if command.now or isinstance(command, Superseded):
-            return stopped(command, self._engine.step)
-        due = self._engine.step > 0 and self._saved_at != self._engine.step
+            return stopped(command, self._course.step)
+        due = self._course.step > 0 and self._saved_at != self._course.step
         refused = self._save() if due else None
         if reachable:
             self._take_pictures(last=True)
-        return stopped(command, self._engine.step, refused)
+        return stopped(command, self._course.step, refused)
 
     # Checkpoints.
 
@@ -286,13 +286,13 @@ class Loop:
                 return self._unsaved(found)
             if not paused:
                 paused = True
-                step = self._engine.step
+                step = self._course.step
                 self._recorder.put(State(state=RunState.PAUSED, reason=f"Waiting for the disk: {found}", step=step))
             if time.monotonic() > deadline:
                 raise ProblemError(self._unsaved(found))
             time.sleep(min(_RETRY_S, self._patience / 10))
         if paused:
-            self._recorder.put(State(state=RunState.RUNNING, step=self._engine.step))
+            self._recorder.put(State(state=RunState.RUNNING, step=self._course.step))
         seconds = time.perf_counter() - start
         self._time.saved(seconds)
         self._record_checkpoint(seconds)
@@ -300,7 +300,7 @@ class Loop:
 
     def _unsaved(self, reason: str) -> Problem:
         text = (
-            f"The checkpoint of step {self._engine.step} could not be written: {reason}. Every step is recorded, but"
+            f"The checkpoint of step {self._course.step} could not be written: {reason}. Every step is recorded, but"
             f" the run will continue from step {max(0, self._saved_at)}."
         )
         return Problem("checkpoint.write", text, "Make room on that disk, then continue the run.")
@@ -308,7 +308,7 @@ class Loop:
     def _try_save(self) -> str | None:
         """Write the checkpoint under its name in one go; the reason when the disk refuses, which leaves nothing."""
         try:
-            self._saved = self._place.write(self._engine.step, self._engine.save)
+            self._saved = self._place.write(self._course.step, self._engine.save)
         except Exception as error:
             found = disk_full(error)
             if found is None:
@@ -317,7 +317,7 @@ class Loop:
         return None
 
     def _record_checkpoint(self, seconds: float) -> None:
-        self._saved_at = step = self._engine.step
+        self._saved_at = step = self._course.step
         records = tuple(record_file(self._folder.path, path) for path in files_below(self._saved))
         name = self._saved.relative_to(self._folder.path).as_posix()
         self._recorder.put(Checkpoint(step=step, folder=name, files=records, seconds=seconds))
@@ -326,16 +326,16 @@ class Loop:
 class RateTest:
     """The learning rates of a range test, block by block: a function of the step, so a continued run has the same."""
 
-    def __init__(self, rates: RateRange, engine: Engine) -> None:
-        self._rates, self._engine = rates, engine
+    def __init__(self, rates: RateRange, course: Course) -> None:
+        self._rates, self._course = rates, course
         self._lowest, self._smooth = math.inf, math.nan
         self.lost = False
         """Whether higher rates would show nothing more: the loss is no number, or many times its lowest value."""
 
     def begin_block(self, until: int | None) -> int:
         """Set the rate of the next step; up to which step it lasts."""
-        step, steps = self._engine.step, self._engine.steps
-        self._engine.set_live(LEARNING_RATE, self._rates.rate(step, steps))
+        step, steps = self._course.step, self._course.steps
+        self._course.set_live(LEARNING_RATE, self._rates.rate(step, steps))
         change = self._rates.next_change(step, steps)
         return change if until is None else min(until, change)
 

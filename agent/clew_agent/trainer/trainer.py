@@ -26,6 +26,7 @@ from clew_agent.catalogue.examine import find_exercise
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_search
+from clew_agent.engine.base import TrainingEngine
 from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import find_devices
@@ -66,7 +67,6 @@ from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
 
 if TYPE_CHECKING:
     from clew_agent.catalogue.examine import AnyExercise
-    from clew_agent.training.engine import Engine
 
 LoadData = Callable[[str, Search], DataSet]
 """Loads the set with a data set's name or path, and where to look."""
@@ -206,7 +206,7 @@ class _Attempt:
         self._card: ExerciseCard | None = None
         self._sharing = 0
         """Replicas that are parts of this node's processor, as far as there are several."""
-        self._engine: Engine | None = None
+        self._engine: TrainingEngine | None = None
         self._script_step = 0
         self._trained = False
         self._clock = ClockWatch()
@@ -233,7 +233,7 @@ class _Attempt:
 
     @property
     def _step(self) -> int:
-        return self._engine.step if self._engine is not None else self._script_step
+        return self._engine.course.step if self._engine is not None else self._script_step
 
     def _run(self) -> State:
         spec, complaint = self._read_spec()
@@ -391,7 +391,7 @@ class _Attempt:
             self._recorder.put(Log(text=note, stage="data"))
         return data
 
-    def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> Engine:
+    def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> TrainingEngine:
         from clew_agent.strategies.multi_worker import CLUSTER
         from clew_agent.strategies.registry import make_strategy
         from clew_agent.training.engine import Engine
@@ -420,21 +420,29 @@ class _Attempt:
 
     def _build_on_cluster(
         self, exercise: AnyExercise, settings: Params, spec: RunSpec, data: DataSet | None, start: AttemptStart
-    ) -> Engine:
-        from clew_agent.training.servers import ServerEngine
+    ) -> TrainingEngine:
+        from clew_agent.training.servers.engine import ServerEngine
 
         options, peers = build(ParameterServerSettings, spec.options), self._peers
         if peers is not None:
             self._staged("peers", lambda: peers.gather(self._go_on), _workers_text)
         run = ClusterRun(options, peers, self._recorder.put, self._go_on)
         cluster = self._staged("cluster", run.form)
-        make = partial(ServerEngine, exercise, settings, spec.seed, data, strategy=cluster, precision=spec.precision)
+        make = partial(
+            ServerEngine,
+            exercise,
+            settings,
+            spec.seed,
+            data,
+            cluster=cluster,
+            clusters=run,
+            precision=spec.precision,
+        )
         engine = self._staged("build", make)
-        engine.renew, engine.larger = run.renew, run.larger
         self._cluster = run
         return self._ready(engine, start)
 
-    def _ready(self, engine: Engine, start: AttemptStart, timed: bool = False) -> Engine:
+    def _ready(self, engine: TrainingEngine, start: AttemptStart, timed: bool = False) -> TrainingEngine:
         self._staged("compile", engine.compile)
         if timed:
             engine.measure_parts()
@@ -489,23 +497,24 @@ class _Attempt:
         self._time.look()
         return self._commands.stop
 
-    def _early_end(self, spec: RunSpec, engine: Engine) -> EarlyEnd | None:
+    def _early_end(self, spec: RunSpec, engine: TrainingEngine) -> EarlyEnd | None:
         card, pruning = self._card, spec.pruning
         metric = next((one for one in card.metrics if pruning and one.name == pruning.metric), None) if card else None
         if pruning is None or metric is None:
             return None
-        higher, steps = metric.better == "higher", engine.steps
+        higher, steps = metric.better == "higher", engine.course.steps
         return EarlyEnd(self._folder, spec, pruning, higher=higher, per_step=metric.per_step, steps=steps)
 
-    def _loop(self, engine: Engine, start: AttemptStart, spec: RunSpec) -> State:
+    def _loop(self, engine: TrainingEngine, start: AttemptStart, spec: RunSpec) -> State:
         card = self._card
         later = tuple(metric for metric in card.metrics if not metric.per_step) if card is not None else ()
+        course = engine.course
         schema = Schema(
             id=SCHEMA,
-            metrics=engine.per_step + later,
-            batch_size=engine.samples_per_step,
-            samples_per_epoch=engine.samples_per_epoch,
-            steps=engine.steps,
+            metrics=course.per_step + later,
+            batch_size=course.samples_per_step,
+            samples_per_epoch=course.samples_per_epoch,
+            steps=course.steps,
             replicas=engine.replicas,
             reduced_bytes=engine.reduced_bytes,
             shared_cores=cores() if self._sharing > 1 else 0,

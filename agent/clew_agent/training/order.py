@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent.engine.course import steps_per_epoch
 from clew_agent.training.random import key
 
 ROUNDS = 8
@@ -109,11 +110,6 @@ def make_order(name: str, samples: int, labels: npt.NDArray[np.generic], batch: 
     if name == "shuffle":
         return ShuffledOrder(samples, batch, seed)
     return FileOrder(samples, batch)
-
-
-def steps_per_epoch(samples: int, batch: int) -> int:
-    """Batches until every sample has been seen, the last one perhaps filled up."""
-    return -(-samples // batch)
 
 
 def bits(samples: int) -> int:

@@ -1,95 +1,22 @@
-"""The state that a run needs to go on: where it is, and one ordered dictionary of our own names, saved with
-``tf.train.Checkpoint``. A step that could not be resumed exactly is refused."""
+"""The state that a run needs to go on: one ordered dictionary of our own names, saved with ``tf.train.Checkpoint``. A
+step that could not be resumed exactly is refused.
+
+The names do not depend on Keras' automatic ones nor on a strategy: ``weights/softmax/W``,
+``slots/softmax/W/momentums``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.strategies.base import copies
 from clew_agent.training.exercise import Model, Part
 from clew_shared.base.problem import Problem, ProblemError, problem
-from clew_shared.params import Params
-
-_COUNTERS = ("step", "evaluated_at", "saved_at", "diverged_at", "waited")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Length and rhythm of a run. ``batch_size`` 0: the whole set; ``evaluate_every`` None: about twenty times."""
-
-    steps: int
-    batch_size: int = 0
-    order: str = "file"
-    evaluate_every: int | None = None
-    checkpoint_every: int | None = None
-    patience: int = 0
-
-    @staticmethod
-    def of(settings: Params) -> Plan:
-        """Makes the plan that ``settings`` describe; fields that an exercise does not offer keep the plan's own
-        defaults."""
-        names = ("steps", "batch_size", "order", "evaluate_every", "checkpoint_every", "patience")
-        return Plan(**{name: getattr(settings, name) for name in names if hasattr(settings, name)})
-
-
-class TrainingProgress:
-    """Counters (-1: never), the best watched value and the live values (float64, in the order of the settings)."""
-
-    def __init__(self, live: Sequence[float]) -> None:
-        self.step = 0
-        self.evaluated_at = -1
-        self.saved_at = -1
-        self.diverged_at = -1
-        self.waited = 0
-        self.best = -np.inf
-        self.live = np.array(live, np.float64)
-
-    def variables(self) -> dict[str, tf.Variable]:
-        """The present values as variables, to be saved or filled by ``tf.train.Checkpoint``."""
-        counters = {name: tf.Variable(getattr(self, name), dtype=tf.int64) for name in _COUNTERS}
-        values = {**counters, "best": tf.Variable(self.best, dtype=tf.float64), "live": tf.Variable(self.live)}
-        return {f"progress/{name}": variable for name, variable in values.items()}
-
-    def read(self, variables: Mapping[str, tf.Variable]) -> None:
-        """Take over what ``variables`` hold."""
-        for name in _COUNTERS:
-            setattr(self, name, int(variables[f"progress/{name}"].numpy()))
-        self.best = float(variables["progress/best"].numpy())
-        self.live = np.array(variables["progress/live"].numpy())
-
-
-@dataclass(frozen=True)
-class EarlyStopping:
-    """Ends a run when the evaluated metric ``watch`` has not risen for ``patience`` evaluations in a row (0: never)."""
-
-    patience: int
-    watch: str
-
-    def note(self, values: Mapping[str, float], progress: TrainingProgress) -> None:
-        """Count one evaluation."""
-        if self.patience == 0 or self.watch not in values:
-            return
-        better = values[self.watch] > progress.best
-        progress.waited = 0 if better else progress.waited + 1
-        progress.best = max(progress.best, values[self.watch])
-
-    def exhausted(self, progress: TrainingProgress) -> bool:
-        """Whether it is time to stop."""
-        return 0 < self.patience <= progress.waited
-
-
-# --- State ------------------------------------------------------------------------------------------------------------
-# All that a run needs to go on: one ordered dictionary of our own names, saved with ``tf.train.Checkpoint``.
-#
-# The names do not depend on Keras' automatic ones nor on a strategy: ``weights/softmax/W``,
-# ``slots/softmax/W/momentums``.
-
 
 FILE = "state"
 
@@ -134,6 +61,16 @@ def _is_slot(attribute: str, value: Any, weights: int) -> bool:
 
 def _is_variable(value: Any) -> bool:
     return isinstance(getattr(value, "value", None), tf.Variable)
+
+
+def as_variables(values: Mapping[str, npt.NDArray[Any]]) -> dict[str, tf.Variable]:
+    """The values as variables in this process, to be saved or filled by ``tf.train.Checkpoint``."""
+    return {name: tf.Variable(value) for name, value in values.items()}
+
+
+def as_arrays(variables: Mapping[str, tf.Variable]) -> dict[str, npt.NDArray[Any]]:
+    """What the variables hold."""
+    return {name: variable.numpy() for name, variable in variables.items()}
 
 
 def save(state: dict[str, tf.Variable], folder: Path) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
+from clew_agent.engine.base import StepParts
 from clew_agent.strategies.base import Strategy
 from clew_agent.strategies.local_sgd import LocalSgd
 from clew_agent.training.step import TrainingStep
@@ -22,14 +22,6 @@ _FLOAT = 4
 
 Piece = Callable[[tf.Tensor], tf.Tensor]
 """Computes, from the step (scalar int64), a number that depends on all that the piece is to compute."""
-
-
-class StepParts(NamedTuple):
-    """Seconds of one step that pass with picking its batch, and with one all-reduce of what it sends; 0: not
-    measured."""
-
-    input_seconds: float = 0.0
-    reduce_seconds: float = 0.0
 
 
 def measure_parts(step: TrainingStep) -> StepParts:

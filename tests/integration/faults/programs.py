@@ -98,7 +98,7 @@ def put_in_the_stand_in() -> Any:
             engine = StandInEngine(build(StandInSettings, spec.params), spec.seed)
             if start.checkpoint:
                 engine.restore(self._folder.path / start.checkpoint)
-            self._engine = engine  # type: ignore[assignment]
+            self._engine = engine
             return engine
 
     real._Attempt = StandIn  # type: ignore[misc]

@@ -10,15 +10,18 @@ import json
 import math
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
+from clew_agent.engine.base import StepParts
+from clew_agent.engine.blocks import TrainedBlock
+from clew_agent.engine.course import Course
 from clew_shared.cards import Catalogue, ExerciseCard, MetricSpec
+from clew_shared.journal.events import Event
 from clew_shared.params import Choice, Knob, Params, describe
 
 FAULTS = (Choice("none", "none"), Choice("nan", "NaN losses"), Choice("memory", "out of memory"))
@@ -35,6 +38,7 @@ class StandInSettings(Params, frozen=True):
     block: Annotated[int, Knob("Steps in a block", ge=1, le=100_000)] = 10
     pause: Annotated[float, Knob("Seconds of a block", ge=0, le=10)] = 0.0
     checkpoint_every: Annotated[int, Knob("Checkpoint every", ge=1)] = 1_000_000_000
+    evaluate_every: Annotated[int, Knob("Evaluate every", ge=1)] = 1_000_000_000
     learning_rate: Annotated[float, Knob("Learning rate", gt=0, live=True)] = 0.5
     fault: Annotated[str, Knob("Fault", choices=FAULTS)] = "none"
     at: Annotated[int, Knob("From step", ge=0)] = 0
@@ -60,41 +64,23 @@ def true_losses(steps: int, seed: int = 1) -> npt.NDArray[np.float32]:
     return (states / 2**32).astype(np.float32)
 
 
-@dataclass(frozen=True)
-class Block:
-    """As the engine's."""
-
-    first: int
-    count: int
-    values: tuple[npt.NDArray[np.floating[Any]], ...]
-    seconds: float
-    nonfinite: int | None = None
-    updates: None = None
-
-
 class StandInEngine:
-    """What ``Loop`` wants of an engine."""
+    """A ``TrainingEngine``; its loss is the chain."""
 
-    per_step = METRICS[:1]
-    plan = SimpleNamespace(batch_size=0)
-    samples_per_step = samples_per_epoch = 0
-    replicas, reduced_bytes = 1, 0
-    parts = SimpleNamespace(input_seconds=0.0, reduce_seconds=0.0)
+    replicas, logical_devices, reduced_bytes = 1, False, 0
+    parts = StepParts()
 
     def __init__(self, settings: StandInSettings, seed: int) -> None:
         self._settings = settings
         self._state = seed
-        self.steps = settings.steps
-        self.step = 0
-        self._saved_at = self._evaluated_at = -1
+        self.course = Course(settings, METRICS, samples=0, samples_per_step=0, evaluates=True)
         print(f"The stand-in begins in process {os.getpid()}.", flush=True)
-
-    @property
-    def done(self) -> bool:
-        return self.step >= self.steps
 
     def compile(self) -> float:
         return 0.0
+
+    def measure_parts(self) -> None:
+        pass
 
     def compile_evaluation(self) -> float:
         return 0.0
@@ -102,44 +88,33 @@ class StandInEngine:
     def compile_pictures(self) -> float:
         return 0.0
 
-    def take_pictures(self, *, last: bool = False) -> tuple[()]:
-        return ()
+    def take_pictures(self, *, last: bool = False) -> Iterator[Event]:
+        return iter(())
 
-    def run_block(self, before: int | None = None) -> Block:
-        first, start = self.step, time.perf_counter()
-        every = self._settings.checkpoint_every
-        room = self.steps - first if before is None else before - first
-        count = min(self._settings.block, self.steps - first, every - first % every, room)
-        values = np.array([self._next() for _ in range(count)], np.float32)
+    def run_block(self, until: int | None = None) -> TrainedBlock:
+        start = time.perf_counter()
+        count = min(self._settings.block, self.course.room(until))
+        values = np.array([[self._next()] for _ in range(count)], np.float32)
         time.sleep(self._settings.pause)
-        self.step += count
-        wrong = None if np.isfinite(values).all() else first + int(np.argmin(np.isfinite(values)))
-        return Block(first, count, (values,), time.perf_counter() - start, wrong)
+        return self.course.trained(values, time.perf_counter() - start)
 
     def _next(self) -> float:
         self._state = follow(self._state)
-        faulty = self._settings.fault if self.step >= self._settings.at else "none"
+        faulty = self._settings.fault if self.course.step >= self._settings.at else "none"
         if faulty == "memory":
             bytearray(1 << 60)  # more than any machine has
         return math.nan if faulty == "nan" else self._state / 2**32
 
-    def evaluation_due(self) -> bool:
-        return self.done and self._evaluated_at != self.step
-
     def evaluate(self) -> dict[str, float]:
-        self._evaluated_at = self.step
-        return {"test_accuracy": 0.5}
-
-    def checkpoint_due(self) -> bool:
-        return self.step % self._settings.checkpoint_every == 0 and self._saved_at != self.step
-
-    def set_live(self, name: str, value: float) -> None:
-        """The rate changes nothing here: the curve stays the known one."""
+        values = {"test_accuracy": 0.5}
+        self.course.evaluated(values)
+        return values
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True)
-        self._saved_at = self.step
-        (folder / "state.json").write_text(json.dumps([self.step, self._state]))
+        saved = {name: value.tolist() for name, value in self.course.saved().items()}
+        (folder / "state.json").write_text(json.dumps([saved, self._state]))
 
     def restore(self, folder: Path) -> None:
-        self.step, self._state = json.loads((folder / "state.json").read_text())
+        saved, self._state = json.loads((folder / "state.json").read_text())
+        self.course.go_on_from({name: np.array(value) for name, value in saved.items()})

@@ -1,4 +1,4 @@
-"""Trains one exercise under parameter servers: batches are handed out to workers, whose gradients change the weights.
+"""The updates that workers make: the traced step, its calls, and what the servers keep of each update.
 
 A worker's *call* is for one batch or a few. It may be computed twice, when the worker that had it is lost; each update
 has a ticket, and the server keeps what came of it, so that none counts twice. The coordinator reads that when a block
@@ -7,13 +7,8 @@ is done, not after each update.
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -21,16 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent.engine.blocks import BlockUpdates
 from clew_agent.strategies.base import Rows
 from clew_agent.strategies.cluster_settings import BOUNDED, DROP, LOCAL_OPTIMIZER, SYNC
 from clew_agent.strategies.parameter_server import ServerCluster, after, apply_on_server, pause, with_copies
-from clew_agent.training import state
-from clew_agent.training.engine import BlockUpdates, Engine, TrainedBlock
 from clew_agent.training.exercise import Batch
+from clew_agent.training.servers.calls import Calls
 from clew_agent.training.state import check_resumable
-from clew_agent.training.step import BlockSizer, TrainingStep
+from clew_agent.training.step import TrainingStep
 from clew_shared.base.problem import problem
-from clew_shared.journal.events import Event
 
 _VERSION, _STALENESS, _STATUS, _WORKER, _SECONDS, _ENDED, _METRICS = range(7)
 """Columns of what the server keeps of an update; the exercise's per-step metrics are the last ones."""
@@ -40,232 +34,20 @@ _COUNT, _HEAD = 3, 4
 batches; from ``_HEAD`` on live values, then pauses."""
 _KEPT = 4096
 """Number of updates that the server keeps: no block has more."""
-_POLL_S = 0.2
 _UNBOUNDED = 2**31 - 1
 _ONE_LOCAL_STEP = "Set local steps to 1."
-BLOCK_S = 0.5
-"""Seconds that a block lasts. At its end workers wait for the last one, and the variables are copied."""
 
 Row = npt.NDArray[np.float64]
 
 
-@dataclass
-class _Call:
-    """A call for ``count`` batches: ``others`` are the updates that may come between its reading and its own."""
-
-    count: int
-    others: int
-
-
-class _Calls:
-    """The calls that were scheduled and have not returned, in order; a thread of its own waits for each in turn."""
-
-    def __init__(self, look: Callable[[], None]) -> None:
-        self._look = look
-        self._changed = threading.Condition()
-        self._under_way: deque[_Call] = deque()
-        self._scheduled: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._failure: BaseException | None = None
-        threading.Thread(target=self._wait_for_each, daemon=True).start()
-
-    @property
-    def taken(self) -> int:
-        """Returns how many batches are under way."""
-        return sum(one.count for one in self._under_way)
-
-    def room(self, most: int, bound: int) -> int:
-        """Returns how many batches, at most ``most``, may be handed out now so that no gradient is older than
-        ``bound``."""
-        with self._changed:
-            if not self._under_way:
-                return most
-            oldest = max(one.others for one in self._under_way)
-            return min(most, bound - oldest) if self.taken <= bound else 0
-
-    def add(self, count: int, scheduled: Any) -> None:
-        """Wait for one more call."""
-        with self._changed:
-            call = _Call(count, self.taken)
-            for one in self._under_way:
-                one.others += count
-            self._under_way.append(call)
-        self._scheduled.put(scheduled)
-
-    def wait(self, ready: Callable[[], bool] | None = None) -> None:
-        """Waits until it is ``ready``, or else all have returned. Raises what a call raised."""
-        with self._changed:
-            while self._failure is None and not (ready() if ready is not None else not self._under_way):
-                self._changed.wait(_POLL_S)
-                self._look()
-            if self._failure is not None:
-                raise self._failure
-
-    def close(self) -> None:
-        """End the thread, once what it waits for has returned."""
-        self._scheduled.put(None)
-
-    def _wait_for_each(self) -> None:
-        while (scheduled := self._scheduled.get()) is not None:
-            try:
-                scheduled.get()
-            except BaseException as error:  # noqa: BLE001  # a thread's border: the coordinator's thread raises it
-                with self._changed:
-                    self._failure = error
-                    self._changed.notify_all()
-                return
-            with self._changed:
-                self._under_way.popleft()
-                self._changed.notify_all()
-
-
-class _TornError(Exception):
+class TornError(Exception):
     """Raised when a worker was lost in the middle of an update: some of it may have been done."""
 
 
-Renew = Callable[[BaseException], ServerCluster]
-"""Returns, after an error, the cluster that takes the place of the lost one. Raises the error again when nothing was
-lost."""
-
-
-class ServerEngine(Engine):
-    """The engine for parameter servers, used like ``Engine``; a step is an update that the servers applied.
-
-    At the end of a block nothing is under way, and the coordinator keeps a copy of all variables: when a server is lost
-    the block is done again on the cluster that ``renew`` gives, and no step is lost or done twice.
-    """
-
-    renew: Renew | None = None
-    larger: Callable[[], ServerCluster | None] = staticmethod(lambda: None)
-    """Asked before each block for a cluster with more workers; None while there is none."""
-
-    @property
-    def cluster(self) -> ServerCluster:
-        """The cluster that trains it."""
-        return self._servers.cluster
-
-    @property
-    def samples_per_step(self) -> int:
-        """Returns how many samples one step takes: a worker takes a batch for each of its local steps."""
-        return self.batch_size * self.cluster.local_steps
-
-    @property
-    def logical_devices(self) -> bool:
-        """Returns False: workers are processes or threads, not devices."""
-        return False
-
-    @property
-    def variables(self) -> dict[str, npt.NDArray[Any]]:
-        """Copies of all weights and slots by name."""
-        return {name: variable.numpy() for name, variable in self._state.items()}
-
-    def compile(self) -> float:
-        """Trace the step on every worker, and undo what it did."""
-        start = time.perf_counter()
-        self._servers.check(self._state)
-        self._begin_with(self.variables)
-        return time.perf_counter() - start
-
-    def run_block(self, until: int | None = None) -> TrainedBlock:
-        """The next updates; see ``Engine.run_block``."""
-        cluster = self.larger()
-        if cluster is not None:
-            try:
-                self.grow(cluster)
-            except Exception as error:  # noqa: BLE001  # as in a block
-                self._renew(error)
-        first = self.step
-        room = min(self._room(), self.steps - first if until is None else until - first)
-        while True:
-            count = max(1, min(self._sizer.next(room), room))
-            start = time.perf_counter()
-            try:
-                rows, updates = self._servers.run(first, count, self._progress.live)
-                self._safe = self.variables
-                break
-            except _TornError:
-                self.grow(self.cluster)
-            except Exception as error:  # noqa: BLE001  # what it is when a server is lost differs; others come again
-                self._renew(error)
-        return self._trained_block(rows, time.perf_counter() - start, updates)
-
-    def evaluate(self) -> dict[str, float]:
-        """Measure the held-out samples."""
-        while True:
-            try:
-                return super().evaluate()
-            except tf.errors.OpError as error:
-                self._renew(error)
-
-    def take_pictures(self, *, last: bool = False) -> Iterator[Event]:
-        """The pictures that are due now."""
-        found: list[Event] = []
-        while True:
-            try:
-                found.extend(super().take_pictures(last=last))
-                return iter(found)
-            except tf.errors.OpError as error:
-                self._renew(error)
-
-    def grow(self, cluster: ServerCluster) -> None:
-        """Go on with another cluster, from where it is."""
-        self._servers.close()
-        keras.backend.clear_session()  # Keras counts the layers of a process, and names them by that
-        self._assemble(cluster)
-        self.compile_evaluation()
-        self._pictures.replace(self.model.pictures)
-        self._begin_with(self._safe)
-
-    def _begin_with(self, values: dict[str, npt.NDArray[Any]]) -> None:
-        """Have every worker trace the step; afterwards all variables have these ``values``."""
-        self._servers.warm_up(self._progress.live)
-        self._safe = values
-        self._fill(values)
-
-    def save(self, folder: Path) -> None:
-        """Write everything that the run needs to go on into ``folder``; the coordinator writes it, not the servers."""
-        self._progress.saved_at = self.step
-        here = {name: tf.Variable(value) for name, value in self._safe.items()}
-        state.save(here | self._progress.variables(), folder)
-
-    def restore(self, folder: Path) -> None:
-        """Go on from what ``save`` wrote, also under another strategy."""
-        here = {name: tf.Variable(value) for name, value in self._safe.items()}
-        progress = self._progress.variables()
-        state.restore(here | progress, folder)
-        self._safe = {name: variable.numpy() for name, variable in here.items()}
-        self._fill(self._safe)
-        self._progress.read(progress)
-
-    def _prepare(self, step: TrainingStep) -> None:
-        if len(step.model.parts) != 1 or step.model.parts[0].repeats != 1 or step.model.state:
-            text = "Parameter servers train models of one part without moving averages, not this one."
-            raise problem("spec.strategy", text, "Choose mirrored or multi-worker.", "strategy")
-        self._servers = _Servers(step)
-        self._sizer = BlockSizer(self.steps, BLOCK_S)
-
-    def _renew(self, error: BaseException) -> None:
-        found: BaseException | None = error
-        while found is not None:
-            if self.renew is None:
-                raise found
-            cluster, found = self.renew(found), None
-            try:
-                self.grow(cluster)
-            except Exception as again:  # noqa: BLE001  # another server may be lost meanwhile; else it comes again
-                found = again
-
-    def _fill(self, values: dict[str, npt.NDArray[Any]]) -> None:
-        for name, variable in self._state.items():
-            variable.assign(values[name])
-
-
-class _Servers:
+class Servers:
     """The traced step on the cluster, its calls, and what is kept on the servers beside the variables."""
 
-    def __init__(self, step: TrainingStep) -> None:
-        cluster = step.strategy
-        if not isinstance(cluster, ServerCluster):
-            raise TypeError(f"{type(cluster).__name__} has no workers to hand batches out to")
+    def __init__(self, step: TrainingStep, cluster: ServerCluster) -> None:
         if cluster.local_steps > 1:
             _check_descent(step.model.parts[0].optimizer.rule)
         self.cluster = cluster
@@ -293,7 +75,7 @@ class _Servers:
         self._function = cluster.trace(function, tf.TensorSpec([words], tf.float64))
         self._apply = tf.function(self._apply_shares, autograph=False)
         self._read = tf.function(self._rows_of, autograph=False)
-        self._calls = _Calls(cluster.look)
+        self._calls = Calls(cluster.look)
         self._at, self._batch, self._ticket = 0, 0, 1
         self._usual = 0.0
         self._live_there: Row = np.ones(len(step.live))
@@ -310,7 +92,7 @@ class _Servers:
             return 0
         return 2 * int(sum(variable.shape.num_elements() * variable.dtype.size for variable in self._trained))
 
-    def check(self, known: dict[str, tf.Variable]) -> None:
+    def check(self, known: Mapping[str, tf.Variable]) -> None:
         """Refuse a step that could not be resumed: hidden generators. Refuse local steps where the loss reads a weight
         in a way for which there is no copy: it would be the server's."""
         check_resumable(self._traced_here(), known, spread=True)
@@ -375,7 +157,7 @@ class _Servers:
         self._calls.wait()
         rows = self._kept(ticket, count)
         if _TORN in rows[:, _STATUS]:
-            raise _TornError
+            raise TornError
         if not self.cluster.remote:  # threads may read the same number
             rows[:, _VERSION] = self._at + np.arange(count)
         return rows[np.argsort(rows[:, _VERSION], kind="stable")]

@@ -14,14 +14,17 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import tensorflow as tf
 
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_agent.engine.course import Course
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Event, Histogram, Image, Log, Matrix
 
 Figure = Image | Histogram | Matrix
 Array = npt.NDArray[Any]
+Function = Callable[[], Any]
+Trace = Callable[[str, Function], Function]
+"""Makes the function of the picture with this id quick to call, or refuses it with ``ForbiddenWrite``."""
 
 SHARE: Final = 0.02
 """The share of the training time that all pictures may take."""
@@ -102,11 +105,12 @@ class Rhythm:
         return self.taken_at < 0 or (budget.clock_for(self.seconds) <= clock and budget.step_for(self.bytes) <= step)
 
 
-def _rhythm(spec: PictureSpec, evaluation: int, epoch: int, evaluates: bool) -> Rhythm:
+def _rhythm(spec: PictureSpec, course: Course) -> Rhythm:
     """Returns the rhythm of a picture; where blocks end anyway, because the run evaluates there, it may be as fast as
     it likes."""
-    every = {"evaluation": evaluation, "epoch": epoch}[spec.every] if isinstance(spec.every, str) else spec.every
-    return Rhythm(max(1, every), apart=0.0 if evaluates and every % evaluation == 0 else APART_S)
+    evaluation = course.evaluation_interval
+    every = {"evaluation": evaluation, "epoch": course.epoch}[spec.every] if isinstance(spec.every, str) else spec.every
+    return Rhythm(max(1, every), apart=0.0 if course.evaluates and every % evaluation == 0 else APART_S)
 
 
 def _steps_in(seconds: float, pace: float) -> int:
@@ -116,46 +120,42 @@ def _steps_in(seconds: float, pace: float) -> int:
 class Pictures:
     """Takes all pictures of a run. Raises ``ProblemError`` for a function whose picture the exercise does not declare.
 
-    ``evaluation`` and ``epoch`` are the steps between two, ``steps`` those of the whole run; ``evaluates``: blocks end
-    at evaluations anyway. ``class_names`` are those of the data set.
+    ``trace`` prepares a function for many calls. ``class_names`` are those of the data set.
     """
 
     def __init__(
         self,
+        course: Course,
         specs: Sequence[PictureSpec],
-        functions: Mapping[str, Callable[[], Any]],
+        functions: Mapping[str, Function],
         *,
-        evaluation: int,
-        epoch: int,
-        steps: int,
-        evaluates: bool,
+        trace: Trace = lambda _, function: function,
         class_names: tuple[str, ...] = (),
     ) -> None:
         unknown = sorted(functions.keys() - {spec.id for spec in specs})
         if specs and unknown:  # an exercise without any may train another one's network, which brings its pictures
             text = f"Model.pictures has {unknown[0]!r}, which the exercise does not declare."
             raise problem("exercise.picture", text, "Add it to the exercise's pictures, or correct its id.")
+        self._course, self._trace = course, trace
         self._all = [
-            (Picture(_named(spec, class_names), functions[spec.id]), _rhythm(spec, evaluation, epoch, evaluates))
+            (Picture(_named(spec, class_names), functions[spec.id], trace), _rhythm(spec, course))
             for spec in specs
             if spec.id in functions
         ]
-        self._budget = Budget(steps)
+        self._budget = Budget(course.steps)
         self._warned: set[str] = set()
         self._faults: list[Log] = []
         """Messages about pictures that were given up, still to be recorded."""
 
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._all)
-
-    def replace(self, functions: Mapping[str, Callable[[], Any]]) -> None:
+    def replace(self, functions: Mapping[str, Function]) -> None:
         """Takes the functions of a model that was made again, on other devices, instead of the earlier ones."""
-        self._all = [(Picture(one.spec, functions[one.spec.id]), rhythm) for one, rhythm in self._all]
+        self._all = [(Picture(one.spec, functions[one.spec.id], self._trace), rhythm) for one, rhythm in self._all]
 
-    def compile(self) -> None:
-        """Trace each function, and call it once: a first call takes longer than any later one. Raises ``ProblemError``
-        for one that changes variables; any other fault costs the picture."""
+    def compile(self) -> float:
+        """Trace each function, and call it once: a first call takes longer than any later one. Returns the seconds it
+        took, 0 when there are none. Raises ``ProblemError`` for one that changes variables; any other fault costs the
+        picture."""
+        start = time.perf_counter()
         for picture, _ in tuple(self._all):
             try:
                 picture.compile()
@@ -163,6 +163,7 @@ class Pictures:
                 raise
             except Exception as error:  # noqa: BLE001  # somebody's own function; the run goes on without it
                 self._give_up(picture, error)
+        return time.perf_counter() - start if self._all else 0.0
 
     def _give_up(self, picture: Picture, error: Exception) -> None:
         """Go on without a picture whose function has a fault; its log says why, once."""
@@ -178,35 +179,31 @@ class Pictures:
         said, self._faults = self._faults, []
         return iter(said)
 
-    def places(self, step: int) -> Iterator[int]:
-        """The next step of each picture after ``step``: a block must end there."""
-        return (rhythm.place(step) for _, rhythm in self._all)
+    def places(self) -> Iterator[int]:
+        """The next step of each picture: a block must end there."""
+        return (rhythm.place(self._course.step) for _, rhythm in self._all)
 
-    def due(self, step: int, *, last: bool = False) -> bool:
-        """Whether one is to be taken at ``step``; ``last``: after which nothing is trained."""
-        due = ((step > 0 and rhythm.taken_at != step) if last else rhythm.due(step) for _, rhythm in self._all)
-        return bool(self._faults) or any(due)
+    def due(self, *, last: bool = False) -> bool:
+        """Whether one is to be taken now; ``last``: nothing is trained afterwards."""
+        return bool(self._faults) or any(self._is_due(rhythm, last) for _, rhythm in self._all)
 
-    def take(self, step: int, clock: float, pace: float) -> Iterator[Event]:
-        """Takes the pictures that are due at ``step`` and training clock ``clock``; ``pace`` is the seconds that a step
-        takes."""
+    def _is_due(self, rhythm: Rhythm, last: bool) -> bool:
+        step = self._course.step
+        return (step > 0 and rhythm.taken_at != step) if last else rhythm.due(step)
+
+    def take(self, *, last: bool = False) -> Iterator[Event]:
+        """Takes the pictures that are due now; with ``last`` all that were not taken at this step, whatever they cost,
+        and none of a run that did no step."""
+        step, clock, pace = self._course.step, self._course.clock, self._course.pace
         yield from self._said()
         for picture, rhythm in tuple(self._all):
-            if not rhythm.due(step):
+            if not self._is_due(rhythm, last):
                 continue
-            allowed = rhythm.allowed(step, clock, self._budget)
+            allowed = last or rhythm.allowed(step, clock, self._budget)
             if allowed:
                 yield from self._take(picture, rhythm, step)
-            if rhythm.plan(step, clock, pace, self._budget) or not allowed:
+            if not last and (rhythm.plan(step, clock, pace, self._budget) or not allowed):
                 yield from self._warn(_RARE)
-
-    def take_last(self, step: int) -> Iterator[Event]:
-        """Takes all pictures that were not taken at this last step, whatever they cost; none of a run that did no
-        step."""
-        yield from self._said()
-        for picture, rhythm in tuple(self._all):
-            if step > 0 and rhythm.taken_at != step:
-                yield from self._take(picture, rhythm, step)
 
     def _take(self, picture: Picture, rhythm: Rhythm, step: int) -> Iterator[Event]:
         start = time.perf_counter()
@@ -246,30 +243,25 @@ class ForbiddenWrite(ProblemError):
 class Picture:
     """A picture: its function, and what that returns as an event."""
 
-    def __init__(self, spec: PictureSpec, function: Callable[[], Any]) -> None:
+    def __init__(self, spec: PictureSpec, function: Function, trace: Trace) -> None:
         self.spec = spec
-        self._function = tf.function(function, input_signature=[], autograph=False)
-        self._compiled: Any = None
+        self._function, self._trace = function, trace
+        self._traced: Function | None = None
 
-    def compile(self) -> None:
-        """Trace the function and call it once. Raises ``ProblemError`` when it changes variables."""
-        if self._compiled is None:
-            self._compiled = self._function.get_concrete_function()
-            graph = self._compiled.graph.as_graph_def()
-            nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
-            writes = sorted({node.op for node in nodes if node.op.startswith(("Assign", "ResourceApply"))})
-            if writes:
-                text = f"The picture {self.spec.id} changes a variable ({writes[0]}): training would depend on it."
-                raise ForbiddenWrite(Problem("exercise.picture", text, "Only read variables there."))
-            self._compiled()
+    def compile(self) -> Function:
+        """Trace the function and call it once. Raises ``ForbiddenWrite`` when it changes variables."""
+        if self._traced is None:
+            traced = self._trace(self.spec.id, self._function)
+            traced()
+            self._traced = traced
+        return self._traced
 
     def take(self, step: int) -> tuple[Figure, str]:
         """The picture after ``step`` updates, and what was left out of it, as a sentence or empty.
 
         Raises ``ProblemError`` when it has not the shape that its form asks for.
         """
-        self.compile()
-        returned = self._compiled()
+        returned = self.compile()()
         parts = [np.asarray(one) for one in (returned if isinstance(returned, list | tuple) else [returned])]
         expected, shapes = _EXPECTED[self.spec.form]
         if self.spec.answers:
