@@ -271,6 +271,8 @@ class StrategyCard(msgspec.Struct, frozen=True, kw_only=True):
     """A way to spread an exercise over devices; ``devices`` are the counts that make sense, (1,) for a single one.
 
     ``params`` are its own hyperparameters (``RunSpec.options``); ``nodes`` says whether it spreads over several nodes.
+    ``roles`` are those of a run's processes where workers take batches by themselves and others hold the weights; empty
+    where all do the same in step.
     """
 
     id: str
@@ -279,6 +281,7 @@ class StrategyCard(msgspec.Struct, frozen=True, kw_only=True):
     help: str = ""
     params: tuple[ParamSpec, ...] = ()
     nodes: bool = False
+    roles: tuple[str, ...] = ()
 
 
 class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):

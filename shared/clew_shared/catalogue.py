@@ -13,7 +13,7 @@ import msgspec
 
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import did_you_mean, problem
-from clew_shared.cards import Catalogue, DataSetCard, ExerciseCard, Preset
+from clew_shared.cards import Catalogue, DataSetCard, ExerciseCard, Preset, StrategyCard
 
 BUILTIN = Path(__file__).parent / "builtin_catalogue.json"
 
@@ -43,6 +43,35 @@ def known_sets() -> Mapping[str, DataSetCard]:
 @cache
 def _sets(file: Path) -> Mapping[str, DataSetCard]:
     return _read(file, lambda data: {card.name: card for card in from_json(data, _DataSets).datasets})
+
+
+def known_strategies() -> Mapping[str, StrategyCard]:
+    """The strategies that this version knows, by id. Raises ``ProblemError`` when the package is incomplete."""
+    return _strategies(BUILTIN)
+
+
+@cache
+def _strategies(file: Path) -> Mapping[str, StrategyCard]:
+    """Of several cards of one strategy the first that an exercise has: one for a measurement may leave settings out."""
+    cards = _read(file, lambda data: [card for one in from_json(data, _Spreads).exercises for card in one.strategies])
+    return {card.id: card for card in reversed(cards)}
+
+
+def on_servers(strategy: str) -> bool:
+    """Whether a run under this strategy has workers that take batches by themselves, and servers or one memory that
+    holds the weights: its processes have roles, and may be replaced."""
+    card = known_strategies().get(strategy)
+    return card is not None and bool(card.roles)
+
+
+class _Strategies(msgspec.Struct):
+    strategies: tuple[StrategyCard, ...] = ()
+
+
+class _Spreads(msgspec.Struct):
+    """The part of a catalogue that says how exercises spread."""
+
+    exercises: tuple[_Strategies, ...] = ()
 
 
 class _DataSets(msgspec.Struct):

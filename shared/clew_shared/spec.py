@@ -29,7 +29,6 @@ MAX_BYTES = 1 << 20
 _TABLES = ("params", "options")
 SINGLE = StrategyCard(id="single", title="One device")
 """The strategy of an exercise whose card names none."""
-PARAMETER_SERVER = "parameter-server"
 PRECISIONS = ("float32", "bfloat16", "float16")
 SPREAD = ("strategy", "devices", "nodes")
 """The fields in which a further attempt of a run may differ from the one before."""

@@ -13,6 +13,7 @@ from typing import Annotated
 
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import Devices, Gpu
+from clew_agent.strategies.registry import STRATEGIES, StrategyEntry
 from clew_agent.supervisor.serve import Options, serve
 from clew_shared.base.places import find_places
 from clew_shared.cards import Catalogue, ExerciseCard, StrategyCard
@@ -57,7 +58,7 @@ CATALOGUE = Catalogue(
 )
 
 
-ABLE = frozenset({"single", "spread"})
+STRATEGIES["spread"] = StrategyEntry()
 
 
 def main() -> int:
@@ -73,7 +74,7 @@ def main() -> int:
     job = read_allocation() if words.job else None
     return serve(
         find_places(),
-        Options(idle=words.idle, catalogue=CATALOGUE, guard=GUARD, devices=devices, job=job, strategies=ABLE),
+        Options(idle=words.idle, catalogue=CATALOGUE, guard=GUARD, devices=devices, job=job),
     )
 
 

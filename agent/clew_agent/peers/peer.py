@@ -41,13 +41,14 @@ from clew_agent.peers.messages import (
     read_address,
 )
 from clew_agent.peers.port import PortKeeper
+from clew_agent.strategies import registry
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
 from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build
-from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
+from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study.study import is_timed
 
 
@@ -154,7 +155,7 @@ class _Work:
             from clew_agent.training.runtime import configure
 
         spec = read_spec(self._folder.spec_of(self._attempt))
-        if spec.strategy == PARAMETER_SERVER:
+        if registry.entry(spec.strategy).on_servers:
             self._serve(spec)
             return
         configure(devices=spec.devices, precision=spec.precision)
@@ -189,7 +190,6 @@ class _Work:
         del server
 
     def _train(self, exercise: object, spec: RunSpec, data: DataSet | None, cluster: Cluster) -> None:
-        from clew_agent.strategies.registry import make_strategy
         from clew_agent.training.engine import Engine
         from clew_agent.training.exercise import Exercise
         from clew_agent.training.runtime import run_operations_plainly
@@ -198,7 +198,7 @@ class _Work:
             raise TypeError(f"{exercise} is not an exercise")
         os.environ["TF_CONFIG"] = tf_config(cluster.workers, self._index)
         self._computing = True  # from here on it waits for others inside TensorFlow
-        strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
+        strategy = registry.make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
         self._keeper.release()
         run_operations_plainly()
         settings = build(exercise.Settings, spec.params)

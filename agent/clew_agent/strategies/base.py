@@ -1,13 +1,25 @@
-"""The interface between the engine and a strategy. It knows nothing of training, so that training can build on it."""
+"""The interface between the engine and a strategy. It knows nothing of training, so that training can build on it, and
+nothing of TensorFlow: a tensor and a variable are whatever the engine computes with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-import tensorflow as tf
+from clew_shared.params import Value
+
+Tensor = Any
+Variable = Any
+
+
+class Spread(NamedTuple):
+    """How a run spreads: over ``devices`` of each of its ``nodes``, with the strategy's own ``options``."""
+
+    devices: int
+    nodes: int
+    options: Mapping[str, Value]
 
 
 @dataclass(frozen=True)
@@ -19,13 +31,13 @@ class Rows:
 
     total: int
     count: int
-    first: tf.Tensor | int = 0
+    first: Tensor | int = 0
 
 
 class Rule(Protocol):
     """The rule that changes variables by their gradients, as Keras' optimizers do."""
 
-    def apply(self, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
+    def apply(self, gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> None:
         """Does one update."""
 
 
@@ -49,28 +61,28 @@ class Strategy(Protocol):
     def scope(self) -> AbstractContextManager[object]:
         """Returns the scope in which variables and the optimizers' slots are made."""
 
-    def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
+    def run(self, replica: Callable[[], Tensor]) -> Tensor:
         """Have each replica call ``replica``; returns the mean of what they return (a tensor of floats)."""
 
     def rows(self, batch: int) -> Rows:
         """Returns the rows of a global batch of ``batch`` samples that this replica computes."""
 
-    def total(self, values: tf.Tensor) -> tf.Tensor:
+    def total(self, values: Tensor) -> Tensor:
         """The sum of ``values`` over the replicas that compute one step together; differentiable."""
 
-    def apply(self, rule: Rule, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
+    def apply(self, rule: Rule, gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> None:
         """Change ``variables`` by their ``gradients``, as ``rule`` says."""
 
-    def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
+    def after_step(self, step: Tensor, state: Sequence[Variable]) -> None:
         """Traced after each ``run``: what happens between steps. ``state`` is all that the step may have changed."""
 
-    def settle(self, state: Sequence[tf.Variable]) -> None:
+    def settle(self, state: Sequence[Variable]) -> None:
         """Make all replicas hold the same, before a checkpoint; nothing to do where they do."""
 
-    def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
+    def settled(self, state: Sequence[Variable]) -> AbstractContextManager[object]:
         """Makes all replicas hold the same meanwhile, for an evaluation, and afterwards what they held before."""
 
 
-def copies(variable: tf.Variable) -> tuple[tf.Variable, ...]:
+def copies(variable: Variable) -> tuple[Variable, ...]:
     """The plain variables of this process that make up ``variable``: one for each replica, or itself if not spread."""
     return tuple(getattr(variable, "values", (variable,)))

@@ -1,12 +1,15 @@
-"""The settings of parameter servers. Their processes are started before TensorFlow is imported, so these know nothing
-of it.
+"""The settings of parameter servers, and what follows from them. Their processes are started before TensorFlow is
+imported, so these know nothing of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from clew_shared.params import Choice, Condition, Knob, Params
+from clew_shared.base.problem import Problem
+from clew_shared.params import Choice, Condition, Knob, Params, Value, build
+from clew_shared.spec import RunSpec
 
 ASYNC, SYNC, BOUNDED, LOCK_FREE = "async", "sync", "bounded", "lock-free"
 WAIT, DROP = "wait", "drop"
@@ -16,6 +19,8 @@ LOCAL_OPTIMIZER = "sgd"
 """The optimizer of local steps, plain gradient descent: slots of another optimizer would be on each worker, in no
 checkpoint."""
 MOST_WORKERS = 64
+WORKER, SERVER = "worker", "ps"
+"""The roles of processes, as TensorFlow calls them."""
 _GROUP = "Cluster"
 
 
@@ -103,3 +108,32 @@ class ParameterServerSettings(Params, frozen=True, kw_only=True):
             shown_when=Condition("mode", LOCAL_MODES),
         ),
     ] = 1
+
+
+def roles(spec: RunSpec) -> list[tuple[str, int]]:
+    """Returns what the other processes of a run are, in the order in which they take the nodes; threads need none."""
+    settings = build(ParameterServerSettings, spec.options)
+    if settings.mode == LOCK_FREE:
+        return []
+    counts = {WORKER: settings.workers, SERVER: settings.servers}
+    return [(role, number) for role, count in counts.items() for number in range(count)]
+
+
+def check(spec: RunSpec, values: Mapping[str, Value]) -> Iterator[Problem]:
+    """Says what is wrong with how the workers of ``spec`` keep together; ``values`` are its hyperparameters."""
+    mode = spec.options.get("mode", ASYNC)
+    if mode == LOCK_FREE and spec.nodes > 1:
+        text = f"Lock-free threads are on one node, not on {spec.nodes}."
+        yield Problem("spec.nodes", text, "Take 1 node, or another mode.", "nodes")
+    if spec.options.get("local_steps", 1) == 1:
+        return
+    optimizer = values.get("optimizer", LOCAL_OPTIMIZER)
+    if mode not in LOCAL_MODES:
+        why = "all workers make each update together" if mode == SYNC else "threads change the same weights at once"
+        text = f"There are no local steps in the mode {mode}: {why}."
+        yield Problem("spec.local_steps", text, f"Take the mode {' or '.join(LOCAL_MODES)}.", "options.local_steps")
+    if optimizer != LOCAL_OPTIMIZER:
+        text = f"Local steps are plain gradient descent: {optimizer} would keep slots on each worker, in no checkpoint."
+        yield Problem(
+            "spec.local_steps", text, f"Choose the optimizer {LOCAL_OPTIMIZER}, or 1 local step.", "optimizer"
+        )

@@ -13,10 +13,10 @@ from typing import Annotated
 
 import tensorflow as tf
 
-from clew_agent.strategies.base import Rule, copies
+from clew_agent.strategies.base import Rule, Spread, copies
 from clew_agent.strategies.mirrored import DEVICES, Mirrored, reduce_no_more, replica_context
 from clew_shared.cards import StrategyCard
-from clew_shared.params import Knob, Params, describe
+from clew_shared.params import Knob, Params, build, describe
 
 
 class LocalSgdSettings(Params, frozen=True, kw_only=True):
@@ -43,6 +43,11 @@ CARD = StrategyCard(
     params=describe(LocalSgdSettings),
     help="Each device trains alone on its share of every batch. Every few steps all take the mean of their weights.",
 )
+
+
+def make(spread: Spread) -> LocalSgd:
+    """The strategy for a run with these options, which is on one node."""
+    return LocalSgd(spread.devices, build(LocalSgdSettings, spread.options).average_every)
 
 
 class LocalSgd(Mirrored):

@@ -7,16 +7,16 @@ make nothing faster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Annotated, Any
 
 import tensorflow as tf
 
-from clew_agent.strategies.base import Rows, Rule
+from clew_agent.strategies.base import Rows, Rule, Spread
 from clew_shared.cards import StrategyCard
-from clew_shared.params import Choice, Knob, Params, describe
+from clew_shared.params import Choice, Knob, Params, Value, build, describe
 
 DEVICES = (1, 2, 4, 8, 16)
 
@@ -42,6 +42,16 @@ CARD = StrategyCard(
     params=describe(ReduceSettings),
     help="Each device computes its share of every batch; all of them apply the mean of their gradients.",
 )
+
+
+def make(spread: Spread) -> Mirrored:
+    """The strategy for a run with these options, which are on one node."""
+    return Mirrored(spread.devices, half=halved(spread.options))
+
+
+def halved(options: Mapping[str, Value]) -> bool:
+    """Whether the options ask for gradients of 16 bits on the way."""
+    return build(ReduceSettings, options).reduce == "float16"
 
 
 def several_devices(help_text: str) -> StrategyCard:

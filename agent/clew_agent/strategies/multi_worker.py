@@ -12,7 +12,9 @@ import os
 
 import tensorflow as tf
 
-from clew_agent.strategies.mirrored import DEVICES, ReduceSettings, Replicated
+from clew_agent.strategies import mirrored
+from clew_agent.strategies.base import Spread
+from clew_agent.strategies.mirrored import DEVICES, ReduceSettings, Replicated, halved
 from clew_shared.base.problem import problem
 from clew_shared.cards import StrategyCard
 from clew_shared.params import describe
@@ -30,6 +32,11 @@ CARD = StrategyCard(
     nodes=True,
     help="Each node computes its share of every batch; all of them apply the mean of their gradients.",
 )
+
+
+def make(spread: Spread) -> Replicated:
+    """The strategy for a run with these options; on one node its devices are mirrored."""
+    return MultiWorker(spread.devices, half=halved(spread.options)) if spread.nodes > 1 else mirrored.make(spread)
 
 
 class MultiWorker(Replicated):

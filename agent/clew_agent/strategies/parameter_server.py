@@ -23,7 +23,7 @@ from tensorflow.python.data.experimental.ops import testing
 from tensorflow.python.distribute.ps_values import CachingVariable
 
 from clew_agent.strategies.base import Rows
-from clew_agent.strategies.cluster_settings import ParameterServerSettings
+from clew_agent.strategies.cluster_settings import SERVER, WORKER, ParameterServerSettings
 from clew_shared.base.problem import problem
 from clew_shared.cards import StrategyCard
 from clew_shared.params import describe
@@ -37,6 +37,7 @@ CARD = StrategyCard(
     title="Servers, workers",
     params=describe(ParameterServerSettings),
     nodes=True,
+    roles=(WORKER, SERVER),
     help="Servers hold the weights. Workers read them, compute gradients of their own batches and send them back.",
 )
 

@@ -1,37 +1,74 @@
-"""The registry of strategies: all of them by name, and the one that a run asks for."""
+"""The registry of strategies: what is known of each without TensorFlow, and the one that a run asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import NamedTuple
 
-from clew_agent.strategies import local_sgd, mirrored, multi_worker, parameter_server, single
-from clew_agent.strategies.base import Strategy
-from clew_agent.strategies.local_sgd import LocalSgd
-from clew_agent.strategies.mirrored import Mirrored
-from clew_agent.strategies.multi_worker import MultiWorker
-from clew_agent.strategies.single import Single
+from clew_agent.strategies import cluster_settings
+from clew_agent.strategies.base import Spread, Strategy
+from clew_shared.base.problem import Problem
+from clew_shared.cards import StrategyCard
 from clew_shared.params import Value
+from clew_shared.spec import SINGLE, RunSpec
 
-CARDS = (single.CARD, mirrored.CARD, local_sgd.CARD, multi_worker.CARD, parameter_server.CARD)
-"""The cards of strategies in the order in which they are offered. Every exercise that trains on batches can be run with
-each of them."""
+
+class Role(NamedTuple):
+    """What another process of a run is, and which of its kind."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True)
+class StrategyEntry:
+    """What is known of a strategy before TensorFlow is imported.
+
+    ``roles`` are those of a run's other processes, in the order in which they take the nodes; none where all do the
+    same. ``check`` says what is wrong with a spec and its hyperparameters beyond what the card says. ``on_servers``: a
+    coordinator hands batches out to workers, with an engine of its own (``training.servers``).
+    """
+
+    roles: Callable[[RunSpec], Sequence[Role]] = lambda _: ()
+    check: Callable[[RunSpec, Mapping[str, Value]], Iterator[Problem]] = lambda _spec, _values: iter(())
+    on_servers: bool = False
+
+
+STRATEGIES = {
+    "single": StrategyEntry(),
+    "mirrored": StrategyEntry(),
+    "local-sgd": StrategyEntry(),
+    "multi-worker": StrategyEntry(),
+    "parameter-server": StrategyEntry(
+        lambda spec: [Role(*one) for one in cluster_settings.roles(spec)], cluster_settings.check, on_servers=True
+    ),
+}
+"""All strategies in the order in which they are offered. Each has a module here of the same name, with its ``CARD``
+and, unless it is on servers, ``make``. That imports TensorFlow, which the supervisor may not."""
+
+
+def entry(strategy: str) -> StrategyEntry:
+    """What is known of a strategy; of one that this version does not have, nothing."""
+    return STRATEGIES.get(strategy, StrategyEntry())
+
+
+def cards() -> tuple[StrategyCard, ...]:
+    """The cards of all strategies. Every exercise that trains on batches can be run with each of them."""
+    return tuple(_module(name).CARD for name in STRATEGIES)
 
 
 def make_strategy(name: str, devices: int = 1, options: Mapping[str, Value] | None = None, nodes: int = 1) -> Strategy:
     """The strategy called ``name`` on ``devices`` devices of each of ``nodes`` nodes with its own ``options``, all of
     which were checked before.
 
-    With one device there is nothing to spread: then every strategy is ``Single``.
+    With one device there is nothing to spread: then every strategy is the one for a single device.
     """
-    chosen = options or {}
-    half = chosen.get("reduce") == "float16"
-    if nodes > 1:
-        return MultiWorker(devices, half=half)
-    if devices == 1:
-        return Single()
-    if name in ("mirrored", "multi-worker"):
-        return Mirrored(devices, half=half)
-    if name == "local-sgd":
-        every = chosen.get("average_every")
-        return LocalSgd(devices, every if isinstance(every, int) else local_sgd.LocalSgdSettings().average_every)
-    raise ValueError(f"no strategy is called {name!r}")
+    made: Strategy = _module(name if devices * nodes > 1 else SINGLE.id).make(Spread(devices, nodes, options or {}))
+    return made
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"{__package__}.{name.replace('-', '_')}")

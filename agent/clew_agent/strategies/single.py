@@ -7,10 +7,15 @@ from contextlib import AbstractContextManager, nullcontext
 
 import tensorflow as tf
 
-from clew_agent.strategies.base import Rows, Rule
+from clew_agent.strategies.base import Rows, Rule, Spread
 from clew_shared.cards import StrategyCard
 
 CARD = StrategyCard(id="single", title="One device", help="All of a batch on one device.")
+
+
+def make(_spread: Spread) -> Single:
+    """The strategy for a run that has one device."""
+    return Single()
 
 
 class Single:

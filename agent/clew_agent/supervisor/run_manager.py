@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord, RunQueue
 from clew_agent.supervisor.run_registry import RunRegistry, is_run_id
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_agent.supervisor.trainer_client import ControlClient
-from clew_agent.trainer.spec_check import STRATEGIES, check_spec, combine, recorded_revision
+from clew_agent.trainer.spec_check import check_spec, combine, recorded_revision
 from clew_agent.wire.long_polls import Caller
 from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import make_private, write_private
@@ -54,10 +54,8 @@ class RunManager:
         devices: Devices,
         search: Search,
         job: str = "",
-        strategies: Collection[str] = STRATEGIES,
     ) -> None:
         self._search = search
-        self._strategies = strategies
         self._record_file = record
         self._launcher = launcher
         self._control = control
@@ -132,7 +130,7 @@ class RunManager:
                 )
             return Done(run=spec.run)
         few = self._queue.devices.problem(spec.devices)
-        found = (*check_spec(spec, catalogue, self._search, self._strategies), *((few,) if few is not None else ()))
+        found = (*check_spec(spec, catalogue, self._search), *((few,) if few is not None else ()))
         if found:
             raise ProblemError(combine(found))
         folder = _make_folder(self.registry.folder / spec.run, spec)
@@ -168,7 +166,7 @@ class RunManager:
             return spec
         spread = spread_again(spec, find_card(catalogue.exercises, spec.exercise), changes)
         revision = recorded_revision(run.folder, run.attempt)
-        found = check_spec(spread, catalogue, self._search, self._strategies, revision)
+        found = check_spec(spread, catalogue, self._search, revision)
         if found:
             raise ProblemError(combine(found))
         return spread

@@ -25,7 +25,6 @@ from clew_agent.supervisor.launcher import GUARD, Launcher
 from clew_agent.supervisor.run_manager import RunManager
 from clew_agent.supervisor.supervisor import Supervisor
 from clew_agent.supervisor.trainer_client import ControlClient
-from clew_agent.trainer.spec_check import STRATEGIES
 from clew_agent.wire.rendezvous import (
     ANYWHERE,
     LOOPBACK,
@@ -66,8 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     program is open, ``slots`` for runs at the same time where there is no GPU, a folder with ``exercises`` beside the
     built-in ones, ``fresh`` interpreters for all runs, the ``ports`` of which it takes one (None: the system chooses).
     In a ``job`` it listens on all of the node's addresses and begins the runs in the job's folder. ``catalogue``,
-    ``guard`` (a command line, always started fresh), ``devices`` and ``strategies`` (what its trainer can train with)
-    are replaced in tests."""
+    ``guard`` (a command line, always started fresh) and ``devices`` are replaced in tests."""
 
     idle: float = IDLE_S
     kept: float = KEPT_S
@@ -79,7 +77,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: Catalogue | None = None
     guard: Sequence[str] = GUARD
     devices: Devices | None = None
-    strategies: frozenset[str] = STRATEGIES
 
 
 def serve(places: Places, options: Options | None = None) -> int:
@@ -115,7 +112,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     nursery = _nursery(places, options, devices, router)
     launcher = Launcher(places.home, options.guard, options.exercises, nursery)
     name = job.job if job is not None else ""
-    manager = RunManager(places.runs, record, launcher, control, devices, find_search(places), name, options.strategies)
+    manager = RunManager(places.runs, record, launcher, control, devices, find_search(places), name)
     address = _address(agent, router)
     duty = JobRunStarter(job, manager, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)

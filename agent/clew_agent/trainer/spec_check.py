@@ -6,13 +6,13 @@ they are read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from clew_agent.datasets.search import Search, find_search, locate
-from clew_agent.strategies.cluster_settings import ASYNC, LOCAL_MODES, LOCAL_OPTIMIZER, LOCK_FREE, SYNC
+from clew_agent.strategies.registry import STRATEGIES, entry
 from clew_shared import spec as specs
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
@@ -22,29 +22,20 @@ from clew_shared.journal.files import check_size, first_attempt
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value, check
 from clew_shared.revisions import trains_alike
-from clew_shared.spec import PARAMETER_SERVER, RunSpec, check_extras
-
-STRATEGIES = frozenset({"single", "mirrored", "local-sgd", "multi-worker", PARAMETER_SERVER})
-"""The strategies that this version can train with (``strategies.registry``, which needs TensorFlow). A card may name
-others: they are refused, not taken for one of these."""
+from clew_shared.spec import RunSpec, check_extras
 
 
-def check_spec(
-    spec: RunSpec, catalogue: Catalogue, search: Search, able: Collection[str] = STRATEGIES, revision: int = 0
-) -> tuple[Problem, ...]:
-    """Everything that is wrong with ``spec``; empty when the run can be started. ``able`` are the strategies that its
-    trainer can train with."""
+def check_spec(spec: RunSpec, catalogue: Catalogue, search: Search, revision: int = 0) -> tuple[Problem, ...]:
+    """Everything that is wrong with ``spec``; empty when the run can be started."""
     found = tuple(specs.check_spec(spec))
     try:
         card = find_card(catalogue.exercises, spec.exercise)
     except ProblemError as error:
         return (*found, *error.problems)
-    return (*found, *misfits(spec, card, search, able, revision))
+    return (*found, *misfits(spec, card, search, revision))
 
 
-def misfits(
-    spec: RunSpec, card: ExerciseCard, search: Search, able: Collection[str] = STRATEGIES, revision: int = 0
-) -> tuple[Problem, ...]:
+def misfits(spec: RunSpec, card: ExerciseCard, search: Search, revision: int = 0) -> tuple[Problem, ...]:
     """Returns all that does not fit the exercise of ``card``: file, hyperparameters, preset, strategy, length and
     data."""
     if card.problem is not None:
@@ -54,8 +45,8 @@ def misfits(
         *_file(spec, card, revision),
         *problems,
         *_preset(spec, card),
-        *_strategy(spec, card, able),
-        *_local_steps(spec, values),
+        *_strategy(spec, card),
+        *entry(spec.strategy).check(spec, values),
         *check_extras(spec, card),
         *_length(card, values),
         *_data(spec, card, search),
@@ -137,31 +128,13 @@ def _preset(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
         yield from error.problems
 
 
-def _strategy(spec: RunSpec, card: ExerciseCard, able: Collection[str]) -> Iterator[Problem]:
+def _strategy(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
+    """What does not fit; a card may name strategies that this version does not have."""
     found = specs.check_strategy(spec, card)
     yield from found
-    if not found and (spec.strategy not in able or (spec.devices > 1 and spec.strategy == "single")):
+    if not found and (spec.strategy not in STRATEGIES or (spec.devices > 1 and spec.strategy == specs.SINGLE.id)):
         text = f"This version of Clew cannot train with the strategy {spec.strategy!r} on {spec.devices} devices yet."
         yield Problem("spec.strategy", text, 'Choose the strategy "single" and 1 device.', "strategy")
-    if spec.strategy == PARAMETER_SERVER and spec.options.get("mode") == LOCK_FREE and spec.nodes > 1:
-        text = f"Lock-free threads are on one node, not on {spec.nodes}."
-        yield Problem("spec.nodes", text, "Take 1 node, or another mode.", "nodes")
-
-
-def _local_steps(spec: RunSpec, values: Mapping[str, Value]) -> Iterator[Problem]:
-    """Whether workers can take several steps before they send anything."""
-    if spec.strategy != PARAMETER_SERVER or spec.options.get("local_steps", 1) == 1:
-        return
-    mode, optimizer = spec.options.get("mode", ASYNC), values.get("optimizer", LOCAL_OPTIMIZER)
-    if mode not in LOCAL_MODES:
-        why = "all workers make each update together" if mode == SYNC else "threads change the same weights at once"
-        text = f"There are no local steps in the mode {mode}: {why}."
-        yield Problem("spec.local_steps", text, f"Take the mode {' or '.join(LOCAL_MODES)}.", "options.local_steps")
-    if optimizer != LOCAL_OPTIMIZER:
-        text = f"Local steps are plain gradient descent: {optimizer} would keep slots on each worker, in no checkpoint."
-        yield Problem(
-            "spec.local_steps", text, f"Choose the optimizer {LOCAL_OPTIMIZER}, or 1 local step.", "optimizer"
-        )
 
 
 def _length(card: ExerciseCard, values: dict[str, Value]) -> Iterator[Problem]:

@@ -38,7 +38,9 @@ from clew_agent.peers.messages import CHIEF, Cluster, Index
 from clew_agent.peers.peer import tf_config
 from clew_agent.peers.processes import TENSORFLOW_OF_SEVERAL, peer_command
 from clew_agent.peers.roll_call import Peers
-from clew_agent.strategies.cluster_settings import LOCK_FREE, ParameterServerSettings
+from clew_agent.strategies import registry
+from clew_agent.strategies.cluster_settings import ParameterServerSettings
+from clew_agent.strategies.registry import Role
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.cluster import ClusterRun
 from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, StopAsked, TimeIsUp
@@ -61,7 +63,7 @@ from clew_shared.journal.lifecycle import RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.params import Params, build, convert
 from clew_shared.params import check as check_params
-from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
+from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study.study import is_timed
 from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
 
@@ -309,7 +311,7 @@ class _Attempt:
         self._recorder.put(State(state=RunState.PREPARING, step=start.step))
         if card is not None and card.kind == "script":
             return self._script(spec, start)
-        roles = cluster_roles(spec)
+        roles = registry.entry(spec.strategy).roles(spec)
         if roles:
             self._start_peers(1 + len(roles), roles)
         elif spec.nodes > 1:
@@ -324,7 +326,7 @@ class _Attempt:
             return self._measure(exercise, spec, data)
         return self._loop(self._build(exercise, spec, data, start), start, spec)
 
-    def _start_peers(self, count: int, roles: Sequence[tuple[str, int]] = ()) -> None:
+    def _start_peers(self, count: int, roles: Sequence[Role] = ()) -> None:
         for name, value in TENSORFLOW_OF_SEVERAL.items():
             os.environ.setdefault(name, value)
 
@@ -378,7 +380,7 @@ class _Attempt:
             ) from None
 
         compile_cache.prepare(find_places())
-        if spec.strategy == PARAMETER_SERVER and spec.options.get("mode") != LOCK_FREE:
+        if registry.entry(spec.strategy).roles(spec):
             share_gpus(None)  # workers may be on this node, and need the memory of its GPUs
         configure(devices=spec.devices, precision=spec.precision)
         return find_exercise(spec.exercise, self._exercises, self._card)
@@ -393,18 +395,17 @@ class _Attempt:
 
     def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> TrainingEngine:
         from clew_agent.strategies.multi_worker import CLUSTER
-        from clew_agent.strategies.registry import make_strategy
         from clew_agent.training.engine import Engine
         from clew_agent.training.runtime import run_operations_plainly
 
         settings, peers = build(exercise.Settings, spec.params), self._peers
-        if spec.strategy == PARAMETER_SERVER:
+        if registry.entry(spec.strategy).on_servers:
             return self._build_on_cluster(exercise, settings, spec, data, start)
         if peers is not None:
             workers = self._staged("peers", lambda: peers.gather(self._go_on), _workers_text)
             os.environ[CLUSTER] = tf_config(workers, CHIEF)
             peers.send(Cluster(workers=workers, restore=start.checkpoint))
-        strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
+        strategy = registry.make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
         if peers is not None:
             peers.release_port()
         run_operations_plainly()
@@ -549,18 +550,6 @@ def _stopped_early(command: Stop | None, step: int) -> State:
     known = last.state is RunState.TIMED_OUT or isinstance(command, JobEnds)
     reason = last.reason if known else "Stopped before the first step."
     return msgspec.structs.replace(last, reason=reason)
-
-
-def cluster_roles(spec: RunSpec) -> list[tuple[str, int]]:
-    """Returns what the other processes of a run are under parameter servers, in the order in which they take the
-    nodes."""
-    if spec.strategy != PARAMETER_SERVER:
-        return []
-    settings = build(ParameterServerSettings, spec.options)
-    if settings.mode == LOCK_FREE:
-        return []
-    counts = {"worker": settings.workers, "ps": settings.servers}
-    return [(role, number) for role, count in counts.items() for number in range(count)]
 
 
 _NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster that trains.", "", "run")

@@ -255,7 +255,7 @@ class Exercise(Generic[SettingsT]):
         )
 
     def _possible(self) -> tuple[StrategyCard, ...]:
-        return registry.CARDS if issubclass(self.Settings, BatchSettings) else (single.CARD,)
+        return registry.cards() if issubclass(self.Settings, BatchSettings) else (single.CARD,)
 
 
 class Measurement(Exercise[SettingsT]):

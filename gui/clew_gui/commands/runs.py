@@ -25,11 +25,12 @@ from clew_gui.commands.output.result import (
     update_lines,
     why,
 )
-from clew_gui.plotting.cluster import STRATEGY, setup_of
+from clew_gui.plotting.cluster import setup_of
 from clew_gui.session.run_record import run_record
 from clew_shared.base.number_words import quantity
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.catalogue import on_servers
 from clew_shared.goal_settings import is_for
 from clew_shared.goals import check_goal, data_asked
 from clew_shared.journal.files import attempts
@@ -336,6 +337,6 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote) -> d
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}
         found |= {"strategy": spec.strategy, "devices": spec.devices, "nodes": spec.nodes, "precision": spec.precision}
         found |= {"options": spec.options}
-        if spec.strategy == STRATEGY:
+        if on_servers(spec.strategy):
             found["cluster"] = setup_of(spec, card)._asdict()
     return found | {"name": note.name or found.get("name", ""), "note": note.note, "tags": note.tags}

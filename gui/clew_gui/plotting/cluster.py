@@ -12,20 +12,17 @@ from numpy.typing import NDArray
 from clew_gui.plotting.axes.ticks import Span, Tick, XUnit, linear_ticks, nice_step, x_ticks
 from clew_shared.base.number_words import counted
 from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import known_strategies
 from clew_shared.journal.events import Peer
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.updates import UpdateColumns, UpdateCounts
-from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from clew_shared.study.scaling import figures
 
-STRATEGY = "parameter-server"
 THREADS = "lock-free"
 Tone = Literal["text2", "ok", "warn", "bad"]
-_NUMBERS: dict[str, Value] = {"staleness": 2, "workers": 2, "servers": 1, "local_steps": 1}
-_USUAL: dict[str, Value] = {"mode": "async", "late": "wait", **_NUMBERS}
-"""The strategy's own defaults, for a run whose exercise is missing."""
+_NUMBERS = ("staleness", "workers", "servers", "local_steps")
 _LATEST = 500
 """The staleness of so many of the latest gradients is drawn over that of all."""
 _FOLLOWED = 20_000
@@ -67,11 +64,12 @@ class ClusterSetup(NamedTuple):
 
 def setup_of(spec: RunSpec, card: ExerciseCard | None) -> ClusterSetup:
     """The strategy's settings of a run, with its card's defaults."""
-    known = next((one.params for one in card.strategies if one.id == STRATEGY), ()) if card is not None else ()
-    values = _USUAL | {param.name: param.default for param in known} | spec.options
-    numbers = {name: found if isinstance(found := values[name], int) else 0 for name in _NUMBERS}
-    servers = 0 if values["mode"] == THREADS else numbers["servers"]
-    mode, late = str(values["mode"]), str(values["late"])
+    known = (*known_strategies().values(), *(card.strategies if card is not None else ()))
+    params = (param for one in known if one.id == spec.strategy for param in one.params)
+    values = {param.name: param.default for param in params} | spec.options
+    numbers = {name: found if isinstance(found := values.get(name), int) else 0 for name in _NUMBERS}
+    mode, late = str(values.get("mode", "")), str(values.get("late", ""))
+    servers = 0 if mode == THREADS else numbers["servers"]
     return ClusterSetup(mode, numbers["staleness"], late, numbers["workers"], servers, numbers["local_steps"])
 
 

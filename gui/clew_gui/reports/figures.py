@@ -20,7 +20,7 @@ from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.charts.speedup import ScalingChart
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.cluster import STRATEGY, ClusterScene, cluster_scene
+from clew_gui.plotting.cluster import ClusterScene, cluster_scene
 from clew_gui.plotting.curves.model import PREDICTED, Ghost, RunStyle, View, resolve_plots
 from clew_gui.plotting.measured import MeasuredPlot, measured_plots
 from clew_gui.plotting.pictures import TakenPicture
@@ -28,6 +28,7 @@ from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.plotting.timeline import bars, busy_share, last_end
 from clew_gui.reports.facts import goals_for
 from clew_shared.cards import ExerciseCard, PictureSpec, PlotSpec
+from clew_shared.catalogue import on_servers
 from clew_shared.journal.events import Matrix
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
@@ -145,7 +146,7 @@ def _measured(plot: MeasuredPlot, run: LabelledRun, alone: str) -> ReportFigure 
 def _staleness(card: ExerciseCard, run: LabelledRun, alone: str) -> ReportFigure | None:
     """Shows how old the gradients of a run were, with a table of its workers; None for a run without parameter
     servers."""
-    if run.spec.strategy != STRATEGY:
+    if not on_servers(run.spec.strategy):
         return None
     scene = cluster_scene(run.history, run.spec, card, RunState.FINISHED)
     if scene.staleness is None:

@@ -23,11 +23,12 @@ from clew_shared.base.harmless import on_one_line
 from clew_shared.base.number_words import counted
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import on_servers
 from clew_shared.journal.events import Attempt, Live, State
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import PARAMETER_SERVER, RunSpec, to_toml
+from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.turns import RunWanted
 
 _POLL_S = 0.05
@@ -171,7 +172,7 @@ def _repeat(
 ) -> Iterator[Problem | str]:
     """Train the first steps of a run again; what differs, and what was compared."""
     history, short = source.history, source.history.fold.run[:8]
-    if source.spec.strategy == PARAMETER_SERVER:
+    if on_servers(source.spec.strategy):
         yield f"Run {short} was not repeated: workers of parameter servers take turns by chance."
         return
     kind = known[source.spec.exercise].kind

@@ -21,11 +21,11 @@ from clew_gui.views.cluster.cluster_view import ClusterView
 from clew_gui.views.presentation import words
 from clew_gui.views.window.window import CLUSTER_TAB, MainWindow
 from clew_shared.base.problem import ProblemError
+from clew_shared.catalogue import on_servers
 from clew_shared.exporters.tables import write_updates_csv
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.wire.messages import DisturbCluster
 
-STRATEGY = "parameter-server"
 _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Updates (*.csv)"}
 
 
@@ -62,7 +62,7 @@ class ClusterActions(QObject):
     def run(self) -> RunModel | None:
         """The selected run if it has parameter servers, else the newest such run of the open exercise."""
         scope = self._controller.scope
-        able = [run for run in scope.runs() if run.spec.strategy == STRATEGY]
+        able = [run for run in scope.runs() if on_servers(run.spec.strategy)]
         chosen = scope.run()
         return chosen if chosen in able else able[-1] if able else None
 

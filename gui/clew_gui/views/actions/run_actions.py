@@ -12,8 +12,8 @@ from clew_gui.views.actions.dialogs import ContinueDialog, LiveDialog
 from clew_gui.views.presentation import words
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.catalogue import on_servers
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.spec import PARAMETER_SERVER
 
 
 class Removal:
@@ -105,9 +105,8 @@ def nodes_left(run: RunModel) -> tuple[int, int]:
     and with parameter servers, which replace the processes that they lose."""
     trouble, peers = run.history.fold.problem, run.history.peers.values()
     nodes = 1 + len(peers) if peers else run.spec.nodes
-    in_step = run.spec.strategy != PARAMETER_SERVER
     if (
-        not in_step
+        on_servers(run.spec.strategy)
         or nodes < 2
         or run.state not in TERMINAL
         or trouble is None
