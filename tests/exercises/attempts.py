@@ -1,29 +1,29 @@
-"""Real attempts of a real run in this process: training, loop, journal and checkpoints; a crash is an exception."""
+"""Real attempts of a real run in this process: training, loop, journal and checkpoints; a crash is an exception.
+
+TensorFlow is loaded only for an attempt that trains with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.exercises import linear_regression, softmax
+from clew_agent.engine.base import TrainingEngine
 from clew_agent.trainer.control import Command, ControlRequests
 from clew_agent.trainer.first_frame import describe_attempt
 from clew_agent.trainer.loop import SCHEMA, Loop
 from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.trainer.time_limit import Timekeeper
-from clew_agent.training.exercise import Exercise
 from clew_shared.journal.events import Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import RunSpec, read_spec, to_toml
 from clew_shared.wire.messages import SetLive, Stop
-from tests.exercises.training import make_engine
 
-EXERCISES: dict[str, Exercise[Any]] = {one.EXERCISE.id: one.EXERCISE for one in (linear_regression, softmax)}
 BLOCK = 10
 RUN = "attempts"
 
@@ -33,20 +33,23 @@ class Crash(Exception):
 
 
 class Script(ControlRequests):
-    """Gives each command once its step is reached, and dies at the step ``crash``."""
+    """Gives each command once its step is reached, several of one step one after the other, and dies at the step
+    ``crash``."""
 
-    def __init__(self, step: Callable[[], int], commands: Mapping[int, Command], crash: int | None) -> None:
+    def __init__(
+        self, step: Callable[[], int], commands: Mapping[int, Command | Sequence[Command]], crash: int | None
+    ) -> None:
         super().__init__()
         self._step = step
-        self._commands = dict(commands)
+        self._commands = {at: list(one) if isinstance(one, Sequence) else [one] for at, one in commands.items()}
         self._crash = crash
 
     def take(self) -> list[Command]:
         """The commands that are due."""
         if self._step() == self._crash:
             raise Crash
-        for step in [step for step in self._commands if step <= self._step()]:
-            self.put(self._commands.pop(step))
+        for due in (due for step, due in self._commands.items() if step <= self._step() and due):
+            self.put(due.pop(0))
         return super().take()
 
 
@@ -67,13 +70,28 @@ def new_run(path: Path, exercise: str = "linear-regression", **params: Any) -> R
     return folder
 
 
+def tensorflow_engine(spec: RunSpec, data: DataSet | None) -> TrainingEngine:
+    """The product's own engine, in blocks of ``BLOCK`` steps."""
+    from clew_agent.exercises import linear_regression, softmax
+    from tests.exercises.training import make_engine
+
+    exercise = {one.EXERCISE.id: one.EXERCISE for one in (linear_regression, softmax)}[spec.exercise]
+    return make_engine(exercise, dict(spec.params), data, block_steps=blocks)
+
+
+def blocks(room: int) -> int:
+    """Blocks of ``BLOCK`` steps."""
+    return min(BLOCK, room)
+
+
 def attempt(
     folder: RunFolder,
-    commands: Mapping[int, Command] | None = None,
+    commands: Mapping[int, Command | Sequence[Command]] | None = None,
     crash: int | None = None,
     seal: bool = True,
     data: DataSet | None = None,
     timekeeper: Callable[[ControlRequests, Recorder], Timekeeper] | None = None,
+    engine_of: Callable[[RunSpec, DataSet | None], TrainingEngine] = tensorflow_engine,
 ) -> None:
     """The next attempt of the run, from where it has to begin to its end or to the step ``crash``.
 
@@ -85,13 +103,12 @@ def attempt(
     recorder = Recorder(writer, Reserve(folder.path / ".reserve"))
     recorder.start()
     first, start = describe_attempt(folder, number, spec, None)
-    exercise = EXERCISES[spec.exercise]
-    engine = make_engine(exercise, dict(spec.params), data, block_steps=lambda room: min(BLOCK, room))
+    engine = engine_of(spec, data)
     if start.checkpoint:
         engine.restore(folder.path / start.checkpoint)
     recorder.put(first)
-    recorder.put(Schema(id=SCHEMA, metrics=engine.course.per_step, steps=engine.steps))
-    script = Script(lambda: engine.step, commands or {}, crash)
+    recorder.put(Schema(id=SCHEMA, metrics=engine.course.per_step, steps=engine.course.steps))
+    script = Script(lambda: engine.course.step, commands or {}, crash)
     saved_at = start.step if start.checkpoint else -1
     loop = Loop(
         engine,
@@ -104,7 +121,7 @@ def attempt(
         diverged=start.diverged,
         damaged=start.damaged,
         timekeeper=timekeeper(script, recorder) if timekeeper is not None else None,
-        early_end=EarlyEnd(folder, spec, spec.pruning, higher=False, per_step=True, steps=engine.steps)
+        early_end=EarlyEnd(folder, spec, spec.pruning, higher=False, per_step=True, steps=engine.course.steps)
         if spec.pruning is not None
         else None,
         rate_range=spec.rate_range,

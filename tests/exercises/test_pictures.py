@@ -28,9 +28,9 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import build
 from clew_shared.reading import read_run
-from tests.exercises import attempts
-from tests.exercises.attempts import STOP, attempt, new_run
-from tests.exercises.training import assert_same_bits, train
+from clew_shared.spec import RunSpec
+from tests.exercises.attempts import STOP, attempt, blocks, new_run
+from tests.exercises.training import assert_same_bits, make_engine, train
 
 Function = Callable[[], Any]
 
@@ -295,18 +295,18 @@ def test_a_cheap_picture_of_every_step_does_not_cut_blocks_to_pieces() -> None:
     assert rhythm.place(10) == 10 + round(pictures.APART_S / 0.001)
 
 
-def test_a_run_that_is_stopped_has_its_last_pictures(
-    tmp_path: Path, small_digits: DataSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(attempts.EXERCISES, "pictured", Pictured())
+def test_a_run_that_is_stopped_has_its_last_pictures(tmp_path: Path, small_digits: DataSet) -> None:
+    def pictured(spec: RunSpec, data: DataSet | None) -> Engine:
+        return make_engine(Pictured(), dict(spec.params), data, block_steps=blocks)
+
     folder = new_run(tmp_path / "run", "pictured", steps=500)
-    attempt(folder, {30: STOP}, data=small_digits)
+    attempt(folder, {30: STOP}, data=small_digits, engine_of=pictured)
     history = read_run(folder.path)
     stopped = history.fold.step
     assert (history.fold.state, stopped < 60) == (RunState.STOPPED, True)
     assert {figures[-1].step for figures in history.figures.values()} == {stopped}
     assert [log.text for log in history.logs if "Pictures compiled" in log.text]
-    attempt(folder, data=small_digits)
+    attempt(folder, data=small_digits, engine_of=pictured)
     history = read_run(folder.path)
     assert {figures[-1].step for figures in history.figures.values()} == {500}
     steps = [one.step for one in history.figures["weights"]]

@@ -58,11 +58,9 @@ CATALOGUE = Catalogue(
 )
 
 
-STRATEGIES["spread"] = StrategyEntry()
-
-
 def main() -> int:
     logging.basicConfig(level=logging.INFO)
+    STRATEGIES["spread"] = StrategyEntry()
     parser = argparse.ArgumentParser()
     parser.add_argument("idle", type=float, nargs="?", default=600.0)
     parser.add_argument("--slots", type=int, default=1)

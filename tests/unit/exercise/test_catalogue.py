@@ -14,6 +14,7 @@ from clew_agent.catalogue.catalogue import CatalogueSource, arrange, make_catalo
 from clew_agent.catalogue.examine import examine
 from clew_agent.catalogue.exercise_files import ExerciseFile, builtin_files, folder_files, likely_files, read_source
 from clew_agent.cli import main as cli
+from clew_agent.strategies.registry import STRATEGIES
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard, Preset, Requirement
 from clew_shared.catalogue import (
@@ -24,7 +25,9 @@ from clew_shared.catalogue import (
     find_card,
     find_preset,
     known_sets,
+    known_strategies,
     load_builtin,
+    on_servers,
 )
 from clew_shared.params import check
 
@@ -114,6 +117,16 @@ def test_a_preset_says_its_data_where_its_guide_does() -> None:
     assert [preset.name for card, preset in named if preset.data not in card.datasets] == []
     transfer = find_card(cards, "transfer")
     assert find_preset(transfer, transfer.baseline).data == "digits", "the goal is about the small digits"
+
+
+def test_the_registry_and_the_cards_of_the_package_have_the_same_strategies() -> None:
+    """The supervisor goes by the registry, the window by the cards."""
+    assert set(known_strategies()) == set(STRATEGIES)
+    assert {name for name in STRATEGIES if on_servers(name)} == {n for n, one in STRATEGIES.items() if one.on_servers}
+    assert not on_servers("of-a-later-version")
+    assert [param.name for param in known_strategies()["mirrored"].params] == ["reduce"], (
+        "not the card of a measurement"
+    )
 
 
 def test_json_round_trip_and_hash() -> None:
