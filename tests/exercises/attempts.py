@@ -12,9 +12,9 @@ from typing import Any
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.engine.base import TrainingEngine
 from clew_agent.trainer.control import Command, ControlRequests
+from clew_agent.trainer.endings import endings
 from clew_agent.trainer.first_frame import describe_attempt
 from clew_agent.trainer.loop import SCHEMA, Loop
-from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.trainer.time_limit import Timekeeper
 from clew_shared.journal.events import Schema, State
@@ -109,22 +109,15 @@ def attempt(
     recorder.put(first)
     recorder.put(Schema(id=SCHEMA, metrics=engine.course.per_step, steps=engine.course.steps))
     script = Script(lambda: engine.course.step, commands or {}, crash)
-    saved_at = start.step if start.checkpoint else -1
     loop = Loop(
         engine,
         recorder,
         script,
         folder,
         attempt=number,
-        saved_at=saved_at,
-        live=start.live,
-        diverged=start.diverged,
-        damaged=start.damaged,
+        start=start,
         timekeeper=timekeeper(script, recorder) if timekeeper is not None else None,
-        early_end=EarlyEnd(folder, spec, spec.pruning, higher=False, per_step=True, steps=engine.course.steps)
-        if spec.pruning is not None
-        else None,
-        rate_range=spec.rate_range,
+        endings=endings(folder, spec, engine.course.per_step, engine.course),
     )
     last: State | None = None
     try:

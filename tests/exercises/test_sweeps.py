@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from clew_agent.trainer.pruning import should_prune
+from clew_agent.trainer.endings import should_prune
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run

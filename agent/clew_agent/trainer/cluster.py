@@ -1,10 +1,11 @@
-"""The trainer's side of a parameter-server cluster: forms it of the run's peers, renews it, disturbs it on request."""
+"""The other processes of a run, as the trainer sees them; those on servers form a cluster, which it renews and
+disturbs on request."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from clew_agent.peers.messages import SILENCE_S
 from clew_agent.peers.roll_call import Peers
@@ -19,6 +20,41 @@ if TYPE_CHECKING:
 
 _KNOWN_WITHIN_S = SILENCE_S + 3.0
 """Seconds within which the reason of a failed update is known: a server that is frozen is found by its silence."""
+
+
+_NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster that trains.", "", "run")
+
+
+class Processes(Protocol):
+    """The other processes of a run, while it trains."""
+
+    def check(self) -> None:
+        """Raises ``ProblemError`` when training cannot go on, because one of them is lost."""
+
+    def refuses(self, command: DisturbCluster) -> Problem | None:
+        """Says why they cannot be disturbed so; None when they can. May be called in any thread."""
+
+    def disturb(self, command: DisturbCluster) -> None:
+        """Does what ``refuses`` does not refuse."""
+
+
+class InStep:
+    """Processes that all do the same blocks, or none beside the trainer's own."""
+
+    def __init__(self, peers: Peers | None = None) -> None:
+        self._peers = peers
+
+    def check(self) -> None:
+        """Raises ``ProblemError`` when one is lost."""
+        if self._peers is not None:
+            self._peers.check()
+
+    def refuses(self, command: DisturbCluster) -> Problem | None:
+        """Refuses everything."""
+        return _NO_CLUSTER
+
+    def disturb(self, command: DisturbCluster) -> None:
+        """Does nothing."""
 
 
 class ClusterRun:
@@ -92,6 +128,11 @@ class ClusterRun:
                 raise problem("cluster.server", "A parameter server is lost.")
             if not self._peers.complete:  # a block lasts until the missing worker is there
                 self._go_on()
+
+    def check(self) -> None:
+        """Raises ``ProblemError`` when a process is lost and cannot be replaced."""
+        if self._peers is not None:
+            self._peers.check()
 
     def refuses(self, command: DisturbCluster) -> Problem | None:
         """Says why the cluster cannot be disturbed so; None when it can. May be called in any thread."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -13,20 +13,19 @@ import numpy.typing as npt
 
 from clew_agent.engine.base import TrainingEngine
 from clew_agent.engine.blocks import BlockUpdates, TrainedBlock
-from clew_agent.engine.course import Course
 from clew_agent.trainer.checkpoints import CheckpointPlace, disk_full, files_below
+from clew_agent.trainer.cluster import Processes
 from clew_agent.trainer.control import ControlRequests, JobEnds, StopAsked, Superseded, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
-from clew_agent.trainer.pruning import EarlyEnd
-from clew_agent.trainer.recorder import PATIENCE_S, Recorder
+from clew_agent.trainer.endings import Ending
+from clew_agent.trainer.recorder import Recorder
+from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.time_limit import Timekeeper
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Checkpoint, Diverged, Evaluation, Event, Live, Log, Points, State, Updates
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, record_file
-from clew_shared.params import LEARNING_RATE
-from clew_shared.spec import RateRange
 from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
 
 SCHEMA = 1
@@ -34,8 +33,6 @@ _FRAME_BYTES = 512 * 1024
 """Values in one ``Points`` frame, well below the 1 MiB that a frame may have."""
 _TICK_S = 0.05
 _RETRY_S = 1.0
-_LOST = 4.0
-"""The multiple of its lowest value at which the loss ends a range test, as is usual (fast.ai's finder)."""
 _LOOK_EVERY_S = 2.0
 """Seconds between two checks whether a later attempt has taken over the run."""
 
@@ -43,12 +40,9 @@ _LOOK_EVERY_S = 2.0
 class Loop:
     """Trains ``engine`` to its end or until it is asked to stop, and records everything.
 
-    ``saved_at`` is the step of the checkpoint from which the run went on, ``live`` the changes of hyperparameters that
-    an earlier attempt made at that step or later, ``diverged`` the metrics that it reported as no finite numbers.
-    ``damaged`` are checkpoints that were passed over and may be replaced. ``patience`` bounds how long a full disk may
-    hold up a checkpoint, in seconds. ``timekeeper`` knows when the job around the run is over. ``check`` raises when
-    training cannot go on, because a process of the run is lost; ``disturb`` does what somebody asks of its cluster.
-    ``early_end`` compares the run with others; ``rate_range`` makes it a learning-rate range test.
+    ``start`` says where the ``attempt`` began and what it knows of earlier ones, ``timekeeper`` when the job around the
+    run is over. ``processes`` are the run's other processes, ``endings`` may end it before its last step. A full disk
+    may hold up a checkpoint as long as the ``recorder`` has patience.
     """
 
     def __init__(
@@ -59,35 +53,28 @@ class Loop:
         folder: RunFolder,
         *,
         attempt: int = 1,
-        saved_at: int = -1,
-        live: Sequence[Live] = (),
-        diverged: Collection[str] = (),
-        damaged: Collection[str] = (),
-        patience: float = PATIENCE_S,
+        start: AttemptStart | None = None,
         timekeeper: Timekeeper | None = None,
-        check: Callable[[], None] = lambda: None,
-        disturb: Callable[[DisturbCluster], None] = lambda _: None,
-        early_end: EarlyEnd | None = None,
-        rate_range: RateRange | None = None,
+        processes: Processes | None = None,
+        endings: Sequence[Ending] = (),
     ) -> None:
+        start = start or AttemptStart()
         self._engine = engine
         self._course = engine.course
         self._recorder = recorder
         self._commands = commands
         self._folder = folder
         self._attempt = attempt
-        self._place = CheckpointPlace(folder, attempt, damaged)
+        self._place = CheckpointPlace(folder, attempt, start.damaged)
         self._saved = folder.checkpoints
-        self._patience = patience
+        self._patience = recorder.patience
         self._time = timekeeper or Timekeeper(Deadline(), commands, folder.path.name, recorder.put)
-        self._check = check
-        self._disturb = disturb
-        self._early_end = early_end
-        self._rate_range = RateTest(rate_range, engine.course) if rate_range is not None else None
+        self._processes = processes
+        self._endings = endings
         self._next_look = 0.0
-        self._saved_at = saved_at
-        self._waiting = deque(sorted(live, key=lambda change: change.step))
-        self._warned = set(diverged)
+        self._saved_at = start.step if start.checkpoint else -1
+        self._waiting = deque(sorted(start.live, key=lambda change: change.step))
+        self._warned = set(start.diverged)
         self._evaluable = False
 
     def run(self) -> State:
@@ -118,7 +105,7 @@ class Loop:
             if course.checkpoint_due():
                 self._save()
             self._recorder.wait_for_disk(self._stop_asked)
-            early = self._why_early()
+            early = next(filter(None, (ending.reason() for ending in self._endings)), "")
             if early:
                 self._take_pictures(last=True)
                 return State(state=RunState.FINISHED, reason=early, step=course.step)
@@ -128,12 +115,6 @@ class Loop:
             return stopped(self._commands.stop, course.step, refused)
         reason = f"Stopped early after {course.step} steps." if course.step < course.steps else ""
         return State(state=RunState.FINISHED, reason=reason, step=course.step)
-
-    def _why_early(self) -> str:
-        """Says why the run ends before its last step; empty when it goes on."""
-        if self._rate_range is not None and self._rate_range.lost:
-            return f"Stopped early after {self._course.step:,} steps: the loss grew too far at the last learning rates."
-        return self._early_end.reason() if self._early_end is not None else ""
 
     def _report_batch(self) -> None:
         asked, size = self._course.plan.batch_size, self._course.samples_per_epoch
@@ -147,24 +128,19 @@ class Loop:
 
     def _block(self) -> None:
         until = self._waiting[0].step if self._waiting else None
-        if self._rate_range is not None:
-            until = self._rate_range.begin_block(until)
+        for ending in self._endings:
+            until = ending.begin_block(until)
         clock = self._course.clock
         block = self._engine.run_block(until)
         for points in split(block, clock, _FRAME_BYTES):
             self._recorder.put(points)
         if block.updates is not None:
             self._recorder.put(updates_event(block.updates, clock))
-        self._judge(block)
+        columns = dict(zip((spec.name for spec in self._course.per_step), block.values, strict=True))
+        for ending in self._endings:
+            ending.trained(block.first, columns)
         if block.nonfinite is not None:
             self._report_divergence(block)
-
-    def _judge(self, block: TrainedBlock) -> None:
-        columns = dict(zip((spec.name for spec in self._course.per_step), block.values, strict=True))
-        if self._rate_range is not None:
-            self._rate_range.end_block(next(iter(columns.values())))
-        if self._early_end is not None and self._early_end.metric in columns:
-            self._early_end.trained(block.first, columns[self._early_end.metric])
 
     def _report_divergence(self, block: TrainedBlock) -> None:
         for spec, values in zip(self._course.per_step, block.values, strict=True):
@@ -196,8 +172,8 @@ class Loop:
         seconds = time.perf_counter() - start
         event = Evaluation(step=self._course.step, values=values, seconds=seconds, clock=self._course.clock)
         self._recorder.put(event)
-        if self._early_end is not None:
-            self._early_end.evaluated(event.step, values)
+        for ending in self._endings:
+            ending.evaluated(event.step, values)
         for name, value in values.items():
             if not math.isfinite(value):
                 self._report_diverged(name, self._course.step, value)
@@ -223,14 +199,16 @@ class Loop:
         while True:
             self._time.look(self._course.step, self._course.steps, idle=paused)
             self._look_for_successor()
-            self._check()
+            if self._processes is not None:
+                self._processes.check()
             for command in self._commands.take():
                 if isinstance(command, Stop):
                     return self._stop(command)
                 if isinstance(command, SetLive):
                     self._set_live(command)
                 elif isinstance(command, DisturbCluster):
-                    self._disturb(command)
+                    if self._processes is not None:
+                        self._processes.disturb(command)
                 elif isinstance(command, Pause) != paused:
                     paused = not paused
                     state = RunState.PAUSED if paused else RunState.RUNNING
@@ -321,30 +299,6 @@ class Loop:
         records = tuple(record_file(self._folder.path, path) for path in files_below(self._saved))
         name = self._saved.relative_to(self._folder.path).as_posix()
         self._recorder.put(Checkpoint(step=step, folder=name, files=records, seconds=seconds))
-
-
-class RateTest:
-    """The learning rates of a range test, block by block: a function of the step, so a continued run has the same."""
-
-    def __init__(self, rates: RateRange, course: Course) -> None:
-        self._rates, self._course = rates, course
-        self._lowest, self._smooth = math.inf, math.nan
-        self.lost = False
-        """Whether higher rates would show nothing more: the loss is no number, or many times its lowest value."""
-
-    def begin_block(self, until: int | None) -> int:
-        """Set the rate of the next step; up to which step it lasts."""
-        step, steps = self._course.step, self._course.steps
-        self._course.set_live(LEARNING_RATE, self._rates.rate(step, steps))
-        change = self._rates.next_change(step, steps)
-        return change if until is None else min(until, change)
-
-    def end_block(self, losses: npt.NDArray[np.floating[Any]]) -> None:
-        """Check whether it is over."""
-        loss = float(losses.mean())
-        self._smooth = loss if math.isnan(self._smooth) else 0.7 * self._smooth + 0.3 * loss
-        self._lowest = min(self._lowest, self._smooth)
-        self.lost = not math.isfinite(loss) or (self._lowest > 0 and self._smooth > _LOST * self._lowest)
 
 
 def updates_event(updates: BlockUpdates, clock: float) -> Updates:

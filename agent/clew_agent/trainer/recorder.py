@@ -82,7 +82,7 @@ class Recorder:
     ) -> None:
         self._writer = writer
         self._reserve = reserve
-        self._patience = patience
+        self.patience = patience
         self._retry = retry
         self._queue: queue.Queue[Event | None] = queue.Queue(_QUEUE)
         self._last_from = 0
@@ -247,7 +247,7 @@ class Recorder:
             self._clear.set()
 
     def _insist(self, action: Callable[[], object], error: OSError) -> None:
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self.patience
         reason = f"Waiting for the disk: {_reason(error)}"
         paused = State(state=RunState.PAUSED, reason=reason, step=self._step, time=time.time())
         said = self._say(paused)

@@ -83,25 +83,24 @@ def trainer(words: Sequence[str]) -> int:
 
 def put_in_the_stand_in() -> Any:
     """The trainer's module, whose import and build are the stand-in's from now on."""
-    from clew_agent.datasets.dataset import DataSet
+    from clew_agent.engine.base import TrainingEngine
     from clew_agent.trainer import trainer as real
-    from clew_agent.trainer.resuming import AttemptStart
+    from clew_agent.trainer.attempt import RunAttempt, Task
     from clew_shared.params import build
     from clew_shared.spec import RunSpec
     from tests.integration.faults.stand_in import CARD, StandInEngine, StandInSettings
 
-    class StandIn(real._Attempt):
+    class StandIn(RunAttempt):
         def _import(self, spec: RunSpec) -> Any:
             return CARD, CARD
 
-        def _build(self, exercise: Any, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> Any:
-            engine = StandInEngine(build(StandInSettings, spec.params), spec.seed)
-            if start.checkpoint:
-                engine.restore(self._folder.path / start.checkpoint)
-            self._engine = engine
+        def _build(self, task: Task, exercise: object) -> TrainingEngine:
+            engine = StandInEngine(build(StandInSettings, task.spec.params), task.spec.seed)
+            if task.start.checkpoint:
+                engine.restore(self._folder.path / task.start.checkpoint)
             return engine
 
-    real._Attempt = StandIn  # type: ignore[misc]
+    vars(real)["RunAttempt"] = StandIn
     return real
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from clew_agent.node import operating_system
-from clew_agent.trainer.trainer import ClockWatch, crash
+from clew_agent.trainer.failures import ClockWatch, crash
 
 
 class UnavailableError(Exception):

@@ -1,0 +1,70 @@
+"""How an attempt ended that did not reach its last step, as a state with a reason."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from clew_agent.node import operating_system
+from clew_agent.node.exit_codes import FAILED
+from clew_agent.trainer.control import JobEnds
+from clew_agent.trainer.loop import stopped
+from clew_agent.trainer.time_limit import in_words
+from clew_shared.base.problem import Problem
+from clew_shared.journal.events import State
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.wire.messages import Stop
+
+_UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
+"""The errors that TensorFlow raises in a step when another process of the run is gone."""
+_JUMP_S = 30.0
+"""Seconds: a clock that was set by less makes none of TensorFlow's time limits pass."""
+_OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
+
+
+def failed(found: Problem, step: int, exit_code: int = FAILED) -> State:
+    """The state of a run that a problem has ended after ``step`` updates."""
+    return State(state=RunState.FAILED, reason=found.text, step=step, problem=found, exit_code=exit_code)
+
+
+def stopped_early(command: Stop | None, step: int) -> State:
+    """The state of a run that ``command`` has ended before it trained."""
+    last = stopped(command, step)
+    known = last.state is RunState.TIMED_OUT or isinstance(command, JobEnds)
+    reason = last.reason if known else "Stopped before the first step."
+    return msgspec.structs.replace(last, reason=reason)
+
+
+def unreachable(error: BaseException) -> bool:
+    """Whether TensorFlow says by ``error`` that another process is gone."""
+    return type(error).__name__ in _UNREACHABLE
+
+
+class ClockWatch:
+    """Measures how far the computer's clock was set since this was made: TensorFlow's processes time each other by
+    it."""
+
+    def __init__(self) -> None:
+        self._difference = time.time() - time.monotonic()
+
+    def jump(self) -> float:
+        """Returns by how many seconds the clock was set; positive when it was set ahead."""
+        return time.time() - time.monotonic() - self._difference
+
+
+def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
+    """Says what an unforeseen exception means for the run; the traceback is in its log. ``clock_jump``: by how many
+    seconds the clock was set while a run of several processes trained."""
+    name = type(error).__name__
+    if unreachable(error) and abs(clock_jump) > _JUMP_S:
+        way = "ahead" if clock_jump > 0 else "back"
+        text = (
+            f"The clock of {operating_system.host_name()} was set {way} by {in_words(abs(clock_jump))} while the run"
+            f" trained, so at step {step:,} TensorFlow took its other processes for dead ({name})."
+        )
+        return Problem("run.clock", text, "Continue the run from its last checkpoint.", operating_system.host_name())
+    text = f"{name} at step {step}: {str(error).strip()[:500] or 'no message'}"
+    if name in _OUT_OF_MEMORY:
+        return Problem("run.memory", text, "Choose a smaller batch size or model, or ask for more memory.", "log.txt")
+    return Problem("run.error", text, "The whole traceback is in log.txt.", "log.txt")
