@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -98,6 +98,26 @@ class PeerProcess:
         except subprocess.TimeoutExpired:
             operating_system.kill_session(self._child)
             self._child.wait(_END_S)  # SIGKILL cannot be refused; a bound for a dead disk
+
+
+CommandFor = Callable[[Index, int], Sequence[str]]
+"""The command line of a peer, with the port that it is to keep (0: any)."""
+
+
+class PeerStarter:
+    """Starts the peers of one attempt, and writes down which were started."""
+
+    def __init__(self, folder: RunFolder, attempt: int, hosts: JobHosts, command: CommandFor) -> None:
+        self._folder, self._attempt = folder, attempt
+        self._hosts, self._command = hosts, command
+        self._latest = dict[Index, PeerProcess]()
+
+    def start(self, index: Index, host: str, port: int = 0) -> PeerProcess:
+        """Start the peer ``index``, which is to keep ``port``. Raises ``OSError``."""
+        started = PeerProcess(self._folder, index, host, self._command(index, port), self._hosts)
+        self._latest[index] = started
+        note_started(self._folder, self._attempt, list(self._latest.values()))
+        return started
 
 
 def _list_file(folder: RunFolder, attempt: int) -> Path:
