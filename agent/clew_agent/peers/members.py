@@ -54,6 +54,15 @@ class Member:
         return f"{'Server' if self.role == 'ps' else 'Worker'} {self.number} on {self.node}{pid}"
 
     @property
+    def state(self) -> str:
+        """Says how far it has come."""
+        if self.ended or self.complaint is not None:
+            return "has failed"
+        if self.built:
+            return "at work"
+        return "ready" if self.prepared else "has joined" if self.joined is not None else "has not joined yet"
+
+    @property
     def address(self) -> str:
         """Returns ``host:port`` for TensorFlow; empty before it has joined."""
         return f"{self.joined.address}:{self.joined.port}" if self.joined is not None else ""

@@ -103,6 +103,11 @@ class Peers:
         """Whether all peers are what they are to be in the cluster."""
         return self._members.all_built
 
+    @property
+    def states(self) -> str:
+        """Says how far each peer has come."""
+        return "; ".join(f"{one.name}: {one.state}" for one in self._members.all) + "."
+
     def roles(self) -> dict[str, int]:
         """Returns how many peers there are in each role."""
         return self._members.roles()

@@ -22,7 +22,19 @@ _KNOWN_WITHIN_S = SILENCE_S + 3.0
 """Seconds within which the reason of a failed update is known: a server that is frozen is found by its silence."""
 
 
+_SETTLES_S = 60.0
+"""Seconds after the loss of a server in which the cluster may have to form more than once. The new server listens at
+the old one's port, and gRPC goes on to refuse calls there until it tries to connect again, for which it waits longer
+after each failed attempt."""
+_AGAIN_S = 1.0
+_UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
+"""The errors that TensorFlow raises in a step when another process of the run is gone."""
 _NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster that trains.", "", "run")
+
+
+def unreachable(error: BaseException) -> bool:
+    """Whether TensorFlow says by ``error`` that another process is gone."""
+    return type(error).__name__ in _UNREACHABLE
 
 
 class Processes(Protocol):
@@ -75,6 +87,8 @@ class ClusterRun:
         self._record = record
         self._go_on = go_on
         self._servers_lost = 0
+        self._settles_until = 0.0
+        self._slowed = dict[int, float]()
         self._workers = settings.workers
         self._now: ServerCluster | None = None
 
@@ -85,34 +99,52 @@ class ClusterRun:
         if self._peers is None:
             self._now = WorkerThreads(self._settings)
             return self._now
-        slowed = self._now.slowed if self._now is not None else {}
         self._servers_lost = self._peers.servers_lost
         addresses = self._peers.form(self._go_on)
         if self._now is not None:
-            self._now.close()
+            self._slowed, before, self._now = self._now.slowed, self._now, None
+            before.close()
         self._now = ServerCluster(addresses, self._settings)
         self._peers.release_port()
-        self._now.slowed = slowed
+        self._now.slowed = self._slowed
         self._now.watch(self._look)
         self._workers = self._now.workers
         return self._now
 
     def renew(self, error: BaseException) -> ServerCluster:
         """Returns a new cluster after an error of TensorFlow, when that was because of a lost server."""
-        if isinstance(error, StopAsked):
+        while True:
+            start = self._may_form_again(error)
+            try:
+                cluster = self.form()
+            except Exception as again:  # noqa: BLE001  # TensorFlow's own; what is no loss comes again
+                error = again
+                continue
+            seconds = time.monotonic() - start
+            text = f"The cluster formed again in {seconds:.1f} s and continues where it was."
+            self._record(Log(text=text, stage="renew", seconds=seconds))
+            return cluster
+
+    def _may_form_again(self, error: BaseException) -> float:
+        """Waits until it is known that the ``error`` came of a lost server; returns the time then. Else raises it."""
+        if isinstance(error, StopAsked) or self._peers is None:
             raise error
         deadline = time.monotonic() + _KNOWN_WITHIN_S
-        while self._peers is not None and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
             self._peers.check()
             self._go_on()
+            now = time.monotonic()
             if self._peers.servers_lost != self._servers_lost:
-                start = time.perf_counter()
-                cluster = self.form()
-                seconds = time.perf_counter() - start
-                text = f"The cluster formed again in {seconds:.1f} s and continues where it was."
-                self._record(Log(text=text, stage="renew", seconds=seconds))
-                return cluster
+                self._settles_until = now + _SETTLES_S
+                return now
+            if unreachable(error) and now < self._settles_until:
+                text = "TensorFlow does not reach a process that has just taken another one's place. It is asked again."
+                self._record(Log(text=text, level="warning"))
+                time.sleep(_AGAIN_S)
+                return now
             time.sleep(0.05)
+        if unreachable(error):
+            self._record(Log(text=f"No server is lost. {self._peers.states}", level="warning"))
         raise error
 
     def larger(self) -> ServerCluster | None:

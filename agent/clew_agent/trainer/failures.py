@@ -8,6 +8,7 @@ import msgspec
 
 from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import FAILED
+from clew_agent.trainer.cluster import unreachable
 from clew_agent.trainer.control import JobEnds
 from clew_agent.trainer.loop import stopped
 from clew_agent.trainer.time_limit import in_words
@@ -16,8 +17,6 @@ from clew_shared.journal.events import State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.wire.messages import Stop
 
-_UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
-"""The errors that TensorFlow raises in a step when another process of the run is gone."""
 _JUMP_S = 30.0
 """Seconds: a clock that was set by less makes none of TensorFlow's time limits pass."""
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
@@ -34,11 +33,6 @@ def stopped_early(command: Stop | None, step: int) -> State:
     known = last.state is RunState.TIMED_OUT or isinstance(command, JobEnds)
     reason = last.reason if known else "Stopped before the first step."
     return msgspec.structs.replace(last, reason=reason)
-
-
-def unreachable(error: BaseException) -> bool:
-    """Whether TensorFlow says by ``error`` that another process is gone."""
-    return type(error).__name__ in _UNREACHABLE
 
 
 class ClockWatch:
