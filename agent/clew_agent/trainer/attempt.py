@@ -33,12 +33,12 @@ from clew_agent.peers.roll_call import Peers
 from clew_agent.strategies import registry
 from clew_agent.strategies.cluster_settings import ParameterServerSettings
 from clew_agent.trainer import compile_cache
-from clew_agent.trainer.cluster import ClusterRun, InStep, Processes, unreachable
+from clew_agent.trainer.cluster import ClusterRun, InStep, unreachable
 from clew_agent.trainer.control import Command, Control, ControlRequests, StopAsked
 from clew_agent.trainer.endings import endings
 from clew_agent.trainer.failures import ClockWatch, crash, failed, stopped_early
 from clew_agent.trainer.first_frame import describe_attempt, find_script, quick_card
-from clew_agent.trainer.loop import SCHEMA, Loop, measure
+from clew_agent.trainer.loop import SCHEMA, Loop, Processes, measure
 from clew_agent.trainer.recorder import Recorder
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits, recorded_revision

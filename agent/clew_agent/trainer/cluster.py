@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from clew_agent.peers.messages import SILENCE_S
 from clew_agent.peers.roll_call import Peers
@@ -35,19 +35,6 @@ _NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster 
 def unreachable(error: BaseException) -> bool:
     """Whether TensorFlow says by ``error`` that another process is gone."""
     return type(error).__name__ in _UNREACHABLE
-
-
-class Processes(Protocol):
-    """The other processes of a run, while it trains."""
-
-    def check(self) -> None:
-        """Raises ``ProblemError`` when training cannot go on, because one of them is lost."""
-
-    def refuses(self, command: DisturbCluster) -> Problem | None:
-        """Says why they cannot be disturbed so; None when they can. May be called in any thread."""
-
-    def disturb(self, command: DisturbCluster) -> None:
-        """Does what ``refuses`` does not refuse."""
 
 
 class InStep:

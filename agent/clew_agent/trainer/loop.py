@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from clew_agent.engine.base import TrainingEngine
 from clew_agent.engine.blocks import BlockUpdates, TrainedBlock
 from clew_agent.trainer.checkpoints import CheckpointPlace, disk_full, files_below
-from clew_agent.trainer.cluster import Processes
 from clew_agent.trainer.control import ControlRequests, JobEnds, StopAsked, Superseded, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.endings import Ending
@@ -35,6 +34,19 @@ _TICK_S = 0.05
 _RETRY_S = 1.0
 _LOOK_EVERY_S = 2.0
 """Seconds between two checks whether a later attempt has taken over the run."""
+
+
+class Processes(Protocol):
+    """The other processes of a run, while it trains."""
+
+    def check(self) -> None:
+        """Raises ``ProblemError`` when training cannot go on, because one of them is lost."""
+
+    def refuses(self, command: DisturbCluster) -> Problem | None:
+        """Says why they cannot be disturbed so; None when they can. May be called in any thread."""
+
+    def disturb(self, command: DisturbCluster) -> None:
+        """Does what ``refuses`` does not refuse."""
 
 
 class Loop:

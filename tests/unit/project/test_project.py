@@ -15,7 +15,9 @@ import pytest
 from packaging.requirements import Requirement
 
 import clew_shared
+from clew_agent.strategies.registry import STRATEGIES
 from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER
+from clew_shared.spec import SINGLE
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = {"clew_shared": "shared", "clew_agent": "agent", "clew_gui": "gui"}
@@ -153,3 +155,18 @@ def test_nothing_but_a_schedulers_own_file_and_the_registry_names_one() -> None:
     spoken = [name for name, text in texts.items() if any(word in text for word in (".scheduler", *QUEUES))]
     found = {name: {*schedulers_named(texts[name])} for name in spoken}
     assert {name: named for name, named in found.items() if named} == SCHEDULER_DATA
+
+
+def test_nothing_but_the_strategies_names_one() -> None:
+    """All else asks the registry or the card what follows from a strategy: its roles, whether it is on servers."""
+    names = STRATEGIES.keys() - {SINGLE.id}  # what a run is that says nothing
+    texts = {
+        path: path.read_text(encoding="utf-8") for root in PACKAGES.values() for path in (ROOT / root).rglob("*.py")
+    }
+    found = [
+        f"{path.relative_to(ROOT)} names {name}"
+        for path, text in texts.items()
+        for name in names
+        if path.parent.name != "strategies" and f'"{name}"' in text
+    ]
+    assert found == []
