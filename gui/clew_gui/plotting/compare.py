@@ -336,11 +336,6 @@ def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
 # --- Scatter and parallel coordinates ---------------------------------------------------------------------------------
 
 
-def scatter_names(names: Sequence[str], target: float | None) -> list[str]:
-    """Returns what a scatter plot can have as x: the settings that differ, and steps and seconds to the target."""
-    return [*names, *((STEPS_TO, SECONDS_TO) if target is not None else ())]
-
-
 def _value(group: CompareGroup, run: ComparedRun, name: str) -> Value:
     if name == STEPS_TO:
         return group.outcome.steps

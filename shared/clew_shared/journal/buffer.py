@@ -24,11 +24,6 @@ class Buffer(Generic[Scalar]):
         """Returns what has been appended, without a copy; valid until the next change."""
         return self._data[: self.size]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes reserved."""
-        return int(self._data.nbytes)
-
     def extend(self, values: NDArray[Any]) -> None:
         """Append ``values``."""
         self.grow(len(values))[:] = values

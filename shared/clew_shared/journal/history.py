@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
@@ -284,7 +283,6 @@ class History:
         self._offsets: dict[int, float] = {}
         self._steps_timed = 0
         self._seconds_timed = 0.0
-        self._recent_rate = math.nan
         self._first_point = 0.0
 
     # --- Feeding ------------------------------------------------------------------------------------------------------
@@ -551,8 +549,6 @@ class History:
             return  # of a process that was thought dead
         self._steps_timed += event.count
         self._seconds_timed += event.seconds
-        if event.seconds > 0:
-            self._recent_rate = event.count / event.seconds
         if not self._first_point:
             self._first_point = event.time
 
@@ -658,10 +654,6 @@ class History:
     def steps_per_second(self) -> float | None:
         """Steps over the seconds of their training blocks: no compile, evaluation or checkpoint in it."""
         return self._steps_timed / self._seconds_timed if self._seconds_timed > 0 else None
-
-    def recent_steps_per_second(self) -> float | None:
-        """The rate of the latest block."""
-        return None if math.isnan(self._recent_rate) else self._recent_rate
 
     @property
     def first_point_seconds(self) -> float | None:

@@ -215,11 +215,6 @@ class Pyramid:
         level.high.extend(np.maximum.reduceat(high, rows))
         level.total.extend(np.add.reduceat(total, rows, dtype=np.float64))
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes reserved for the levels."""
-        return sum(part.nbytes for level in self._levels for part in level.parts())
-
     # --- Single samples -----------------------------------------------------------------------------------------------
 
     @property

@@ -279,12 +279,11 @@ def test_measurements_pictures_and_sentences_are_kept_by_name() -> None:
 
 def test_speed_counts_training_blocks_only() -> None:
     history = begun()
-    assert (history.steps_per_second(), history.recent_steps_per_second(), history.first_point_seconds) == (None,) * 3
+    assert (history.steps_per_second(), history.first_point_seconds) == (None, None)
     history.feed(1, block(0, [1.0] * 100, seconds=0.5, clock=0.5, time=1003.0))
     history.feed(1, Evaluation(time=1009.0, step=100, values={"test_accuracy": 0.5}, seconds=6.0))
     history.feed(1, block(100, [1.0] * 300, seconds=0.5, clock=1.0, time=1010.0))
     assert history.steps_per_second() == 400.0
-    assert history.recent_steps_per_second() == 600.0
     assert history.first_point_seconds == 3.0
     assert history.seconds == 10.0
     history.feed(1, State(time=1012.0, state=RunState.FINISHED))

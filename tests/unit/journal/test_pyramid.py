@@ -42,6 +42,11 @@ def at_steps(steps: list[int], values: list[float]) -> Pyramid:
     return grown.pyramid("loss")
 
 
+def kept_beside(pyramid: Pyramid) -> int:
+    """How many numbers a pyramid has beside the samples."""
+    return sum(part.size for level in pyramid._levels for part in level.parts())
+
+
 @given(
     st.integers(1, 6000),
     st.integers(1, 300),
@@ -83,7 +88,7 @@ def test_one_spike_in_a_million_is_seen() -> None:
     assert view.high.max() == 7.0
     assert view.x[view.high.argmax()] == pytest.approx(654_321, abs=1500)
     assert pyramid.highest == Sample(654_321.0, 7.0)
-    assert pyramid.nbytes < 8 * values.size
+    assert kept_beside(pyramid) < values.size / 3
 
 
 def test_means_leave_out_what_is_not_finite() -> None:
@@ -219,6 +224,6 @@ def test_only_who_draws_pays_for_a_pyramid() -> None:
     assert not history._by_metric["loss"][0]._pyramids
     pyramid = history.pyramid("loss")
     assert pyramid is not None
-    assert pyramid.nbytes == 0
+    assert kept_beside(pyramid) == 0
     pyramid.view(np.array([0.0, 10_000.0]))
-    assert pyramid.nbytes > 0
+    assert kept_beside(pyramid) > 0

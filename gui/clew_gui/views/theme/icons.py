@@ -171,12 +171,6 @@ def icon(name: str, theme: Theme, colour: str | None = None, size: int = 16) -> 
     return result
 
 
-def state_pixmap(state: str, theme: Theme, size: int = 16, back: str | None = None, dpr: float = 2.0) -> QPixmap:
-    """The shape of a run state in its colour."""
-    style = state_style(state)
-    return pixmap(style.icon, theme.colour(style.ink), size, back or theme.surface, dpr)
-
-
 def sheet_pictures(theme: Theme) -> dict[str, bytes]:
     """File name and content of each picture the style sheet refers to. The theme is in the name: Qt caches by name."""
     inks = {

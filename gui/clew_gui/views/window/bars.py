@@ -138,7 +138,7 @@ STATUS_HEIGHT = 28
 
 
 class StatusLine(QWidget):
-    """Up to four facts with an icon each, and the time of the last news at the right."""
+    """Up to four facts with an icon each."""
 
     PLACES = ("link", "queue", "agent", "data")
 
@@ -150,7 +150,6 @@ class StatusLine(QWidget):
         glyphs = {"link": "link", "queue": "clock", "agent": "chip", "data": "data"}
         self._glyphs = {place: Glyph(appearance, glyphs[place], "text3", 14) for place in self.PLACES}
         self._texts = {place: Elided("", "caption", "2") for place in self.PLACES}
-        self._right = label("", "caption", "3")
         box = row(gap=6, margins=(16, 0, 16, 0), parent=self)
         for place in self.PLACES:
             self._texts[place].setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
@@ -160,7 +159,6 @@ class StatusLine(QWidget):
             self._glyphs[place].hide()
             self._texts[place].hide()
         box.addStretch(1)
-        box.addWidget(self._right)
 
     def show_fact(self, place: str, text: str, glyph: str = "", tone: str = "text3") -> None:
         """Shows one fact; an empty text hides it."""
@@ -173,8 +171,3 @@ class StatusLine(QWidget):
     def text(self, place: str) -> str:
         """Returns the text of a fact."""
         return self._texts[place].whole()
-
-    def show_right(self, text: str) -> None:
-        """The quiet fact at the right."""
-        if self._right.text() != text:
-            self._right.setText(text)
