@@ -111,10 +111,13 @@ class AgentProgram:
     def wait(self, seconds: float) -> RunEnded | None:
         """How the run ended; None if it goes on after ``seconds``. If nothing says why, the last lines that the agent
         printed do; the status of an agent that ended before its run is the agent's own."""
+        gone = self._exit_code(0) is not None
         try:
             ended = self._answers.get(timeout=seconds)
         except queue.Empty:
-            return None
+            if not gone:
+                return None
+            ended = None  # its trainer goes on, which may be a copy of it and keeps its end of the pipe open
         self._at_work = False
         if ended is not None and (ended.problem or not ended.code):
             return ended
@@ -169,8 +172,8 @@ class AgentProgram:
         if self._at_work or self._exit_code(_SEAL_WAIT_S) is None:
             self.kill()
         if self._reader is not None:
-            self._reader.join(_KILL_WAIT_S)
-        if self._process.stdout is not None:
+            self._reader.join(_SEAL_WAIT_S)
+        if self._process.stdout is not None and not (self._reader is not None and self._reader.is_alive()):
             self._process.stdout.close()
 
     def close(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import time
 
 import psutil
 
@@ -46,6 +48,21 @@ def test_a_guard_outlives_its_killed_trainer_long_enough_to_seal() -> None:
         begun(agent)
         agent.kill()
         assert agent.wait(BOUND_S) == RunEnded(1, "sealed")
+
+
+def test_a_program_that_was_killed_has_ended_although_its_trainer_goes_on() -> None:
+    """The trainer is its copy and has its ends of the pipes."""
+    with AgentProgram([sys.executable, "-c", GUARD.replace("{then}", "time.sleep(600)")]) as agent:
+        trainer = begun(agent)
+        program = trainer.parent()
+        assert program is not None
+        program.kill()
+        deadline = time.monotonic() + BOUND_S
+        while (ended := agent.wait(0.01)) is None:
+            assert time.monotonic() < deadline, "it is waited for"
+        assert ended.code == -signal.SIGKILL
+        assert trainer.is_running()
+        trainer.kill()
 
 
 def test_a_program_that_was_killed_is_started_again_for_the_next_run() -> None:
