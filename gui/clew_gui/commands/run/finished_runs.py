@@ -31,11 +31,16 @@ class FinishedRun(NamedTuple):
     asked: bool = False
 
 
-def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[KnownRun]:
-    """This study's finished runs on this computer, in the order in which they were made."""
+def runs_of(places: Places, study: StudySpec, card: ExerciseCard) -> list[Path]:
+    """The folders of this study's runs on this computer, in the order in which they were made."""
     folders = places.runs.iterdir() if study.study and places.runs.is_dir() else ()
-    mine = (one for one in folders if is_of(one, study, card) and is_finished(one, study.timed))
-    return [known_run(folder, RunState.FINISHED) for folder in sorted(mine, key=made)]
+    return sorted((one for one in folders if is_of(one, study, card)), key=made)
+
+
+def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[KnownRun]:
+    """This study's finished runs on this computer."""
+    folders = (folder for folder in runs_of(places, study, card) if is_finished(folder, study.timed))
+    return [known_run(folder, RunState.FINISHED) for folder in folders]
 
 
 def known_run(folder: Path, state: RunState) -> KnownRun:

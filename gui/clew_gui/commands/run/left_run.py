@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.commands.context import OK
-from clew_gui.commands.run.finished_runs import is_of
+from clew_gui.commands.run.finished_runs import runs_of
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.process_identity import still_runs_since
@@ -37,11 +37,9 @@ class LeftRun(NamedTuple):
 
 def left_runs(places: Places, study: StudySpec, card: ExerciseCard) -> Iterator[LeftRun]:
     """The runs of this study that train on this computer now."""
-    folders = places.runs.iterdir() if study.study and places.runs.is_dir() else ()
-    for folder in folders:
+    for folder in runs_of(places, study, card):
         with suppress(ProblemError):
-            found = left_run(folder, read_run(folder)) if is_of(folder, study, card) else None
-            if found is not None:
+            if (found := left_run(folder, read_run(folder))) is not None:
                 yield found
 
 
