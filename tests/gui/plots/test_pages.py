@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from PySide6.QtCore import QCoreApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -78,3 +79,16 @@ def test_a_plot_waits_for_values_only_as_long_as_some_may_come(qtbot: QtBot) -> 
     run.reading = None
     plots.show_news({run.id})
     assert sentence() == "There are no values: it ended before the first one."
+
+
+def test_plots_of_an_own_exercise_follow_its_file(open_window: Opener) -> None:
+    program = open_window(exercise="plain", catalogue=CATALOGUE)
+    canvas = program.window.run_view.plots.canvas
+    assert [setup.id for setup in canvas.setups] == ["loss", "accuracy"]
+    cards = tuple(
+        msgspec.structs.replace(card, plots=card.plots[:1]) if card.id == "plain" else card
+        for card in CATALOGUE.exercises
+    )
+    program.controller.take_catalogue(Catalogue(exercises=cards))
+    QCoreApplication.processEvents()
+    assert [setup.id for setup in canvas.setups] == ["loss"]
