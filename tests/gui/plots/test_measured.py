@@ -20,7 +20,7 @@ from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Series
 from tests.gui.fakes import FakeRun, FakeSession
-from tests.gui.plots.test_plots import colours
+from tests.gui.plots.test_plots import colours, save_csv
 
 SIZES = [10.0, 100.0, 1000.0]
 TIMES = {"Python loop": [1e-6, 1e-5, 1e-4], "NumPy": [2e-6, 2e-6, 3e-6]}
@@ -165,7 +165,7 @@ def test_it_leaves_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot: 
     assert QSvgRenderer(str(tmp_path / "measured.svg")).isValid()
     assert "Time per call, log scale" in drawing
     assert "Python loop 100 µs at 1,000" in drawing
-    assert panel.save_csv(tmp_path / "measured.csv") == 6
+    save_csv(panel, qtbot, tmp_path / "measured.csv")
     rows = list(csv.DictReader((tmp_path / "measured.csv").read_text().splitlines()))
     assert [(row["series"], float(row["x"]), float(row["y"])) for row in rows] == [
         (name, size, time) for name, times in TIMES.items() for size, time in zip(SIZES, times, strict=True)

@@ -100,6 +100,13 @@ def colours(image: QImage) -> set[str]:
     return {f"#{value & 0xFFFFFF:06X}" for value in np.unique(pixels).tolist()}
 
 
+def save_csv(panel: ConvergencePlots, qtbot: QtBot, path: Path) -> None:
+    """Export the values that are shown."""
+    with qtbot.waitSignal(panel.saved, timeout=10_000) as saved:
+        panel.export("csv", path)
+    assert saved.args == [path]
+
+
 def over(panel: ConvergencePlots, x: float, plot: int = 0) -> QPoint:
     """The pixel at step ``x`` in the middle of a plot."""
     frame = panel.canvas.chart.frames[plot]
@@ -332,15 +339,11 @@ def test_the_picture_goes_to_the_clipboard(panel: ConvergencePlots) -> None:
 
 
 def test_values_are_written_in_a_thread(panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path) -> None:
-    with qtbot.waitSignal(panel.saved, timeout=10_000) as saved:
-        panel.export("csv", tmp_path / "a.csv")
-    assert saved.args == [tmp_path / "a.csv"]
+    save_csv(panel, qtbot, tmp_path / "a.csv")
     with (tmp_path / "a.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2000 + 1000 + 20 + 10
     assert rows[0].keys() == {"run", "name", "step", "metric", "value", "wall_time"}
-    assert panel.save_csv(tmp_path / "b.csv") == len(rows)
-    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "csv"])

@@ -42,9 +42,9 @@ KINDS: Final = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Valu
 
 
 class _Writer(QObject):
-    """Writes a table in a thread and says when it is done: (path, rows, Problem or None)."""
+    """Writes a table in a thread and says when it is done: (path, Problem or None)."""
 
-    done = Signal(object, int, object)
+    done = Signal(object, object)
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,11 +58,12 @@ class _Writer(QObject):
             if before is not None:
                 before.join()
             try:
-                self.done.emit(path, write(path), None)
+                write(path)
+                self.done.emit(path, None)
             except OSError as error:
                 reason = error.strerror or str(error)
                 hint = "Choose a folder that you can write to and that has free space."
-                self.done.emit(path, 0, Problem("plots.export", f"{path} could not be written: {reason}.", hint))
+                self.done.emit(path, Problem("plots.export", f"{path} could not be written: {reason}.", hint))
 
         self._thread = threading.Thread(target=work, name="clew-export", daemon=True)
         self._thread.start()
@@ -324,16 +325,9 @@ class ConvergencePlots(QWidget):
         runs = self.canvas.runs
         return tuple(found for run in runs for found in extract(run.run_id, run.label, run.history, metrics))
 
-    def save_csv(self, path: Path) -> int:
-        """Write every value of the shown curves, ``run,step,metric,value,wall_time,name``, or of what was measured, or
-        the pictures that are shown; returns the number of rows.
-
-        It waits until the file is written; raises OSError. ``export`` does the same in a thread.
-        """
-        return self._table()(path)
-
     def _table(self) -> Callable[[Path], int]:
-        """Returns a function that writes the values shown now, even if new ones arrive before it has written them."""
+        """Returns a function that writes every value of the shown curves, or of what was measured, or the pictures that
+        are shown: the values shown now, even if new ones arrive before it has written them."""
         if self.page == "measured":
             measured = self.measured.extracts()
             return lambda path: write_series_csv(path, measured)
@@ -360,8 +354,7 @@ class ConvergencePlots(QWidget):
     def _ask(self, kind: str) -> None:
         ask_place(self, "Export the plots", f"curves.{kind}", KINDS[kind], lambda path: self.export(kind, path))
 
-    def _written(self, path: Path, rows: int, trouble: Problem | None) -> None:
-        del rows
+    def _written(self, path: Path, trouble: Problem | None) -> None:
         self._writer.wait(1.0)
         if trouble is not None:
             self.failed.emit(trouble)
