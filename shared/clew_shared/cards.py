@@ -66,7 +66,8 @@ Every = Literal["evaluation", "epoch"] | int
 class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A picture that a run takes while it trains. Exercises write one line for each: ``ImageGrid`` and so on, below.
 
-    ``form`` says how it is drawn and what its function returns (``Model.pictures`` in the agent). ``columns`` are the
+    ``form`` says how it is drawn and what its function returns (``Model.pictures`` in the agent): "images", "scatter",
+    "histogram", "matrix" or "bars"; a window shows the name of one that it does not know. ``columns`` are the
     images in a row (0: as many as fit). ``labels`` name classes, rows and columns, or bars; without them a gallery, a
     scatter plot and a confusion matrix take the names that the data set has for its classes. ``answers``: each image
     comes with its class and the model's answer. ``threshold``: values above it are judged to be of class 1; it can be
@@ -76,7 +77,7 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     title: str
-    form: Literal["images", "scatter", "histogram", "matrix", "bars"]
+    form: str
     every: Every = "evaluation"
     columns: int = 0
     labels: tuple[str, ...] = ()

@@ -155,6 +155,11 @@ def taken(spec: PictureSpec, function: Function, data: DataSet) -> list[Event]:
 @pytest.mark.parametrize(
     ("spec", "function", "said"),
     [
+        (
+            PictureSpec(id="one", title="One", form="hologram"),
+            lambda: tf.zeros([3, 4]),
+            r"has the unknown form .hologram.",
+        ),
         (ImageGrid("one"), lambda: tf.zeros([3, 4]), r"should return images .*, and returned float32 \[3, 4\]"),
         (ImageGrid("one"), lambda: tf.zeros([3, 4, 4, 2]), "have 2 channels"),
         (ImageGrid("one"), lambda: tf.zeros([1, 1000, 1000]), "too large: 1000 × 1000 pixels"),

@@ -263,6 +263,9 @@ class Picture:
         """
         returned = self.compile()()
         parts = [np.asarray(one) for one in (returned if isinstance(returned, list | tuple) else [returned])]
+        if self.spec.form not in _EXPECTED:
+            text = f"The picture {self.spec.id} has the unknown form {self.spec.form!r}."
+            raise problem("exercise.picture", text, f"Known forms: {', '.join(_EXPECTED)}.")
         expected, shapes = _EXPECTED[self.spec.form]
         if self.spec.answers:
             expected, shapes = f"({expected}, classes [n], answers [n])", {(*one, 1, 1) for one in ((3,), (4,))}

@@ -18,15 +18,6 @@ from clew_shared.journal.history import Figure
 
 Labels = npt.NDArray[np.int32]
 
-KINDS: Final[dict[str, type[Figure]]] = {
-    "images": Image,
-    "scatter": Matrix,
-    "histogram": Histogram,
-    "matrix": Matrix,
-    "bars": Matrix,
-}
-"""The event of each form."""
-
 
 @dataclass(frozen=True, eq=False)
 class TakenPicture:
@@ -39,14 +30,13 @@ class TakenPicture:
 def taken_at(
     specs: Sequence[PictureSpec], figures: Mapping[str, Sequence[Figure]], step: int | None
 ) -> tuple[TakenPicture, ...]:
-    """Returns each picture as it was last taken up to ``step`` (None: the last one). One of another form than the
-    card's counts as not taken."""
+    """Returns each picture as it was last taken up to ``step`` (None: the last one)."""
     found = []
     for spec in specs:
         known = figures.get(spec.id, ())
         place = len(known) if step is None else bisect_right(known, step, key=lambda one: one.step)
         latest = known[place - 1] if place else None
-        found.append(TakenPicture(spec, latest if isinstance(latest, KINDS[spec.form]) else None))
+        found.append(TakenPicture(spec, latest))
     return tuple(found)
 
 

@@ -16,21 +16,31 @@ from pytestqt.qtbot import QtBot
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from clew_gui.charts.axes import draw_key
+from clew_gui.charts.chart import ChartPage
 from clew_gui.charts.drawing import Drawing, Rectangle, UsualSizes
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.matrix import Table
-from clew_gui.charts.pictures.page import EMPTY
+from clew_gui.charts.pictures.page import EMPTY, PicturesChart
 from clew_gui.charts.pictures.scatter import ScatterPicture
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.pictures import HEADER, Judgement, confusion_at, deviations_at, tile_columns
+from clew_gui.plotting.pictures import HEADER, Judgement, TakenPicture, confusion_at, deviations_at, tile_columns
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.runs.run_view import PlotControls
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
-from clew_shared.cards import Bars, ConfusionMatrix, ExerciseCard, Gallery, HistogramPlot, ImageGrid, Scatter
+from clew_shared.cards import (
+    Bars,
+    ConfusionMatrix,
+    ExerciseCard,
+    Gallery,
+    HistogramPlot,
+    ImageGrid,
+    PictureSpec,
+    Scatter,
+)
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import Figure
@@ -370,6 +380,22 @@ def test_ten_classes_have_room_in_the_key_of_a_small_tile() -> None:
     drawing = Drawing(LIGHT, UsualSizes())
     draw_key(drawing, Box(0, 0, 80, 164), [(f"#0{k}8040", str(k)) for k in range(10)])
     assert [item.fill for item in drawing.items if isinstance(item, Rectangle)] == [f"#0{k}8040" for k in range(10)]
+
+
+def test_a_form_of_a_newer_agent_is_named_in_place_of_its_picture() -> None:
+    sent = msgspec.json.encode(Scatter("codes", "Codes")).replace(b"scatter", b"hologram")
+    spec = msgspec.json.decode(sent, type=PictureSpec)
+    chart = PicturesChart([TakenPicture(spec, taken(100)[2])], Box(0, 0, 400, 300), UsualSizes())
+    assert chart.words() == "Codes at step 100: this version of Clew cannot show the form 'hologram'"
+    drawing = Drawing(LIGHT, UsualSizes())
+    chart.draw(drawing)
+    assert "hologram" in drawing_words(drawing)
+
+
+def drawing_words(drawing: Drawing) -> str:
+    """All text of a drawing."""
+    pages = ChartPage(400, 300, drawing.items, "", "", LIGHT.surface)
+    return pages.svg(UsualSizes())
 
 
 def test_tiles_have_the_shape_of_pictures() -> None:

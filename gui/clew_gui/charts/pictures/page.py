@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from clew_gui.charts.drawing import Drawing, TextSizes
 from clew_gui.charts.pictures.bars import Bars
@@ -11,17 +11,21 @@ from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.matrix import Table
 from clew_gui.charts.pictures.scatter import ScatterPicture
-from clew_gui.charts.pictures.tile import TITLE, NotTaken, Picture, Tile
+from clew_gui.charts.pictures.tile import TITLE, Blank, Picture, Tile
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import count_text
 from clew_gui.plotting.pictures import TakenPicture, tile_columns
 from clew_shared.journal.events import Histogram, Image, Matrix
+from clew_shared.journal.history import Figure
 
-_OF_MATRICES: Final[dict[str, Callable[[Tile, Matrix], Picture]]] = {
-    "scatter": ScatterPicture,
-    "matrix": Table,
-    "bars": Bars,
+FORMS: Final[dict[str, tuple[type[Figure], Callable[[Tile, Any], Picture]]]] = {
+    "images": (Image, Images),
+    "scatter": (Matrix, ScatterPicture),
+    "histogram": (Histogram, HistogramPicture),
+    "matrix": (Matrix, Table),
+    "bars": (Matrix, Bars),
 }
+"""The event of each form of picture, and what lays it out."""
 EMPTY: Final = "Pictures appear here as they are taken."
 _GAP: Final = 18.0
 _EDGE: Final = 6.0
@@ -98,15 +102,12 @@ class PicturesChart:
 
 
 def picture_of(tile: Tile) -> Picture:
-    """The form of a tile."""
-    match tile.taken.spec.form, tile.taken.figure:
-        case "images", Image() as image:
-            return Images(tile, image)
-        case "histogram", Histogram() as histogram:
-            return HistogramPicture(tile, histogram)
-        case form, Matrix() as matrix if form in _OF_MATRICES:
-            return _OF_MATRICES[form](tile, matrix)
-    return NotTaken(tile)
+    """The form of a tile. A newer agent may know forms that this window does not."""
+    spec, figure = tile.taken.spec, tile.taken.figure
+    if spec.form not in FORMS:
+        return Blank(tile, f"This version of Clew cannot show the form {spec.form[:40]!r}")
+    event, form = FORMS[spec.form]
+    return form(tile, figure) if isinstance(figure, event) else Blank(tile, "Not taken yet")
 
 
 def _boxes(count: int, box: Box) -> list[Box]:

@@ -46,15 +46,15 @@ class Picture(Protocol):
         """The picture in words, for people who cannot see it."""
 
 
-class NotTaken:
-    """A picture that was not taken yet."""
+class Blank:
+    """A picture that cannot be shown, with the reason."""
 
-    def __init__(self, tile: Tile) -> None:
-        self._room = tile.room
+    def __init__(self, tile: Tile, reason: str) -> None:
+        self._room, self._reason = tile.room, reason
 
     def draw(self, drawing: Drawing) -> None:
-        """Say so."""
-        drawing.text(self._room.across, self._room.middle, "Not taken yet", across="middle")
+        """Say why."""
+        drawing.text(*self._room.centre, self._reason, across="middle", room=self._room.width)
 
     def read(self, x: float, y: float) -> str:
         """Returns an empty text."""
@@ -62,8 +62,8 @@ class NotTaken:
         return ""
 
     def words(self) -> str:
-        """Says that the picture is not taken yet."""
-        return "not taken yet"
+        """Says why there is no picture."""
+        return f"{self._reason[:1].lower()}{self._reason[1:]}"
 
 
 class PictureAxes:
