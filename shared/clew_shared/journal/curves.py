@@ -119,7 +119,7 @@ class PointsLayout:
 class Track:
     """Columns that share their steps: those of one schema, or the values of one kind of evaluation.
 
-    A column has a pyramid from the first time that somebody asks for it, so only who draws pays for one.
+    A column gets its pyramid when somebody first asks for it: a reader that only folds or exports pays nothing.
     """
 
     def __init__(self, dtypes: Mapping[str, str]) -> None:

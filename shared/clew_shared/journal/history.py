@@ -632,14 +632,11 @@ class History:
 
     def best(self, metric: str) -> Best | None:
         """The best finite value, by the metric's ``better``; None without one, or where neither way is better."""
-        spec = self.metrics.get(metric)
-        column = self.column(metric)
-        finite = np.flatnonzero(np.isfinite(column.values))
-        if spec is None or spec.better == "none" or not len(finite):
+        spec, curve = self.metrics.get(metric), self.pyramid(metric)
+        if spec is None or spec.better == "none" or curve is None:
             return None
-        values = column.values[finite]
-        index = finite[int(np.argmin(values) if spec.better == "lower" else np.argmax(values))]
-        return Best(int(column.steps[index]), float(column.values[index]))
+        found = curve.lowest if spec.better == "lower" else curve.highest
+        return Best(int(found.step), found.value) if found is not None else None
 
     def blocks(self) -> list[StepBlock]:
         """The blocks in which the steps that count were computed, in the order of their steps."""

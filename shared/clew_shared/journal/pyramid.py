@@ -83,9 +83,9 @@ def is_gapless(steps: Integers) -> bool:
 class Pyramid:
     """One curve: the samples of two buffers that grow elsewhere, with the levels above them.
 
-    The levels follow when something is read. Values that are not finite are left out of every extreme and mean.
-    Following is amortised linear; ``view`` does not depend on the number of samples. Whoever truncates the buffers
-    calls ``cut``; ``cuts`` counts how often that happened, so that caches notice.
+    The levels are brought up to date when something is read, at a cost that is linear in what is new; ``view`` does
+    not depend on the number of samples. Values that are not finite are left out of every extreme and mean. The owner
+    of the buffers calls ``cut`` after truncating them; ``cuts`` counts these calls, so that caches notice.
     """
 
     def __init__(self, steps: Buffer[np.int64], values: Buffer[Any], cuts: int = 0) -> None:

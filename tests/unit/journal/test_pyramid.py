@@ -218,7 +218,7 @@ def test_a_curve_in_two_schemas_is_one_pyramid_that_follows_both() -> None:
     assert history.pyramid("unknown") is None
 
 
-def test_only_who_draws_pays_for_a_pyramid() -> None:
+def test_a_reader_that_asks_for_no_pyramid_pays_for_none() -> None:
     history = History()
     record(history, "loss", 0, np.zeros(10_000))
     assert not history._by_metric["loss"][0]._pyramids
