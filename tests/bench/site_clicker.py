@@ -12,8 +12,8 @@ import psutil
 from clew_gui.deploy.install import Installed, ensure_agent
 from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
+from clew_gui.jobs.job_sender import Deployer, Say
 from clew_gui.jobs.manager import SiteJobManager
-from clew_gui.jobs.submitter import Deployer, Say
 from clew_gui.schedulers.job import LOG
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import JobModel, LinkState, Place

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from clew_gui.deploy.install import Installed
-from clew_gui.jobs.submitter import Deployer
+from clew_gui.jobs.job_sender import Deployer
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection

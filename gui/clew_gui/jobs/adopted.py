@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from clew_gui.jobs import job_news
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook
-from clew_gui.jobs.submitter import read_record
+from clew_gui.jobs.job_files import read_record
 from clew_gui.schedulers.allocation import for_run
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.state import ENDED, Phase

@@ -21,12 +21,12 @@ class BackgroundTasks:
     def __init__(self, failed: Callable[[str, Problem], None]) -> None:
         self._failed = failed
         self._busy: dict[str, threading.Thread] = {}
-        self._bell = threading.Condition()
+        self._woken = threading.Condition()
         self._closing = False
 
     def start(self, key: str, work: Callable[[], None]) -> None:
         """Do ``work``, unless something with this key is running."""
-        with self._bell:
+        with self._woken:
             if key in self._busy or self._closing:
                 return
             thread = threading.Thread(target=self._do, args=(key, work), name=f"clew-manager {key[:8]}", daemon=True)
@@ -35,7 +35,7 @@ class BackgroundTasks:
 
     def is_busy(self, key: str) -> bool:
         """Whether something with this key is running."""
-        with self._bell:
+        with self._woken:
             return key in self._busy
 
     @property
@@ -45,26 +45,26 @@ class BackgroundTasks:
 
     def pause(self, seconds: float) -> bool:
         """Waits; less if something has changed. False if nothing more is to be done."""
-        with self._bell:
+        with self._woken:
             if not self._closing:
-                self._bell.wait(seconds)
+                self._woken.wait(seconds)
             return not self._closing
 
     def wake(self) -> None:
         """End all pauses."""
-        with self._bell:
-            self._bell.notify_all()
+        with self._woken:
+            self._woken.notify_all()
 
     def close(self) -> None:
         """Stops the work: nothing more is done."""
-        with self._bell:
+        with self._woken:
             self._closing = True
-            self._bell.notify_all()
+            self._woken.notify_all()
 
     def join(self, seconds: float) -> None:
         """Wait until everything that runs has ended, so many seconds at most."""
         end = time.monotonic() + seconds
-        with self._bell:
+        with self._woken:
             threads = list(self._busy.values())
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
@@ -78,7 +78,7 @@ class BackgroundTasks:
             _log.exception("Work for a site failed.")
             self._failed(key, Problem("job.internal", f"The job could not be handled: {error}.", "Try again."))
         finally:
-            with self._bell:
+            with self._woken:
                 self._busy.pop(key, None)
 
 

@@ -17,9 +17,8 @@ from clew_gui.jobs import job_news
 from clew_gui.jobs.background import BackgroundTasks, pauses
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage, ReportNews
 from clew_gui.jobs.job_book import JobBook, JobWish
-from clew_gui.jobs.job_sender import JobSender
+from clew_gui.jobs.job_sender import Deployer, JobSender, Say
 from clew_gui.jobs.status_store import JobStatusStore
-from clew_gui.jobs.submitter import Deployer, Say, Submitter, job_spec
 from clew_gui.jobs.target import JobTarget
 from clew_gui.jobs.watch import SURE_S, JobWatch
 from clew_gui.nodes.routes import RouteFinder
@@ -70,10 +69,10 @@ class SiteJobManager:
         self._installed: Installed | None = None
         self._confirmed: set[str] = set()
         self._targets: dict[str, JobTarget] = {}
-        self._board = JobStatusStore(book, report, self._kick)
+        self._statuses = JobStatusStore(book, report, self._kick)
         self._tasks = BackgroundTasks(self._failed)
         self._sending = JobSender(
-            self.line, self.installed, lambda: self.title, book, self._board, self._tasks, self._deployer, sure
+            self.line, self.installed, lambda: self.title, book, self._statuses, self._tasks, self._deployer, sure
         )
         self._watch = JobWatch(self.line, self, sure=sure)
 
@@ -116,7 +115,7 @@ class SiteJobManager:
     def noted(self, job: str) -> None:
         """Takes over what another program wrote into the book about a job: news, or an action that it chose."""
         before, news, wish = self.news(job), self._book.news(job), self._book.wish(job)
-        self._board.publish(job, partial(job_news.heard_from_another, heard=news, wish=wish))
+        self._statuses.publish(job, partial(job_news.heard_from_another, heard=news, wish=wish))
         if self.news(job) != before:
             if news.id and not news.over:
                 self._watch_it(job, news.id)
@@ -140,15 +139,13 @@ class SiteJobManager:
 
     def news(self, job: str) -> JobNews:
         """Returns the present news of a job. Raises ``KeyError`` for one that is not in the book."""
-        return self._board.news(job)
+        return self._statuses.news(job)
 
     def preview(self, order: JobOrder) -> str:
         """The job script exactly as it would be sent. Dials, installs the agent and stages exercises if that was not
         done before, since the script names where they lie. Raises ``ProblemError``."""
         self._shared.allow_prompts()
-        line = self.line()
-        submitter = Submitter(self.line, self._deployer, _log.info, self._tasks.pause)
-        return line.scheduler.script(job_spec(line, order, self.installed(), submitter.exercises(order)))
+        return self._sending.preview(order)
 
     def wake(self) -> None:
         """The laptop woke up, or the network changed: look at once."""
@@ -227,11 +224,11 @@ class SiteJobManager:
         if known:
             self._watch.heard(news.id)
         if news.problem is not None:
-            self._board.publish(job, lambda news: replace(news, text="The job runs.", problem=None))
+            self._statuses.publish(job, lambda news: replace(news, text="The job runs.", problem=None))
 
     def serves(self, job: str) -> None:
         """Notes that the agent's address was found, so the job runs, whatever the scheduler said last."""
-        self._board.publish(job, job_news.begun)
+        self._statuses.publish(job, job_news.begun)
         self._watch.hurry()
 
     def fell_silent(self, job: str) -> None:
@@ -253,7 +250,7 @@ class SiteJobManager:
             now = job_news.of_state(news, state, reason, time.time())
             return now if wish is None else replace(now, text=job_news.ending(wish))
 
-        self._board.publish(job, change)
+        self._statuses.publish(job, change)
 
     def ended(self, job: str, state: JobState) -> None:
         """Reports that the job is over, and how."""
@@ -262,7 +259,7 @@ class SiteJobManager:
         reason = describe(state, line.scheduler)
         hint = start_hint(state)
         ways = (check_node(self.name),) if hint else ()
-        self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log, hint, ways))
+        self._statuses.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log, hint, ways))
 
     def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
         """Reports that nobody could be asked; nothing is over."""
@@ -288,7 +285,7 @@ class SiteJobManager:
 
     def _sent(self, job: str, job_id: str) -> None:
         sent = {"stage": JobStage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
-        self._board.publish(job, lambda news: replace(news, **sent))
+        self._statuses.publish(job, lambda news: replace(news, **sent))
         self._watch_it(job, job_id)
         self._kick(job)
         if self._book.wish(job) is not None:
@@ -296,7 +293,7 @@ class SiteJobManager:
 
     def _take_over(self, job: str, news: JobNews) -> None:
         """Takes over a job from the book."""
-        self._board.publish(job, lambda _: news)
+        self._statuses.publish(job, lambda _: news)
         if news.id and not news.over:
             self._watch_it(job, news.id)
 
@@ -313,7 +310,7 @@ class SiteJobManager:
         except OSError as error:
             _log.warning("The request to end a job cannot be recorded: %s", error)
         self._shared.allow_prompts()
-        self._board.publish(job, lambda news: replace(news, text=job_news.ending(wish)))
+        self._statuses.publish(job, lambda news: replace(news, text=job_news.ending(wish)))
         self._tasks.wake()
         self._tasks.start(_END + job, lambda: self._end_it(job))
 
@@ -330,7 +327,7 @@ class SiteJobManager:
                 self._watch.hurry()  # it may be over already
                 if not done.late and not done.code:
                     return
-                self._board.publish(job, partial(job_news.not_ended, done=done))
+                self._statuses.publish(job, partial(job_news.not_ended, done=done))
             if not self._tasks.pause(pause()):
                 return
 
@@ -345,12 +342,12 @@ class SiteJobManager:
         if self._tasks.closing or key.startswith(_END):
             _log.info("%s: %s", key, found)
         else:
-            self._board.publish(key, lambda news: news if news.id else job_news.refused(news, found))
+            self._statuses.publish(key, lambda news: news if news.id else job_news.refused(news, found))
 
     # --- Helpers ------------------------------------------------------------------------------------------------------
 
     def _unreached(self, job: str, found: Problem) -> None:
-        self._board.publish(job, lambda news: job_news.unreached(news, found, self.title))
+        self._statuses.publish(job, lambda news: job_news.unreached(news, found, self.title))
 
     def _kick(self, job: str) -> None:
         with self._lock:

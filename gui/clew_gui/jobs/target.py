@@ -12,9 +12,9 @@ from typing import Protocol
 import msgspec
 
 from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job_files import read_printed
 from clew_gui.jobs.journal_files import SiteJournals
 from clew_gui.jobs.route_keeper import ROUTE_PAUSES_S, KeptRoute, put_key, read_address
-from clew_gui.jobs.submitter import read_printed
 from clew_gui.nodes.routes import RouteFinder
 from clew_gui.schedulers.job import LOG, SCHEDULER_LOG, JobRef
 from clew_gui.sites.site_connection import SiteConnection
@@ -80,14 +80,14 @@ class JobTarget:
         self._owner = owner
         self._job = job
         self._missing = MissingAgent(clock)
-        self._bell = threading.Event()
+        self._woken = threading.Event()
         self._closed = threading.Event()
         self._changed = threading.Condition()
         self._address: AgentAddress | None = None
         self._looked = 0.0
         self._key: tuple[str, str] | None = None
         self._admitted: tuple[int, tuple[str, str]] | None = None
-        self._kept = KeptRoute(self._hear, self._bell.set)
+        self._kept = KeptRoute(self._hear, self._woken.set)
         self._tunnel: Tunnel | None = None
         self._trouble: Problem | None = None
         self._failures = 0
@@ -118,7 +118,7 @@ class JobTarget:
     def introduce(self, name: str, public_key: str) -> None:
         """The viewer's key, as early as it is known, so that it lies on the node before ``admit`` is called."""
         self._key = (name, public_key)
-        self._bell.set()
+        self._woken.set()
 
     def find(self) -> AgentAddress | None:
         """The agent with the tunnel's end on this computer as its address; None while it cannot be reached."""
@@ -158,7 +158,7 @@ class JobTarget:
         with self._changed:
             if run not in self._specs:
                 self._wanted.append(run)
-                self._bell.set()
+                self._woken.set()
                 self._changed.wait_for(lambda: run in self._specs, _SPEC_S)
             return self._specs.get(run)
 
@@ -187,7 +187,7 @@ class JobTarget:
     def leave(self) -> None:
         """Begin to close; ``close`` will wait for it."""
         self._closed.set()
-        self._bell.set()
+        self._woken.set()
 
     def close(self) -> None:
         """Close the connection; agent and runs stay."""
@@ -209,14 +209,14 @@ class JobTarget:
         """Looks now, because something is new."""
         self._failures = 0
         self._kept.hurry()
-        self._bell.set()
+        self._woken.set()
 
     # --- The thread ---------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
         drift = time.time() - time.monotonic()
         while not self._closed.is_set():
-            self._bell.clear()
+            self._woken.clear()
             try:
                 pause = self._turn()
                 self._trouble = None
@@ -231,7 +231,7 @@ class JobTarget:
                 )
                 pause = self._again(ROUTE_PAUSES_S)
                 self._missing.pause()
-            self._bell.wait(pause)
+            self._woken.wait(pause)
             before, drift = drift, time.time() - time.monotonic()
             if drift - before > _SLEPT_S:  # the monotonic clock stands still while a computer sleeps
                 self._owner.wake()
@@ -333,7 +333,7 @@ class JobTarget:
         try:
             self._owner.line()  # a login that was refused is not tried again because of a reconnecting socket
         except ProblemError:
-            self._bell.set()
+            self._woken.set()
             raise
         return self._kept.open()
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from clew_gui.jobs.job_files import read_printed, read_record
 from clew_gui.jobs.journal_files import ended_at
-from clew_gui.jobs.submitter import read_printed, read_record
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.state import ENDED, JobState, PartitionLimits, Phase
 from clew_gui.schedulers.verdict import ExitRecord, conclude
@@ -61,14 +61,14 @@ class JobWatch:
         self._over: dict[str, JobState] = {}
         self._gone: dict[str, float] = {}
         self._limits: dict[str, PartitionLimits] = {}
-        self._bell = threading.Condition()
+        self._woken = threading.Condition()
         self._ended = False
         self._unanswered: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="clew-watch", daemon=True)
 
     def add(self, ref: JobRef, partition: str = "") -> None:
         """Watch a job that was sent."""
-        with self._bell:
+        with self._woken:
             if ref.id in self._refs or self._ended:
                 return
             self._refs[ref.id] = ref
@@ -76,39 +76,39 @@ class JobWatch:
             self._watcher.add(ref.id, time.monotonic())
             if self._thread.ident is None:
                 self._thread.start()
-            self._bell.notify()
+            self._woken.notify()
 
     def heard(self, job_id: str) -> None:
         """The job's agent speaks for it."""
-        with self._bell:
+        with self._woken:
             self._watcher.heard(job_id, time.monotonic())
 
     def hurry(self) -> None:
         """Asks now, because something has happened."""
-        with self._bell:
+        with self._woken:
             self._watcher.hurry(time.monotonic())
-            self._bell.notify()
+            self._woken.notify()
 
     def ask_now(self, job_ids: Iterable[str], seconds: float) -> bool:
         """Ask about these jobs at once, and wait until each has been answered for, or could not be asked about, so many
         seconds at most; whether all have."""
-        with self._bell:
+        with self._woken:
             self._unanswered |= self._refs.keys() & set(job_ids)
             self._watcher.hurry(time.monotonic())
-            self._bell.notify_all()
-            return self._bell.wait_for(lambda: not self._unanswered or self._ended, seconds)
+            self._woken.notify_all()
+            return self._woken.wait_for(lambda: not self._unanswered or self._ended, seconds)
 
     def _answered_for(self, *job_ids: str) -> None:
         """Stop waiting for news of these jobs: call it after the news was reported."""
-        with self._bell:
+        with self._woken:
             self._unanswered -= set(job_ids)
-            self._bell.notify_all()
+            self._woken.notify_all()
 
     def close(self) -> None:
         """End the thread; a call that is running ends with the connection."""
-        with self._bell:
+        with self._woken:
             self._ended = True
-            self._bell.notify_all()
+            self._woken.notify_all()
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
 
@@ -116,12 +116,12 @@ class JobWatch:
 
     def _work(self) -> None:
         while True:
-            with self._bell:
+            with self._woken:
                 if self._ended:
                     return
                 due = self._watcher.due(time.monotonic())
                 if not due and not self._over:
-                    self._bell.wait(self._watcher.wait(time.monotonic()))
+                    self._woken.wait(self._watcher.wait(time.monotonic()))
                     continue
                 if due:
                     self._watcher.asked(due, time.monotonic())
@@ -137,8 +137,8 @@ class JobWatch:
                 _log.exception("A scheduler's answer could not be used.")
                 self._answer({})
             if self._over:
-                with self._bell:
-                    self._bell.wait(_AGAIN_S)
+                with self._woken:
+                    self._woken.wait(_AGAIN_S)
 
     def _ask(self, refs: tuple[JobRef, ...]) -> None:
         try:
@@ -164,7 +164,7 @@ class JobWatch:
                 self._answered_for(ref.id)
 
     def _answer(self, states: Mapping[str, JobState]) -> None:
-        with self._bell:
+        with self._woken:
             self._watcher.answered(states, time.monotonic())
 
     def _limits_for(self, line: SiteConnection, ref: JobRef, state: JobState) -> PartitionLimits | None:
@@ -202,7 +202,7 @@ class JobWatch:
                 continue
             memory = line.scheduler.ran_out_of_memory(printed)
             verdict = conclude(state, self._accounts(line, ref), record, out_of_memory=memory, done=done)
-            with self._bell:
+            with self._woken:
                 self._watcher.remove(job_id)
                 del self._refs[job_id]
             if verdict.phase is Phase.CANCELLED and record is None:

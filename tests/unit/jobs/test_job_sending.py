@@ -50,7 +50,12 @@ class Laptop:
     """A program that finds a job in the book which ``sender`` was about to send, ``ago`` seconds ago by the clocks."""
 
     def __init__(
-        self, folder: Path, sender: SendingProgram, stage: JobStage = JobStage.PREPARING, ago: float = 0.0
+        self,
+        folder: Path,
+        sender: SendingProgram,
+        stage: JobStage = JobStage.PREPARING,
+        ago: float = 0.0,
+        sure: float = 0.0,
     ) -> None:
         self.login = Login()
         self.tasks = Waiting()
@@ -74,7 +79,7 @@ class Laptop:
             JobStatusStore(self.book, self.told.append, lambda _job: None),
             self.tasks,
             a_deployer(),
-            0.0,
+            sure,
             lambda: self.tasks.now,
             lambda: ASKED + ago + self.tasks.now,
         )
@@ -212,3 +217,17 @@ def test_what_another_program_gave_up_is_not_sent(tmp_path: Path) -> None:
     with pytest.raises(ProblemError, match="never sent"):
         laptop.sending.send(laptop.order)
     assert laptop.login.sent == 0
+
+
+def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(tmp_path: Path) -> None:
+    me = SendingProgram(os.getpid(), psutil.Process().create_time(), socket.gethostname())
+    laptop, pauses = Laptop(tmp_path, me, JobStage.SUBMITTING, sure=0.2), []
+
+    def woken() -> None:
+        pauses.append(laptop.tasks.now)
+        if len(pauses) == 3:  # the scheduler comes to write it down; until then something woke this twice
+            laptop.login.jobs["4"] = Job(name=f"clew-{laptop.job}")
+        time.sleep(0.001)
+
+    laptop.tasks.meanwhile = woken
+    assert laptop.sending.find(laptop.job) == "4"

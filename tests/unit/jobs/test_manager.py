@@ -15,11 +15,10 @@ import psutil
 import pytest
 
 from clew_agent.supervisor.refused_run import write_refused
-from clew_gui.jobs import submitter
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import BookLine, JobBook, JobWish, SendingProgram
+from clew_gui.jobs.job_sender import Deployer
 from clew_gui.jobs.manager import SiteJobManager
-from clew_gui.jobs.submitter import Deployer
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import Phase
 from clew_gui.sites.site_connection import SiteConnection
@@ -282,20 +281,6 @@ def test_what_did_not_arrive_is_sent_again_when_it_was_looked_for_twice(
     reach(manager, order.job, JobStage.QUEUED)
     looks = [words for words in office.login.commands if f"--name=clew-{order.job}" in words]
     assert (office.login.sent, len(office.login.jobs), len(looks)) == (2, 1, 2)
-
-
-def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(office: Office) -> None:
-    line, order, pauses = a_line(office.login), an_order(), []
-
-    def pause(seconds: float) -> bool:
-        pauses.append(seconds)
-        if len(pauses) == 3:  # the scheduler comes to write it down; until then something woke this twice
-            office.login.jobs["4"] = _job(order)
-        time.sleep(0.001)
-        return True
-
-    sender = submitter.Submitter(lambda: line, a_deployer(), lambda _text: None, pause, again=0.2)
-    assert sender.find(submitter.job_spec(line, order, AGENT)) == "4"
 
 
 def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> None:

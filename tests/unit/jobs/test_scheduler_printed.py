@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from clew_gui.jobs.submitter import read_printed
+from clew_gui.jobs.job_files import read_printed
 from clew_gui.sites.site_connection import SiteConnection, SiteLayout
 from clew_gui.ssh.connection import RemoteFile
 from clew_shared.base.problem import ProblemError, problem
