@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QBoxLayout
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.actions.speedup_actions import Spread, spread_over
+from clew_gui.views.actions.tabs.speedup_actions import Spread, spread_over
 from clew_gui.views.speedup.speedup_view import SpeedupView
 from clew_gui.views.window.window import SPEEDUP_TAB
 from clew_shared.cards import StrategyCard

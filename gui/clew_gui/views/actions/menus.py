@@ -13,17 +13,17 @@ from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
 from clew_gui.plotting.table import extract, extract_series, write_csv, write_series_csv
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.agent_settings import AgentSettings
-from clew_gui.views.actions.cluster_actions import ClusterActions
-from clew_gui.views.actions.compare_actions import CompareActions
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.demonstrations import Demonstrations
 from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
-from clew_gui.views.actions.report_actions import ReportActions
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
-from clew_gui.views.actions.speedup_actions import SpeedupActions
 from clew_gui.views.actions.sweep_actions import SweepActions
+from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
+from clew_gui.views.actions.tabs.compare_actions import CompareActions
+from clew_gui.views.actions.tabs.report_actions import ReportActions
+from clew_gui.views.actions.tabs.speedup_actions import SpeedupActions
 from clew_gui.views.form.form_remedies import FormRemedies
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.remedies import RemedyButton
