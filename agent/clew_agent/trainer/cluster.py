@@ -20,13 +20,9 @@ if TYPE_CHECKING:
 
 _KNOWN_WITHIN_S = SILENCE_S + 3.0
 """Seconds within which the reason of a failed update is known: a server that is frozen is found by its silence."""
-
-
-_SETTLES_S = 60.0
-"""Seconds after the loss of a server in which the cluster may have to form more than once. The new server listens at
-the old one's port, and gRPC goes on to refuse calls there until it tries to connect again, for which it waits longer
-after each failed attempt."""
-_AGAIN_S = 1.0
+_TRIES = 3
+"""Number of times that the cluster may form for one lost server. The new server listens at the old one's port, and to a
+worker that has tried to connect meanwhile gRPC refuses calls there until it tries again, later after each attempt."""
 _UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
 """The errors that TensorFlow raises in a step when another process of the run is gone."""
 _NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster that trains.", "", "run")
@@ -74,7 +70,7 @@ class ClusterRun:
         self._record = record
         self._go_on = go_on
         self._servers_lost = 0
-        self._settles_until = 0.0
+        self._tries_left = 0
         self._slowed = dict[int, float]()
         self._workers = settings.workers
         self._now: ServerCluster | None = None
@@ -113,26 +109,25 @@ class ClusterRun:
             return cluster
 
     def _may_form_again(self, error: BaseException) -> float:
-        """Waits until it is known that the ``error`` came of a lost server; returns the time then. Else raises it."""
+        """Waits until it is known whether the ``error`` came of a lost server; raises it if not. Returns when it was
+        known."""
         if isinstance(error, StopAsked) or self._peers is None:
             raise error
         deadline = time.monotonic() + _KNOWN_WITHIN_S
         while time.monotonic() < deadline:
             self._peers.check()
             self._go_on()
-            now = time.monotonic()
             if self._peers.servers_lost != self._servers_lost:
-                self._settles_until = now + _SETTLES_S
-                return now
-            if unreachable(error) and now < self._settles_until:
-                text = "TensorFlow does not reach a process that has just taken another one's place. It is asked again."
-                self._record(Log(text=text, level="warning"))
-                time.sleep(_AGAIN_S)
-                return now
+                self._tries_left = _TRIES - 1
+                return time.monotonic()
             time.sleep(0.05)
-        if unreachable(error):
-            self._record(Log(text=f"No server is lost. {self._peers.states}", level="warning"))
-        raise error
+        if not unreachable(error):
+            raise error
+        self._record(Log(text=f"No further server is lost. {self._peers.states}", level="warning"))
+        if not self._tries_left:
+            raise error
+        self._tries_left -= 1
+        return time.monotonic()
 
     def larger(self) -> ServerCluster | None:
         """The cluster with the workers that were added, once they are there."""
