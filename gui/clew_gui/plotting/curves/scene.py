@@ -288,7 +288,8 @@ def _in_unit(run: RunStyle, step: float, unit: XUnit) -> float:
 
 
 def run_events(run: RunStyle, setups: Sequence[PlotSetup], params: Sequence[ParamSpec]) -> list[RunEvent]:
-    """What happened to a run, in the order of steps; that it gave no number any more unless a curve shows that."""
+    """The events of a run in the order of steps. That a metric became NaN or infinite is one of them, unless a curve
+    shows it."""
     history = run.history
     events = [RunEvent(run.run_id, event.step, live_words(params, event)) for event in history.live]
     end = history.fold.steps  # the state shows a checkpoint there

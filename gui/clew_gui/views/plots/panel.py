@@ -75,7 +75,7 @@ class _Writer(QObject):
 
 
 class ConvergencePlots(QWidget):
-    """Live curves of several runs, plots above each other with one x axis; with other kinds of plots, as pages.
+    """Live curves of several runs, plots above each other with one x axis, and the other kinds of plots as pages.
 
     Say what to show with ``show_card`` and ``show_runs``, and with ``show_news`` that runs recorded more: every frame
     is drawn from their histories. How they are shown is set with ``set_unit``, ``set_log_y``, ``set_log_x`` and
@@ -169,7 +169,7 @@ class ConvergencePlots(QWidget):
         self._set_prediction(next((run.history.prediction for run in runs if run.id == selected), None))
 
     def show_news(self, changed: Collection[str]) -> None:
-        """Draws what is new of these runs, those of them that are shown."""
+        """Draws what is new of those of these runs that are shown."""
         if any(run.run_id in changed for run in self.canvas.runs):
             self.set_runs([self._as_now(run) for run in self.canvas.runs])
             for kind in self.kinds.values():
