@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, QRectF
-from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from clew_gui.charts.chart import Chart, Layout, drawn
-from clew_gui.views.charts.painter import SIZES, box_of, paint
+from clew_gui.views.charts.painter import SIZES, box_of, paint, paint_ring
 from clew_gui.views.theme.parts import Appearance
 
 
@@ -56,9 +56,7 @@ class ChartWidget(QWidget):
         if chart is not None:
             paint(painter, drawn(chart, self._appearance.theme, SIZES))
         if self.hasFocus():
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setPen(QPen(QColor(self._appearance.theme.accent), 2))
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
+            paint_ring(painter, self.rect(), self._appearance.theme.accent)
         painter.end()
 
     def event(self, event: QEvent) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QImage, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QApplication
 from shiboken6 import VoidPtr
@@ -99,6 +99,14 @@ def paint(painter: QPainter, items: Sequence[Item]) -> None:
                     painter.setClipRect(rect_of(item.clip), Qt.ClipOperation.IntersectClip)
                 paint(painter, item.items)
                 painter.restore()
+
+
+def paint_ring(painter: QPainter, rect: QRect, colour: str) -> None:
+    """The ring around a widget that has the keyboard."""
+    _smooth(painter, True)
+    painter.setPen(QPen(QColor(colour), 2))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRoundedRect(rect.adjusted(1, 1, -1, -1), 6, 6)
 
 
 def pen_of(stroke: Stroke | None) -> QPen:

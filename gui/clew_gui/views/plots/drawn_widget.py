@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, QTimer
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
+from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QFocusEvent, QHideEvent, QPainter, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.views.charts.painter import paint_ring
 from clew_gui.views.theme.theme import Theme
 
 REFRESH_MS: Final = 40
@@ -25,6 +26,7 @@ class DrawnWidget(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(name)
         self._theme = theme
+        self._ring = False
         self._runs: tuple[RunStyle, ...] = ()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -68,6 +70,30 @@ class DrawnWidget(QWidget):
         """Stops drawing."""
         self._timer.stop()
         super().hideEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Shows a ring when reached by keyboard."""
+        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        super().focusInEvent(event)
+        self._focus_changed()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Takes the ring away, and what the keyboard had marked."""
+        self._ring = False
+        self._leave_keyboard()
+        super().focusOutEvent(event)
+        self._focus_changed()
+
+    def _leave_keyboard(self) -> None:
+        """Called when the keyboard goes to another widget."""
+
+    def _focus_changed(self) -> None:
+        """Called after the keyboard came or went."""
+        self.update()
+
+    def _paint_ring(self, painter: QPainter) -> None:
+        if self._ring:
+            paint_ring(painter, self.rect(), self._theme.accent)
 
     def event(self, event: QEvent) -> bool:
         """Redraw where pixels are finer or coarser than before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt
-from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.charts.drawing import Drawing
@@ -31,7 +31,6 @@ class MeasuredView(DrawnWidget):
         """Whether axes that the card makes logarithmic are so now."""
         self.reading: tuple[int, float] | None = None
         """The read-out's place: the plot's number and the size."""
-        self._ring = False
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
@@ -88,10 +87,7 @@ class MeasuredView(DrawnWidget):
             if place in chart.places(number):
                 chart.draw_reading(drawing, number, place)
         paint(painter, drawing.items)
-        if self._ring:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setPen(QPen(QColor(self._theme.accent), 2))
-            painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
+        self._paint_ring(painter)
         painter.end()
 
     def draw_to(self, drawing: Drawing, width: float, height: float, scale: float) -> None:
@@ -142,14 +138,6 @@ class MeasuredView(DrawnWidget):
         else:
             super().keyPressEvent(event)
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show a ring when reached by keyboard."""
-        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Take the ring and the read-out away."""
-        self._ring, self.reading = False, None
-        super().focusOutEvent(event)
-        self.update()
+    def _leave_keyboard(self) -> None:
+        """Takes the read-out away."""
+        self.reading = None

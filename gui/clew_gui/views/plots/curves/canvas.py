@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from PySide6.QtCore import QElapsedTimer, QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.charts.axes import value_room
@@ -51,7 +51,6 @@ class PlotCanvas(DrawnWidget):
         self._by_key = False
         self._lifted = ""
         self._dragging = False
-        self._ring = False
         self._uncovered = False
         self.ground = PlotsView(self, before_paint=self._just_in_time)
         self._overlay = Overlay(self)
@@ -223,7 +222,7 @@ class PlotCanvas(DrawnWidget):
         """Lay the crosshair over the finished picture, taken ``again`` or as it was."""
         self._uncovered = False
         self.flush()
-        readout, ring = self.readout, self._ring and self.hasFocus()
+        readout, ring = self.readout, self._ring
         wanted = readout is not None or ring
         if wanted and (again or not self._overlay.isVisibleTo(self)):
             self._overlay.set_picture(self.ground.grab(), self.chart)
@@ -365,17 +364,13 @@ class PlotCanvas(DrawnWidget):
         else:
             super().keyPressEvent(event)
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show a ring when reached by keyboard."""
-        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
-        super().focusInEvent(event)
-        self._cover(again=False)
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Take the ring away, and the crosshair with it."""
-        super().focusOutEvent(event)
+    def _leave_keyboard(self) -> None:
+        """Takes the crosshair away that the keys had moved."""
         if self._by_key:
             self._cross = None
+
+    def _focus_changed(self) -> None:
+        """Lays crosshair and ring over the picture again."""
         self._cover(again=False)
 
 

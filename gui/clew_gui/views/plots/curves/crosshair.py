@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.charts.curves.chart import CurvesChart
@@ -14,7 +14,7 @@ from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.curves.readout import Readout
 from clew_gui.plotting.curves.scene import Scene
-from clew_gui.views.charts.painter import SIZES, paint
+from clew_gui.views.charts.painter import SIZES, paint, paint_ring
 
 
 def snapped(scene: Scene, x: float) -> float:
@@ -79,7 +79,5 @@ class Overlay(QWidget):
             self._crosshair.draw(drawing, self._readout, self._chart)
             paint(painter, drawing.items)
         if self._ring and self._chart is not None:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setPen(QPen(QColor(self._chart.theme.accent), 2))
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
+            paint_ring(painter, self.rect(), self._chart.theme.accent)
         painter.end()

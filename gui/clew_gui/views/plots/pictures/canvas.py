@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.charts.drawing import Drawing
@@ -40,7 +40,6 @@ class PicturesCanvas(DrawnWidget):
         self._drawn: object = None
         """The pictures that there were when a frame was asked for."""
         self._large = ""
-        self._ring = False
         self._read: QPointF | None = None
         self._gripped = ""
         self._kept: tuple[QSize, PicturesChart] | None = None
@@ -149,10 +148,7 @@ class PicturesCanvas(DrawnWidget):
         drawing = Drawing(self._theme, SIZES)
         self.shown.draw(drawing, (self._read.x(), self._read.y()) if self._read is not None else None)
         paint(painter, drawing.items)
-        if self._ring:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setPen(QPen(QColor(self._theme.accent), 2))
-            painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
+        self._paint_ring(painter)
         painter.end()
 
     @property
@@ -215,15 +211,3 @@ class PicturesCanvas(DrawnWidget):
             self.enlarge("")
         else:
             super().keyPressEvent(event)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show a ring when reached by keyboard."""
-        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Take the ring away."""
-        self._ring = False
-        super().focusOutEvent(event)
-        self.update()

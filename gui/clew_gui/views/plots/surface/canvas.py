@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QPointF, QSize, QTimer
-from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.charts.drawing import Drawing
@@ -147,10 +147,7 @@ class SurfaceCanvas(DrawnWidget):
                 self._advance()
             self.drawn = SurfaceChart(self._heights, frame, self._sheet())
             self._paint_screen(painter, self.drawn)
-        if self._ring:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setPen(QPen(QColor(self._theme.accent), 2))
-            painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
+        self._paint_ring(painter)
         painter.end()
 
     def _paint_screen(self, painter: QPainter, chart: SurfaceChart) -> None:

@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
-from PySide6.QtGui import QFocusEvent, QHideEvent, QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSlider, QToolButton, QWidget
 
 from clew_gui.plotting.axes.frame import Frame
@@ -239,17 +239,9 @@ class SurfaceView(SurfaceCanvas):
             self._describe(". ".join(found.lines))
         self.update()
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show a ring when reached by keyboard."""
-        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Take the ring and the walk away."""
-        self._ring, self.walked = False, None
-        super().focusOutEvent(event)
-        self.update()
+    def _leave_keyboard(self) -> None:
+        """Takes the walk along a path away."""
+        self.walked = None
 
 
 def _inside(frame: Frame, at: QPointF) -> bool:
