@@ -118,11 +118,10 @@ class CompareScene:
 
 
 class CurveCache:
-    """Thinned curves and best values of runs, computed again only for runs that went on."""
+    """Thinned curves of runs, computed again only for runs that went on."""
 
     def __init__(self) -> None:
         self._curves: dict[tuple[str, str], tuple[object, tuple[FloatArray, FloatArray]]] = {}
-        self._bests: dict[tuple[str, str], tuple[object, float | None]] = {}
 
     def curve(self, run: ComparedRun, metric: str) -> tuple[FloatArray, FloatArray]:
         """The run's curve."""
@@ -130,14 +129,6 @@ class CurveCache:
         if known is None or known[0] != run.version:
             known = (run.version, curve_of(run.history.column(metric), POINTS))
             self._curves[run.id, metric] = known
-        return known[1]
-
-    def best(self, run: ComparedRun, metric: MetricSpec) -> float | None:
-        """The run's best value."""
-        known = self._bests.get((run.id, metric.name))
-        if known is None or known[0] != run.version:
-            known = (run.version, best_value(run.history, metric.name, metric.better))
-            self._bests[run.id, metric.name] = known
         return known[1]
 
 
@@ -185,7 +176,7 @@ def _group(
     cache: CurveCache,
     card: ExerciseCard,
 ) -> CompareGroup:
-    bests = {run.id: cache.best(run, metric) for run in runs}
+    bests = {run.id: best_value(run.history, metric.name, metric.better) for run in runs}
     histories = [(run.id, run.history) for run in runs]
     outcome = outcome_of(histories, metric.name, metric.better, options.target, bests.get)
     x, y = cache.curve(runs[0], metric.name)

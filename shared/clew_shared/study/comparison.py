@@ -133,7 +133,8 @@ def _best_in(histories: dict[str, History], metric: str, better: Better) -> Call
 
 def best_value(history: History, metric: str, better: Better) -> float | None:
     """The best finite value of a curve; its last one where neither side is better; None without any."""
-    _, y = _finite(history.column(metric))
-    if not y.size:
+    curve = history.pyramid(metric)
+    if curve is None:
         return None
-    return float(y.min() if better == "lower" else y.max() if better == "higher" else y[-1])
+    found = curve.lowest if better == "lower" else curve.highest if better == "higher" else curve.last
+    return found.value if found is not None else None
