@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.session.job_managers import JobManagers, open_managers
-from clew_gui.session.job_model import LinkState, LinkStatus
+from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import choose_run, read_heads, read_runs
 from clew_gui.session.session import Session

@@ -15,7 +15,7 @@ from statistics import median
 
 import numpy as np
 
-from clew_gui.session.mirror import Mirror
+from clew_gui.session.links.mirror import Mirror
 from clew_shared.base.places import Places
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State

@@ -16,7 +16,8 @@ from clew_gui.jobs.job_sender import Deployer, Say
 from clew_gui.jobs.manager import SiteJobManager
 from clew_gui.schedulers.job import LOG
 from clew_gui.session.job_managers import JobManagers
-from clew_gui.session.job_model import JobModel, LinkState, Place
+from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.links.status import LinkState
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.sites.site_connection import SiteConnection, open_line

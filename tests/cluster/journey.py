@@ -18,7 +18,8 @@ from minicluster.state import State
 
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.job_managers import open_managers
-from clew_gui.session.job_model import JobModel, LinkState, Place
+from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.links.status import LinkState
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.sites.consent import consents, words_of

@@ -17,7 +17,8 @@ from PySide6.QtWidgets import QWidget
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.intake import Changes
-from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
+from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_shared.base.problem import Problem

@@ -7,7 +7,7 @@ import time
 import msgspec
 
 from clew_gui.jobs.job import JobNews
-from clew_gui.session.inbox import (
+from clew_gui.session.links.inbox import (
     Arrival,
     Cards,
     FrameBatch,
@@ -20,7 +20,7 @@ from clew_gui.session.inbox import (
     Settled,
     Statuses,
 )
-from clew_gui.session.job_model import LinkState, LinkStatus
+from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.session.site_jobs import SiteJobs

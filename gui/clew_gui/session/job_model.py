@@ -1,52 +1,17 @@
-"""One job on a site as the viewer knows it, the place for a new run, and the states of a link."""
+"""One job on a site as the viewer knows it, and the place for a new run."""
 
 from __future__ import annotations
 
 import uuid
-from enum import StrEnum
 
 import msgspec
 
 from clew_gui.jobs.job import JobNews, JobOrder
 from clew_gui.schedulers.allocation import AllocationRequest
+from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem
 from clew_shared.spec import RunSpec
-
-
-class LinkState(StrEnum):
-    """The states of a link. OFFLINE: nobody to talk to. STALE: silent for a while, nothing torn down. REFUSED: it does
-    not let us in. RECORDED: there are recorded runs only, and no agent is missing."""
-
-    OFFLINE = "OFFLINE"
-    CONNECTING = "CONNECTING"
-    LIVE = "LIVE"
-    STALE = "STALE"
-    REFUSED = "REFUSED"
-    RECORDED = "RECORDED"
-
-
-SILENT = "silent"
-AGENT_ENDED = "the agent has ended"
-"""The words of a link that has not heard its agent for a while, and of one whose agent is gone."""
-
-
-class LinkStatus(msgspec.Struct, frozen=True):
-    """The state, since when (wall-clock seconds since 1970; for STALE, when it last spoke), and the state in words.
-
-    ``datasets`` names the data sets that the agent found on its machine; empty while that is not known. ``link`` is the
-    job to whose agent the link is; empty for this computer's.
-    """
-
-    state: LinkState
-    since: float
-    text: str
-    datasets: tuple[str, ...] = ()
-    link: str = ""
-
-
-# --- Job model --------------------------------------------------------------------------------------------------------
-# One job on a site as the viewer knows it, and where a person wants a run to go.
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ import msgspec
 
 from clew_gui.jobs.job import JobNews
 from clew_gui.jobs.job_book import JobBook
-from clew_gui.session.mirror import Mirror
+from clew_gui.session.links.mirror import Mirror
 from clew_gui.session.run_record import RunRecord
 from clew_gui.session.run_state import CATCHING_UP_BYTES, Evidence, is_complete, shown_state
 from clew_shared.base.places import Places

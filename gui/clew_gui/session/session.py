@@ -14,13 +14,14 @@ import msgspec
 from clew_gui.base.student import signed
 from clew_gui.jobs.job import as_there
 from clew_gui.schedulers.allocation import AllocationRequest
-from clew_gui.session.conversation import Command
-from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Inbox
 from clew_gui.session.intake import Changes, Intake
 from clew_gui.session.job_managers import JobManagers
-from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
-from clew_gui.session.link import Link
+from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.links.conversation import Command
+from clew_gui.session.links.fetcher import Fetcher
+from clew_gui.session.links.inbox import Inbox
+from clew_gui.session.links.link import Link
+from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable

@@ -10,11 +10,12 @@ from contextlib import suppress
 from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobWish
 from clew_gui.schedulers.allocation import AllocationRequest, refit
-from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Inbox
 from clew_gui.session.job_managers import JobManagers
-from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
-from clew_gui.session.link import Link
+from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.links.fetcher import Fetcher
+from clew_gui.session.links.inbox import Inbox
+from clew_gui.session.links.link import Link
+from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_shared.base.places import Places

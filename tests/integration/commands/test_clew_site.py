@@ -29,8 +29,8 @@ from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
-from clew_gui.session.mirror import Mirror, stray_attempts
-from clew_gui.session.other_version import other_version
+from clew_gui.session.links.mirror import Mirror, stray_attempts
+from clew_gui.session.links.other_version import other_version
 from clew_gui.session.run_record import run_record
 from clew_gui.sites.site import Site
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
@@ -179,7 +179,7 @@ def test_that_the_agent_is_of_another_version_is_one_line_on_standard_error(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later = partial(other_version, protocol=(1, 99), version="99.0")
-    monkeypatch.setattr("clew_gui.session.conversation.other_version", later)
+    monkeypatch.setattr("clew_gui.session.links.conversation.other_version", later)
     assert laptop.run(stand_in_spec(steps=200)) == 0
     (said,) = [line for line in laptop.err.getvalue().splitlines() if "of this version" in line]
     assert (

@@ -118,7 +118,7 @@ def test_a_trainer_that_dies_while_the_disk_is_full_is_sealed_when_there_is_room
 def test_a_viewer_whose_disk_is_full_says_so_and_goes_on_when_there_is_room(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew_gui.session.fetcher._DISK_AGAIN_S", 0.2)
+    monkeypatch.setattr("clew_gui.session.links.fetcher._DISK_AGAIN_S", 0.2)
     mirrors = Disk(lab.places.home / "viewer-0")
     try:
         viewer = lab.viewer()

@@ -9,7 +9,7 @@ import psutil
 import pytest
 import zmq
 
-from clew_gui.session.job_model import LinkState
+from clew_gui.session.links.status import LinkState
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.wire.channel import Channel, KeyPair, allow
 from clew_shared.wire.messages import Fetch
@@ -70,12 +70,12 @@ def test_a_frozen_link_is_stale_and_catches_up(judged_lab: Lab, monkeypatch: pyt
     run = viewer.start(**ENDLESS)
     lab.trained(run, 100)
     lab.shown(run, RunState.RUNNING)
-    monkeypatch.setattr("clew_gui.session.link.STALE_AFTER_S", 0.5)
+    monkeypatch.setattr("clew_gui.session.links.link.STALE_AFTER_S", 0.5)
     viewer.proxy.freeze()
     lab.wait(lambda: viewer.session.link.state is LinkState.STALE, "stale")
     assert viewer.model(run).state is RunState.RUNNING, "a lost link is no failed run"
     lab.trained(run, lab.steps(run) + 1000)
-    monkeypatch.setattr("clew_gui.session.link.STALE_AFTER_S", 15.0)
+    monkeypatch.setattr("clew_gui.session.links.link.STALE_AFTER_S", 15.0)
     viewer.proxy.thaw()
     lab.wait(lambda: viewer.live, "live again")
     viewer.session.stop(run)

@@ -18,8 +18,8 @@ import pytest
 from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.commands.find import kept_runs
 from clew_gui.session.intake import Changes
-from clew_gui.session.job_model import LinkState
-from clew_gui.session.other_version import other_version
+from clew_gui.session.links.other_version import other_version
+from clew_gui.session.links.status import LinkState
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.targets.local_agent import find_agent
@@ -326,7 +326,7 @@ def test_a_frozen_agent_is_stale_and_live_again_and_training_goes_on(
 ) -> None:
     model = window.start(**SLOW)
     window.until(lambda: model.history.fold.step > 20)
-    monkeypatch.setattr("clew_gui.session.link.STALE_AFTER_S", 0.5)
+    monkeypatch.setattr("clew_gui.session.links.link.STALE_AFTER_S", 0.5)
     address = find_agent(window.places)
     assert address is not None
     os.kill(address.pid, signal.SIGSTOP)
@@ -335,7 +335,7 @@ def test_a_frozen_agent_is_stale_and_live_again_and_training_goes_on(
     assert model.state is RunState.RUNNING
     size = journal_path(window.places.runs / model.id, 1).stat().st_size
     wait_for(lambda: journal_path(window.places.runs / model.id, 1).stat().st_size > size)
-    monkeypatch.setattr("clew_gui.session.link.STALE_AFTER_S", 15.0)
+    monkeypatch.setattr("clew_gui.session.links.link.STALE_AFTER_S", 15.0)
     os.kill(address.pid, signal.SIGCONT)
     window.until(lambda: window.session.link.state is LinkState.LIVE)
     assert [run.link_stale for run in window.session.runs.values()] == [False]
@@ -352,7 +352,7 @@ def test_an_older_agent_is_told_of_once_serves_and_says_what_it_does_not_know(
     new_window: Callable[..., Window], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later = partial(other_version, protocol=(1, 99), version="99.0")
-    monkeypatch.setattr("clew_gui.session.conversation.other_version", later)
+    monkeypatch.setattr("clew_gui.session.links.conversation.other_version", later)
     window = new_window()
     window.until(lambda: bool(window.problems))
     asked: Any = Teleport()
@@ -375,8 +375,8 @@ def test_an_agent_of_another_major_version_is_watched_and_not_steered_and_that_i
     older = new_window()
     run = older.start(**SLOW).id
     older.until(lambda: older.session.runs[run].history.fold.step > 0)
-    monkeypatch.setattr("clew_gui.session.conversation.other_version", partial(other_version, protocol=(99, 0)))
-    monkeypatch.setattr("clew_gui.session.conversation.Hello", partial(Hello, protocol=(99, 0)))
+    monkeypatch.setattr("clew_gui.session.links.conversation.other_version", partial(other_version, protocol=(99, 0)))
+    monkeypatch.setattr("clew_gui.session.links.conversation.Hello", partial(Hello, protocol=(99, 0)))
     window = new_window()
     window.until(lambda: bool(window.problems))
     (said,) = window.problems
@@ -455,7 +455,7 @@ def test_a_run_that_never_reached_the_agent_says_so(window: Window) -> None:
     window.until(lambda: window.session.link.state is LinkState.LIVE)
     window.session.close()
     lost = RunSpec(exercise="stand-in", run=str(uuid.uuid4()))
-    from clew_gui.session.mirror import Mirror
+    from clew_gui.session.links.mirror import Mirror
 
     Mirror(window.places.mirrors / lost.run).keep_spec(lost)
     later = Window()

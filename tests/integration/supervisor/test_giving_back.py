@@ -10,8 +10,8 @@ import pytest
 import zmq
 
 from clew_gui.jobs.job_book import job_book
-from clew_gui.session.conversation import Conversation
 from clew_gui.session.job_managers import JobManagers
+from clew_gui.session.links.conversation import Conversation
 from clew_gui.session.session import Session
 from clew_shared.base.places import Places, find_places
 from clew_shared.journal.lifecycle import TERMINAL, RunState

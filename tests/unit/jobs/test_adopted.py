@@ -14,7 +14,7 @@ from clew_gui.jobs.adopted import adopt_job
 from clew_gui.jobs.job import JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
-from clew_gui.session.mirror import Mirror
+from clew_gui.session.links.mirror import Mirror
 from clew_gui.session.run_record import run_record
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem

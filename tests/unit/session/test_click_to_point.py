@@ -17,10 +17,10 @@ from clew_agent.exercises import linear_regression
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_agent.trainer import compile_cache
 from clew_agent.trainer.first_frame import quick_card
-from clew_gui.session.conversation import Conversation, OutgoingCommands, Parts
-from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Inbox, Statuses
-from clew_gui.session.link import Link
+from clew_gui.session.links.conversation import Conversation, OutgoingCommands, Parts
+from clew_gui.session.links.fetcher import Fetcher
+from clew_gui.session.links.inbox import Inbox, Statuses
+from clew_gui.session.links.link import Link
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
 from clew_gui.targets.target import LocalTarget

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from clew_gui.session.conversation import Conversation, OutgoingCommands, Parts
-from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Cards, Inbox
+from clew_gui.session.links.conversation import Conversation, OutgoingCommands, Parts
+from clew_gui.session.links.fetcher import Fetcher
+from clew_gui.session.links.inbox import Cards, Inbox
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base.places import Places
 from clew_shared.cards import Catalogue

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew_gui.session.fetcher import Fetcher, FilesReader
-from clew_gui.session.inbox import FrameBatch, Inbox, Restarted, Settled
-from clew_gui.session.mirror import Mirror
+from clew_gui.session.links.fetcher import Fetcher, FilesReader
+from clew_gui.session.links.inbox import FrameBatch, Inbox, Restarted, Settled
+from clew_gui.session.links.mirror import Mirror
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.events import Schema
 from clew_shared.journal.files import JournalWriter, Record, journal_path, read_journal

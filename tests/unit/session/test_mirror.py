@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_gui.session.mirror import Mirror, Replaced
+from clew_gui.session.links.mirror import Mirror, Replaced
 from clew_shared.journal.files import MAGIC, Damage, Record, ends_sealed, journal_path, read_journal
 from clew_shared.spec import RunSpec
 from tests.unit.runs import small_run

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from clew_gui.session import conversation
-from clew_gui.session.conversation import Conversation, OutgoingCommands, Parts
-from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Inbox, RequestFailed
-from clew_gui.session.link import Link
-from clew_gui.session.other_version import CODES, other_version
+from clew_gui.session.links import conversation
+from clew_gui.session.links.conversation import Conversation, OutgoingCommands, Parts
+from clew_gui.session.links.fetcher import Fetcher
+from clew_gui.session.links.inbox import Inbox, RequestFailed
+from clew_gui.session.links.link import Link
+from clew_gui.session.links.other_version import CODES, other_version
 from clew_gui.targets.target import LocalTarget
 from clew_shared import __version__
 from clew_shared.base.places import Places

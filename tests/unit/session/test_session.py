@@ -11,11 +11,12 @@ import psutil
 import pytest
 
 from clew_gui.base.settings import LocalSettings, local_settings
-from clew_gui.session.conversation import OutgoingCommands
-from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import FULL_BYTES, FrameBatch, Inbox, RequestFailed, Restarted
 from clew_gui.session.intake import Changes
-from clew_gui.session.job_model import LinkState, Place
+from clew_gui.session.job_model import Place
+from clew_gui.session.links.conversation import OutgoingCommands
+from clew_gui.session.links.fetcher import Fetcher
+from clew_gui.session.links.inbox import FULL_BYTES, FrameBatch, Inbox, RequestFailed, Restarted
+from clew_gui.session.links.status import LinkState
 from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.session.runs import RunModel, read_heads, read_runs
 from clew_gui.session.session import Session
@@ -198,7 +199,7 @@ def test_what_has_no_answer_is_asked_again_first_and_in_order() -> None:
 
 
 def test_what_waits_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew_gui.session.conversation.ANSWER_WITHIN_S", 0.0)
+    monkeypatch.setattr("clew_gui.session.links.conversation.ANSWER_WITHIN_S", 0.0)
     commands = OutgoingCommands()
     commands.sent(b"1", Pause(run="r"))
     assert [outcome.problem.code for outcome in commands.late()] == ["link.timeout"]

@@ -22,7 +22,7 @@ from clew_gui.commands.run.site_run import open_session, open_terminal
 from clew_gui.jobs.job import JobNews, JobOrder, job_word
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.session.job_managers import ASK_S, JobManagers
-from clew_gui.session.mirror import attempts_before
+from clew_gui.session.links.mirror import attempts_before
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import verdict
 from clew_shared.base.number_words import number_ranges

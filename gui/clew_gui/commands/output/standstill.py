@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from clew_gui.base.state_words import queue_place
 from clew_gui.jobs.job import JobNews
-from clew_gui.session.job_model import AGENT_ENDED, SILENT, LinkState, LinkStatus
+from clew_gui.session.links.status import AGENT_ENDED, SILENT, LinkState, LinkStatus
 from clew_gui.session.run_state import not_begun
 from clew_shared.base.problem import Problem
 from clew_shared.journal.history import History

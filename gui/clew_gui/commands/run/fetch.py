@@ -18,7 +18,7 @@ from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.adopted import adopt_job
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.journal_files import MOST_ATTEMPTS, read_spec_text
-from clew_gui.session.mirror import Mirror, stray_attempts
+from clew_gui.session.links.mirror import Mirror, stray_attempts
 from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.sites.site_connection import SiteConnection, open_line
 from clew_gui.sites.store import site_store

@@ -18,8 +18,9 @@ from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.jobs.job import JobStage
 from clew_gui.session.job_managers import JobManagers
-from clew_gui.session.job_model import JobModel, LinkState
-from clew_gui.session.other_version import CODES
+from clew_gui.session.job_model import JobModel
+from clew_gui.session.links.other_version import CODES
+from clew_gui.session.links.status import LinkState
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.session import Session
 from clew_gui.targets.target import Target

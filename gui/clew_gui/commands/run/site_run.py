@@ -24,7 +24,7 @@ from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.schedulers.allocation import build_allocation
 from clew_gui.session.job_managers import ASK_S, open_managers
 from clew_gui.session.job_model import Place
-from clew_gui.session.mirror import stray_attempts
+from clew_gui.session.links.mirror import stray_attempts
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
 from clew_gui.sites.site_connection import open_line

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew_gui.session.inbox import FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted, Settled
-from clew_gui.session.mirror import Items, Mirror, Replaced
+from clew_gui.session.links.inbox import FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted, Settled
+from clew_gui.session.links.mirror import Items, Mirror, Replaced
 from clew_gui.targets.target import JournalFiles
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import verify_run

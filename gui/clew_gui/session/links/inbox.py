@@ -12,8 +12,8 @@ from collections.abc import Callable
 import msgspec
 
 from clew_gui.jobs.job import JobNews
-from clew_gui.session.job_model import LinkStatus
-from clew_gui.session.mirror import Items
+from clew_gui.session.links.mirror import Items
+from clew_gui.session.links.status import LinkStatus
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
 from clew_shared.spec import RunSpec

@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 import zmq
 
-from clew_gui.session.conversation import Command, Conversation, OutgoingCommands, Parts
-from clew_gui.session.fetcher import Fetcher, FilesReader
-from clew_gui.session.inbox import Inbox, Released, RequestFailed
-from clew_gui.session.job_model import AGENT_ENDED, SILENT, LinkState, LinkStatus
-from clew_gui.session.other_version import CODES
+from clew_gui.session.links.conversation import Command, Conversation, OutgoingCommands, Parts
+from clew_gui.session.links.fetcher import Fetcher, FilesReader
+from clew_gui.session.links.inbox import Inbox, Released, RequestFailed
+from clew_gui.session.links.other_version import CODES
+from clew_gui.session.links.status import AGENT_ENDED, SILENT, LinkState, LinkStatus
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.wakeup import WakeupPipe

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 import zmq
 
-from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Cards, Inbox, JobNewsArrived, NodeKept, RequestFailed, Statuses
-from clew_gui.session.other_version import other_version
+from clew_gui.session.links.fetcher import Fetcher
+from clew_gui.session.links.inbox import Cards, Inbox, JobNewsArrived, NodeKept, RequestFailed, Statuses
+from clew_gui.session.links.other_version import other_version
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
