@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -175,6 +175,10 @@ class LogEntries:
             self._all, self.logs = kept, [saying.log for saying in kept]
 
 
+_LARGEST = 1e300
+"""The limit of a histogram's edges: a range twice as large is still a number."""
+
+
 def fits(event: Image | Histogram | Matrix) -> bool:
     """Whether the arrays of a picture are as long as they should be."""
     match event:
@@ -184,10 +188,18 @@ def fits(event: Image | Histogram | Matrix) -> bool:
             return known and whole and {len(event.classes), len(event.answers)} <= {0, 4 * event.count}
         case Histogram():
             counts = len(event.counts) > 0 and len(event.edges) == len(event.counts) + 8 and len(event.counts) % 8 == 0
-            return counts and len(event.values) % 4 == 0 and len(event.classes) in (0, len(event.values))
+            values = len(event.values) % 4 == 0 and len(event.classes) in (0, len(event.values))
+            return counts and values and _ascend(np.frombuffer(event.edges, "<f8"))
         case _:
             named = {len(event.row_labels)} <= {0, event.rows} and {len(event.column_labels)} <= {0, event.columns}
             return named and min(event.rows, event.columns) >= 0 and len(event.data) == 8 * event.rows * event.columns
+
+
+def _ascend(edges: NDArray[np.float64]) -> bool:
+    """Whether each edge is above the one before it, and an axis can show their range."""
+    if not np.isfinite(edges).all() or np.abs(edges).max() > _LARGEST:
+        return False
+    return bool((np.diff(edges) > 0).all() and edges[-1] - edges[0] > 1 / _LARGEST)
 
 
 def nonfinite_word(value: str | float) -> str:
@@ -210,6 +222,14 @@ __all__ = ["Best", "Column", "Figure", "History", "Measured", "Note", "StepBlock
 Figure = Image | Histogram | Matrix
 _NEWS = 500
 """Number of sentences about processes that are kept."""
+
+
+class _Joined(NamedTuple):
+    """A curve in several columns, put together; ``version`` is the size of each, and how often it was cut."""
+
+    version: list[tuple[int, int]]
+    column: Column
+    pyramid: Pyramid
 
 
 class StepBlock(NamedTuple):
@@ -269,7 +289,7 @@ class History:
         self.nonfinite_words: dict[str, str] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
         self._by_metric: dict[str, list[Track]] = {}
-        self._joined: dict[str, tuple[list[tuple[int, int]], Pyramid]] = {}
+        self._joined: dict[str, _Joined] = {}
         self._lost: list[tuple[Track, CurvePiece]] = []
         self._layouts: dict[tuple[int, int], PointsLayout] = {}
         self._starts: dict[int, int] = {}
@@ -575,7 +595,8 @@ class History:
         """
         tracks = self._by_metric.get(metric, [])
         if attempt is None:
-            return join(track.column(metric) for track in tracks)
+            there = [track for track in tracks if track.steps.size]
+            return self._join(metric, there).column if len(there) > 1 else join(track.column(metric) for track in there)
         parts = [part for track in tracks for part in track.part(metric, attempt)]
         for track, piece in self._lost:
             if metric in track.values:
@@ -583,29 +604,32 @@ class History:
         return join(parts)
 
     def pyramid(self, metric: str) -> Pyramid | None:
-        """The curve that ``column(metric)`` returns, with least and greatest values at all scales; None when empty.
-
-        A curve in several columns, because the schema changed, is put together again whenever one of them changes.
-        """
+        """The curve that ``column(metric)`` returns, with least and greatest values at all scales; None when empty."""
         tracks = [track for track in self._by_metric.get(metric, []) if track.steps.size]
-        parts = [track.pyramid(metric) for track in tracks]
-        if len(parts) < 2:
-            return parts[0] if parts else None
-        version = [(len(part), part.cuts) for part in parts]
+        if len(tracks) > 1:
+            return self._join(metric, tracks).pyramid
+        return tracks[0].pyramid(metric) if tracks else None
+
+    def _join(self, metric: str, tracks: Sequence[Track]) -> _Joined:
+        """The curve in several columns, because the schema changed; put together again when one of them changes."""
+        version = [(len(part), part.cuts) for part in (track.pyramid(metric) for track in tracks)]
         known = self._joined.get(metric)
-        if known is None or known[0] != version:
+        if known is None or known.version != version:
             column = join(track.column(metric) for track in tracks)
             steps, values = Buffer(np.int64), Buffer[np.floating[Any]](column.values.dtype)
             steps.extend(column.steps)
             values.extend(column.values)
-            known = self._joined[metric] = (version, Pyramid(steps, values))
-        return known[1]
+            known = self._joined[metric] = _Joined(version, column, Pyramid(steps, values))
+        return known
 
     def timeline(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The steps of the columns with most points, and the training clock at the end of each. Views, as those of
-        ``Column``."""
-        longest = max(self._tracks.values(), key=lambda track: track.steps.size, default=None)
-        return (longest.steps.view, longest.clock.view) if longest is not None else (np.empty(0, np.int64), np.empty(0))
+        """The steps of the longest curve, and the training clock at the end of each. Views, as those of ``Column``."""
+
+        def points(metric: str) -> int:
+            return sum(track.steps.size for track in self._by_metric[metric])
+
+        longest = self.column(max(self._by_metric, key=points, default=""))
+        return longest.steps, longest.clock
 
     @property
     def last_step(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.ticks import Span, XUnit
 from clew_gui.plotting.curves.smoothing import is_noisy, smoothed
-from clew_gui.plotting.curves.units import from_steps, knows, to_steps
+from clew_gui.plotting.curves.units import from_steps, knows, state_of, to_steps
 from clew_shared.journal.history import History, nonfinite_word
 from clew_shared.journal.pyramid import Columns, Pyramid, Sample, index_of
 
@@ -156,7 +156,7 @@ class CurveMaker:
     """Makes the curves of runs and keeps each until its data, the grid or the request changes."""
 
     def __init__(self) -> None:
-        self._edges: dict[str, tuple[Grid, tuple[int, float], FloatArray]] = {}
+        self._edges: dict[str, tuple[Grid, tuple[float, float], FloatArray]] = {}
         self._kept: dict[tuple[str, str], _Kept] = {}
 
     def make(self, history: History, request: CurveRequest, grid: Grid) -> Curve | None:
@@ -184,9 +184,7 @@ class CurveMaker:
     def _step_edges(self, run: str, history: History, grid: Grid) -> FloatArray:
         if grid.unit is XUnit.STEP:
             return grid.edges
-        clock = history.timeline()[1] if grid.unit is XUnit.SECONDS else _NOTHING
-        state = (clock.size, float(clock[-1]) if clock.size else 0.0)
-        kept = self._edges.get(run)
+        state, kept = state_of(history, grid.unit), self._edges.get(run)
         if kept is None or kept[0] is not grid or kept[1] != state:
             kept = self._edges[run] = (grid, state, to_steps(history, grid.edges, grid.unit))
         return kept[2]

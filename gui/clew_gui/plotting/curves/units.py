@@ -25,6 +25,14 @@ def to_steps(history: History, x: FloatArray, unit: XUnit) -> FloatArray:
     return _steps(history, x) if unit is XUnit.SECONDS else x / _factor(history, unit)
 
 
+def state_of(history: History, unit: XUnit) -> tuple[float, float]:
+    """Returns something that changes when steps of a run are elsewhere in another unit than before."""
+    if unit is not XUnit.SECONDS:
+        return _factor(history, unit), 0.0
+    _, clock = history.timeline()
+    return float(clock.size), float(clock[-1]) if clock.size else 0.0
+
+
 def _factor(history: History, unit: XUnit) -> float:
     schema = history.schema
     if unit is XUnit.STEP or schema is None:

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.plotting.curves.pixel_columns import KeptColumns, broken
+from clew_gui.plotting.axes.ticks import Span, XUnit
+from clew_gui.plotting.curves.pixel_columns import CurveMaker, CurveRequest, Grid, KeptColumns, broken
 from clew_shared.journal.events import Attempt, Diverged
 from clew_shared.journal.history import History
 from clew_shared.journal.pyramid import Sample
@@ -55,3 +56,16 @@ def test_a_curve_is_broken_where_its_own_value_is_no_number() -> None:
     assert broken(history, "accuracy") is None
     record(history, "accuracy", 0, [0.5, 0.5])
     assert broken(history, "accuracy") is None, "its values end before"
+
+
+def test_a_curve_over_epochs_follows_a_batch_size_that_a_later_attempt_changed() -> None:
+    history, maker, grid = History(), CurveMaker(), Grid(XUnit.EPOCH, log=False, span=Span(0.0, 10.0), columns=100)
+    request = CurveRequest("r", "loss", log_y=False, window=1.0)
+    record(history, "loss", 0, np.arange(10.0), batch=(100, 1000))
+    before = maker.make(history, request, grid)
+    assert before is not None
+    assert before.x[-1] == 0.9
+    record(history, "loss", 10, np.arange(10.0), batch=(200, 1000))
+    after = maker.make(history, request, grid)
+    assert after is not None
+    assert np.array_equal(after.x, np.arange(20) * 0.2)

@@ -74,3 +74,14 @@ def test_clocks_that_disagree_a_little_do_not_turn_a_curve_back() -> None:
     record(history, "loss", 0, np.zeros(10), clock=(1.0, 1.0))
     record(history, "loss", 10, np.zeros(10), clock=(1.5, 0.7))  # it would have begun before the other one ended
     assert np.all(np.diff(from_steps(history, np.arange(0.0, 20.0, 0.25), XUnit.SECONDS)) >= 0)
+
+
+def test_the_clock_of_a_resumed_run_that_records_other_metrics_is_that_of_all_its_steps() -> None:
+    history = History()
+    record(history, "loss", 0, np.zeros(100), clock=(10.0, 10.0))
+    history.feed(2, Attempt(format=1, run="", attempt=2, exercise="", spec_sha256="", start_step=100, resumes=1))
+    for first in (100, 200, 300):  # more steps than the first attempt had, at last
+        now = float(first - 100)
+        record(history, ("loss", "accuracy"), first, np.zeros(100), clock=(now + 100.0, 100.0), attempt=2)
+        known = from_steps(history, np.array([1.0, 51.0, 101.0, first + 100.0]), XUnit.SECONDS)
+        assert known == pytest.approx([0.1, 5.1, 11.0, now + 110.0])
