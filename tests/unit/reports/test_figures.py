@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import numpy as np
+import pytest
 
 from clew_gui.reports.figures import LabelledRun, figures_of
-from clew_shared.cards import ConfusionMatrix, ExerciseCard, Gallery, ImageGrid, MetricSpec, PlotSpec
+from clew_shared.cards import Bars, ConfusionMatrix, ExerciseCard, Gallery, ImageGrid, MetricSpec, PlotSpec
 from clew_shared.journal.events import Attempt, Evaluation, Image, Matrix, Points, Schema
 from clew_shared.journal.history import History
 from clew_shared.spec import RunSpec
@@ -71,6 +73,20 @@ def test_what_each_run_was_expected_to_do_is_a_curve_of_its_own() -> None:
     assert "Your prediction" in words(curves.svg)
 
 
+def test_an_expected_curve_is_in_sight_however_far_it_is_from_the_values() -> None:
+    drawn = [("loss", np.array([0.0, 10.0]), np.array([high, 40.0])) for high in (3.0, 5.0)]
+    said = words(figures_of(CARD, [a_run()._replace(expected=one) for one in drawn])[0].svg)
+    assert "40" in said, "on the axis of values"
+
+
+def test_an_expected_curve_that_a_logarithmic_axis_cannot_show_is_left_out() -> None:
+    card = msgspec.structs.replace(CARD, plots=(msgspec.structs.replace(CARD.plots[0], log=True),))
+    nothing, some = (("loss", np.array([0.0, 10.0]), np.array([value, value])) for value in (0.0, 0.5))
+    for drawn, named in (([nothing], False), ([nothing, some], True)):
+        said = words(figures_of(card, [a_run()._replace(expected=one) for one in drawn])[0].svg)
+        assert ("Your prediction" in said) is named
+
+
 def test_pictures_of_a_run_are_one_figure_in_which_wrong_answers_are_named() -> None:
     (found,) = figures_of(CARD, [a_run()])[1:]
     assert (found.title, found.caption) == ("Weights, wrong, confusion", "After 10 steps.")
@@ -79,3 +95,15 @@ def test_pictures_of_a_run_are_one_figure_in_which_wrong_answers_are_named() -> 
     assert {"5", "1", "2", "7"} <= set(said), "the confusion matrix"
     titles = [re.search(rf'<text x="([\d.]+)"[^>]*>{one}<', found.svg) for one in ("Weights", "Wrong", "Confusion")]
     assert len({title[1] for title in titles if title}) == 2, "two columns"
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_bars_without_values_and_with_values_as_large_as_a_number_can_be_are_drawn(log: bool) -> None:
+    card = msgspec.structs.replace(CARD, pictures=(msgspec.structs.replace(Bars("norms"), log_y=log),))
+    for rows, data in ((0, []), (1, [1e308, -1e308])):
+        run = a_run()
+        cells = np.array(data, "<f8").tobytes()
+        run.history.feed(1, Matrix(name="norms", step=10, rows=rows, columns=2, data=cells))
+        found = figures_of(card, [run])[-1]
+        assert found.title == "Norms"
+        assert "nan" not in found.svg

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from clew_gui.charts.curves.layout import CurvesLayout, in_sight
+from clew_gui.charts.drawing import finite_pieces
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import Box, Placement
 from clew_gui.plotting.curves.readout import x_text
@@ -165,8 +166,10 @@ def _expected(layout: CurvesLayout, index: int) -> Iterator[_CaptionRequest]:
     if plot.ghost is None or not plot.ghost[0].size or plot.setup.ghost is None:
         return
     x, y = frame.px(plot.ghost[0]), frame.py(plot.ghost[1])
-    end = next(iter(np.flatnonzero(np.isnan(y)).tolist()), len(y))  # the first of several curves has the name
-    x, y = x[:end], y[:end]
+    first = next(finite_pieces(np.isfinite(y)), None)  # the first of several curves has the name
+    if first is None:
+        return
+    x, y = x[first], y[first]
     corners = []
     for part in (0.62, 0.5, 0.38, 0.25):
         left = frame.box.x + part * frame.box.width

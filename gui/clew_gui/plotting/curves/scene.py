@@ -236,8 +236,9 @@ class SceneBuilder:
         wanted = _with_raw(wanted, drawn)
         if whole:
             wanted = _with_goals(wanted, setup, log)
-            if ghost is not None and ghost[1].size:
-                wanted = Span(min(wanted.low, float(ghost[1].min())), max(wanted.high, float(ghost[1].max())))
+            expected = ghost[1][np.isfinite(ghost[1])] if ghost is not None else np.empty(0)
+            if expected.size:
+                wanted = wanted.union(Span(float(expected.min()), float(expected.max())))
         shown = tuple(dict.fromkeys(d.run.run_id for d in drawn))
         kept = self._spans.get(setup.id)
         old = kept[2] if kept is not None and kept[0] == view and kept[1] == shown else None
