@@ -190,7 +190,8 @@ class AgentProgram:
 
 def _read(process: subprocess.Popen[bytes], answers: queue.SimpleQueue[RunEnded | None]) -> None:
     for line in process.stdout or ():
-        answers.put(msgspec.json.decode(line, type=RunEnded))
+        with suppress(msgspec.DecodeError):  # a module file or a library may print there as well
+            answers.put(msgspec.json.decode(line, type=RunEnded))
     answers.put(None)  # it has ended
 
 

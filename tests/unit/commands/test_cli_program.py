@@ -71,3 +71,9 @@ def test_a_program_that_was_killed_is_started_again_for_the_next_run() -> None:
         for _ in range(2):
             assert agent.ask(WANTED).wait(BOUND_S) == RunEnded(7)
             agent.kill()
+
+
+def test_what_else_is_printed_where_the_answers_are_is_no_answer() -> None:
+    answers = "import sys\nprint('Loading CUDA')\nfor line in sys.stdin: print('{\"code\": 7}', flush=True)"
+    with AgentProgram([sys.executable, "-c", answers]) as agent:
+        assert agent.ask(WANTED).wait(BOUND_S) == RunEnded(7)
