@@ -99,7 +99,8 @@ class Raster:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Shapes of which only what lies in the ``clip`` is shown, except for words, and which are moved by ``shift``."""
+    """Shapes that are moved by ``shift``, of which only what lies in the ``clip`` is shown; in an SVG document words
+    and images are shown whole."""
 
     items: tuple[Item, ...]
     clip: Box | None = None

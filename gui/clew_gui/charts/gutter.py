@@ -65,10 +65,7 @@ class Gutter:
 
     def place(self, labels: Sequence[Label], key: str = "") -> None:
         """Push the labels apart. If not all fit, the runs that stand out stay and the others are counted. The lines of
-        the ``key`` go below the title if all labels still fit.
-
-        Below the title is room for the lines of the ``key`` where all labels still fit.
-        """
+        the ``key`` go below the title if all labels still fit."""
         room = self.box.height - 24
         self._row = ROW if len(labels) * ROW <= room else max(DENSE, room / max(len(labels), 1))
         fit = max(int(room // self._row), 1)

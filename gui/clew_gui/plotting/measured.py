@@ -18,6 +18,8 @@ from clew_shared.journal.history import Measured
 _PREFIXES: Final = {"s": ("n", "µ", "m", ""), "B": ("", "k", "M", "G", "T")}
 _LEAST: Final = {"s": -9, "B": 0}
 """The power of ten of a unit's first prefix."""
+LARGEST: Final = 1e300
+"""The end of an axis: between larger numbers the distance may overflow."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,8 @@ def _guessed(series: Mapping[str, Measured]) -> list[SeriesPlot]:
 
 def _wide(values: Sequence[FloatArray]) -> bool:
     """Whether numbers are positive and so far apart that only a logarithmic axis shows all of them."""
-    low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
-    return low > 0 and high > 100 * low
+    found = np.concatenate(values)
+    return bool(found.size and found.min() > 0 and found.max() > 100 * found.min())
 
 
 # --- Axes -------------------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ def _wide(values: Sequence[FloatArray]) -> bool:
 def span_of(values: Sequence[FloatArray], log: bool) -> Span:
     """Returns the range of an axis: all ``values`` with some margin; log10 of them with ``log``."""
     found = np.concatenate([*values, np.empty(0)])
-    found = np.log10(found) if log else found
+    found = np.log10(found) if log else np.clip(found, -LARGEST, LARGEST)
     if not found.size:
         return Span(0.0, 1.0)
     low, high = float(found.min()), float(found.max())

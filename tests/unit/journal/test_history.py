@@ -20,6 +20,7 @@ from clew_shared.journal.events import (
     Checkpoint,
     Diverged,
     Evaluation,
+    Histogram,
     Image,
     Live,
     Log,
@@ -511,3 +512,11 @@ def test_an_evaluation_of_many_names_costs_what_it_holds() -> None:
     for step in (1, 2):
         history.feed(1, Evaluation(step=step, values=dict.fromkeys(names, 1.0)))
     assert hashed < 30 * len(names)
+
+
+@pytest.mark.parametrize("edges", [[0, np.nan, 2], [-np.inf, 0, np.inf], [1, 1, 1], [3, 2, 1], [-1e308, 0, 1e308]])
+def test_a_histogram_that_no_axis_can_show_is_damage(edges: list[float]) -> None:
+    history = History()
+    counts = np.array([1, 2], "<i8").tobytes()
+    history.feed(1, Histogram(name="weights", step=1, edges=np.array(edges, "<f8").tobytes(), counts=counts))
+    assert (history.figures, len(history.damages)) == ({}, 1)

@@ -93,3 +93,10 @@ def test_of_a_size_that_was_measured_twice_the_last_time_counts() -> None:
     (plot,) = measured_plots([TIME], {"loop": measured([10, 10], [1e-6, 2e-6])})
     assert plot.lines[0].at(10) == 2e-6
     assert plot.lines[0].at(11) is None
+
+
+def test_a_series_without_points_and_one_as_wide_as_numbers_go_have_axes() -> None:
+    assert measured_plots((), {"none": measured([], [])})[0].spec.log_x is False
+    span = span_of([np.array([-1.7e308, 1.7e308])], log=False)
+    assert np.isfinite(span.size)
+    assert len(axis_ticks(span, 5, log=False, unit="")) > 1

@@ -11,6 +11,7 @@ from clew_gui.charts.drawing import Drawing, Stroke, widest
 from clew_gui.charts.pictures.matrix import cell_text
 from clew_gui.charts.pictures.tile import Tile
 from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.measured import LARGEST
 from clew_gui.plotting.pictures import table, table_names
 from clew_shared.journal.events import Matrix
 
@@ -25,7 +26,7 @@ class Bars:
     def __init__(self, tile: Tile, matrix: Matrix) -> None:
         self._room = tile.room
         self._values = table(matrix)[0] if matrix.rows else np.empty(0)
-        self._names, _ = table_names(tile.taken.spec, matrix)
+        self._names = table_names(tile.taken.spec, matrix)[0][: len(self._values)]
         self._log = tile.taken.spec.log_y
         self._texts = [cell_text(value) for value in self._values.tolist()]
         room, count = tile.room, max(len(self._values), 1)
@@ -38,6 +39,7 @@ class Bars:
     def _range(self) -> tuple[float, float]:
         """Returns the values at the left and the right end of the axis."""
         found = self._values[np.isfinite(self._values) & ((self._values > 0) | (not self._log))]
+        found = np.clip(found, -LARGEST, LARGEST)
         if self._log:
             powers = np.log10(found) if found.size else np.zeros(1)
             return math.floor(float(powers.min())) - 0.2, math.ceil(float(powers.max()) + 1e-9) + 0.0
