@@ -35,7 +35,9 @@ def test_a_text_is_never_wider_than_its_room(text: str, room: float) -> None:
 
 
 def test_a_paragraph_is_wrapped_and_its_last_line_says_that_there_is_more(drawing: Drawing) -> None:
-    drawing.paragraph(Box(10, 20, 120, 2 * SIZES.height("body") + 2), "one two three four five six seven", "#000000")
+    drawing.paragraph(
+        Box(10, 20, 120, 2 * SIZES.height("body") + 2), "one two three four five six seven eight nine ten", "#000000"
+    )
     first, last = [item for item in drawing.items if isinstance(item, Words)]
     assert first.text == "one two three four"
     assert last.text.endswith("…")
