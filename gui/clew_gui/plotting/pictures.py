@@ -158,6 +158,7 @@ def _ratio(part: int, whole: int) -> float | None:
 
 def tile_columns(count: int, width: float, height: float, aspect: float = 1.35) -> int:
     """Returns the number of columns in which ``count`` tiles come nearest to ``aspect`` (width by height)."""
+    width, height = max(width, 1.0), max(height, 1.0)
 
     def distance(columns: int) -> float:
         rows = -(-count // columns)

@@ -401,6 +401,7 @@ def drawing_words(drawing: Drawing) -> str:
 def test_tiles_have_the_shape_of_pictures() -> None:
     assert [tile_columns(6, *size) for size in ((1200, 700), (400, 1200), (3000, 300))] == [3, 1, 6]
     assert tile_columns(1, 100, 100) == 1
+    assert tile_columns(2, 0, 0) in (1, 2), "a page that a splitter has closed"
 
 
 def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open_window: Opener, qtbot: QtBot) -> None:

@@ -45,7 +45,7 @@ class SiteStudy:
 
     def run(self, known: Catalogue, detach: bool = False) -> list[FinishedRun]:
         """Do what is left of the study, in the order of its runs as far as there are devices; what became of each, up
-        to where a person stopped it. ``detach``: only send it; what has finished before is in the list then.
+        to where a person stopped it. ``detach``: only send it; the list is empty then.
 
         Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
         """
