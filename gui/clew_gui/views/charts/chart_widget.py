@@ -59,6 +59,13 @@ class ChartWidget(QWidget):
             paint_ring(painter, self.rect(), self._appearance.theme.accent)
         painter.end()
 
+    def changeEvent(self, event: QEvent) -> None:
+        """Lays the chart out again if text has another size."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.FontChange:
+            self._laid_out = None
+            self.update()
+
     def event(self, event: QEvent) -> bool:
         """Show a tooltip if there is something to say."""
         if isinstance(event, QHelpEvent):
