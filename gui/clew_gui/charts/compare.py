@@ -117,7 +117,7 @@ class CompareChart:
         if not self._scene.groups:
             high = drawing.sizes.height("body") + 1
             room = Box(self._box.x + 24, self._box.middle - high, self._box.width - 48, 2 * high)
-            drawing.paragraph(room, EMPTY, drawing.theme.text2)
+            drawing.paragraph(room, EMPTY, drawing.theme.text2, across="middle")
             return
         if self._form == "parallel":
             self._draw_parallel_axes(drawing)

@@ -248,15 +248,16 @@ class Drawing:
         if shown:
             self.items.append(Words(x, y, shown, colour or self.theme.text3, kind, across, down, halo, turned))
 
-    def paragraph(self, box: Box, text: str, colour: str, kind: FontKind = "body") -> None:
+    def paragraph(self, box: Box, text: str, colour: str, kind: FontKind = "body", *, across: Across = "left") -> None:
         """Text in as many lines as fit into a box; the last of them ends with … if there is more."""
+        x = {"left": box.x, "middle": box.across, "right": box.right}[across]
         high = self.sizes.height(kind) + 1
         most = max(int((box.height + 0.5) // high), 1)
         lines = wrapped(text, lambda line: self.sizes.width(line, kind) <= box.width)
         for number, line in enumerate(lines[:most]):
             last = number == most - 1 and len(lines) > most
             shown = self.elided(" ".join(lines[number:]), box.width, kind) if last else line
-            self.text(box.x, box.y + number * high, shown, colour, kind, down="top")
+            self.text(x, box.y + number * high, shown, colour, kind, across=across, down="top")
 
     def image(self, box: Box, pixels: npt.NDArray[np.uint8], smooth: bool = False) -> None:
         """An image, stretched over a box."""

@@ -62,7 +62,7 @@ class _Writer:
                 case Raster():
                     yield _raster(item)
                 case Group():
-                    inside = self.written(item.items, item.clip)
+                    inside = self.written(item.items, _within(item, clip))
                     if item.shift == (0.0, 0.0):
                         yield from inside
                     else:
@@ -78,6 +78,15 @@ class _Writer:
         halo = f' stroke="{item.halo}" stroke-width="3.5" stroke-linejoin="round"'
         below = f'<text {place}{weight}{turn} fill="{item.halo}"{halo}>{text}</text>' if item.halo else ""
         return f'{below}<text {place}{weight}{turn} fill="{item.colour}">{text}</text>'
+
+
+def _within(group: Group, outer: Box | None) -> Box | None:
+    """What of a group is shown, in its own coordinates, where only ``outer`` of what it is in is shown."""
+    if outer is None:
+        return group.clip
+    dx, dy = group.shift
+    outer = Box(outer.x - dx, outer.y - dy, outer.width, outer.height)
+    return outer if group.clip is None else group.clip.within(outer)
 
 
 def _stroke(stroke: Stroke | None) -> str:

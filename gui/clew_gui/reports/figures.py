@@ -151,7 +151,8 @@ def _staleness(card: ExerciseCard, run: LabelledRun, alone: str) -> ReportFigure
     scene = cluster_scene(run.history, run.spec, card, RunState.FINISHED)
     if scene.staleness is None:
         return None
-    caption = f"Share of the gradients with each staleness. {_sentence(scene.caption)} {scene.sentence}"
+    bars = f"Share of the gradients with each staleness; the line is of the latest {scene.staleness.latest:,}."
+    caption = f"{bars} {_sentence(scene.caption)} {scene.sentence}"
     page = _page("Staleness", partial(StalenessChart, scene.staleness, titled=True))
     return ReportFigure(f"Staleness{alone}", caption, page, tuple(_workers(run.history, scene)))
 

@@ -398,6 +398,15 @@ def drawing_words(drawing: Drawing) -> str:
     return pages.svg(UsualSizes())
 
 
+def test_very_many_images_are_one_so_that_a_page_stays_small() -> None:
+    count = 5000
+    image = Image(name="digits", step=1, width=1, height=1, channels=1, count=count, data=bytes(count))
+    chart = PicturesChart([TakenPicture(ImageGrid("digits"), image)], Box(0, 0, 400, 300), UsualSizes())
+    drawing = Drawing(LIGHT, UsualSizes())
+    chart.draw(drawing)
+    assert drawing_words(drawing).count("<image") == 1
+
+
 def test_tiles_have_the_shape_of_pictures() -> None:
     assert [tile_columns(6, *size) for size in ((1200, 700), (400, 1200), (3000, 300))] == [3, 1, 6]
     assert tile_columns(1, 100, 100) == 1

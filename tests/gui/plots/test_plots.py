@@ -530,6 +530,16 @@ def test_all_of_y_shows_what_the_fitted_axis_leaves_out(panel: ConvergencePlots)
     assert panel.canvas.scene.plots[0].span.high > 20, "log10 of the smoothed values"
 
 
+def test_a_zoom_away_from_the_crosshair_takes_it_away(panel: ConvergencePlots) -> None:
+    panel.canvas.step_crosshair(4)
+    read = [panel.canvas.readout is not None]
+    panel.canvas.zoom_by(0.2, 0.0)
+    read.append(panel.canvas.readout is not None)
+    panel.reset_zoom()
+    read.append(panel.canvas.readout is not None)
+    assert read == [True, False, True], "it was at the end of the curves"
+
+
 def test_the_read_out_leaves_out_runs_without_a_value_and_ends_with_the_focus(panel: ConvergencePlots) -> None:
     add(panel, RunStyle("3", "3  Failed", 2))
     panel.canvas.setFocus()

@@ -68,6 +68,12 @@ def test_what_lies_outside_of_a_clip_is_cut_and_words_are_not(drawing: Drawing) 
     assert ">outside</text>" in found
 
 
+def test_of_a_clip_in_a_clip_only_what_lies_in_both_is_shown(drawing: Drawing) -> None:
+    with drawing.clipped(Box(0, 0, 50, 50)), drawing.clipped(Box(20, 20, 100, 100)):
+        drawing.rect(Box(0, 0, 200, 200), "#123456")
+    assert '<rect x="20.0" y="20.0" width="30.0" height="30.0" fill="#123456"/>' in written(drawing)
+
+
 def test_a_line_is_interrupted_where_it_is_not_finite(drawing: Drawing) -> None:
     drawing.path([0.0, 1.0, np.nan, 3.0, 4.0, 5.0], [0.0, 1.0, 2.0, np.inf, 4.0, 5.0], Stroke("#000000"))
     pieces = [item for item in drawing.items if isinstance(item, Path)]

@@ -13,7 +13,7 @@ from clew_shared.cards import Bars, ConfusionMatrix, ExerciseCard, Gallery, Imag
 from clew_shared.journal.events import Attempt, Evaluation, Image, Matrix, Points, Schema
 from clew_shared.journal.history import History
 from clew_shared.spec import RunSpec
-from tests.unit.reports.test_parallel_figures import words
+from tests.unit.reports.test_figures_of_devices import words
 
 LOSS = MetricSpec(name="loss", label="Training loss")
 TEST = MetricSpec(name="test_loss", label="Test loss", per_step=False)

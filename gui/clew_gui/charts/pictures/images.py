@@ -11,6 +11,7 @@ from clew_gui.charts.drawing import Drawing
 from clew_gui.charts.pictures.tile import Tile
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.pictures import answered, grid_columns, integers, pixels
+from clew_shared.exporters.tensorboard import in_rows
 from clew_shared.journal.events import Image
 
 _LABEL: Final = 15.0
@@ -22,6 +23,10 @@ _LONGEST: Final = 170.0
 """The width at which words below an image are cut off: names of folders may be of any length."""
 _SMALLEST_APART: Final = 24.0
 """The size below which images, those of a manifold for example, are almost side by side."""
+
+
+_MANY: Final = 1024
+"""The number of images above which they are drawn as one, so that a page of a report stays small."""
 
 
 class Images:
@@ -62,9 +67,17 @@ class Images:
         left = self._corner[0] + column * self._pitch + 0.5 * (self._pitch - self._gap - wide)
         return Box(left, self._corner[1] + row * (high + self._gap + self._below), wide, high)
 
+    def _extent(self, rows: int) -> tuple[float, float]:
+        """Width and height of all images together."""
+        return self.columns * self._pitch, rows * (self._cell[1] + self._gap + self._below)
+
     def draw(self, drawing: Drawing) -> None:
-        """Add the images; their pixels stay sharp if they are enlarged."""
+        """Add the images; their pixels stay sharp if they are enlarged. Very many are one image, without words."""
         theme, smooth = drawing.theme, self._cell[0] < self._image.width
+        if self._image.count > _MANY:
+            rows = -(-self._image.count // self.columns)
+            drawing.image(Box(*self._corner, *self._extent(rows)), in_rows(self._pixels, self.columns), smooth)
+            return
         for number in range(self._image.count):
             drawing.image(self.box(number), self._pixels[number], smooth)
         for number, (true, answer) in enumerate(self._answered):

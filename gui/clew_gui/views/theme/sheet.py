@@ -141,9 +141,9 @@ QPlainTextEdit[role="lines"]:focus {{ border: 2px solid {t.accent}; padding: 1px
 QPlainTextEdit[state="bad"] {{ border: 1px solid {t.bad}; }}
 QCheckBox, QRadioButton {{ spacing: 8px; color: {t.text}; background: transparent; }}
 QCheckBox:disabled {{ color: {t.disabled}; }}
-QCheckBox::indicator {{ width: 14px; height: 14px; border: 1px solid {t.border}; border-radius: 4px;
-    background: {t.surface}; }}
-QCheckBox::indicator:checked {{ background: {t.accent}; border-color: {t.accent};
+QCheckBox::indicator, QListWidget::indicator {{ width: 14px; height: 14px; border: 1px solid {t.border};
+    border-radius: 4px; background: {t.surface}; }}
+QCheckBox::indicator:checked, QListWidget::indicator:checked {{ background: {t.accent}; border-color: {t.accent};
     image: url(clew:check-{t.name}.svg); }}
 QCheckBox::indicator:indeterminate {{ background: {t.accent}; border-color: {t.accent};
     image: url(clew:minus-{t.name}.svg); }}

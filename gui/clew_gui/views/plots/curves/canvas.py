@@ -149,8 +149,10 @@ class PlotCanvas(DrawnWidget):
     @property
     def readout(self) -> Readout | None:
         """Returns the values at the crosshair; None if there is none."""
-        shown = self._cross is not None and bool(self.scene.plots) and not self.scene.empty
-        return read(self.scene, self._cross) if shown and self._cross is not None else None
+        if self._cross is None or not self.scene.plots or self.scene.empty:
+            return None
+        span = self.scene.grid.span  # a zoom may have left the crosshair outside
+        return read(self.scene, self._cross) if span.low <= self._cross <= span.high else None
 
     # ------------------------------------------------------------ frames
     def _advance(self) -> None:
