@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew_gui.base.state_words import STATE_WORDS, spread_words
+from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.reports.answers import GuideAnswer, answered
 from clew_shared.base.number_words import quantity, rate
 from clew_shared.base.problem import problem
@@ -28,12 +28,15 @@ from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.params import HEADLINE, LEARNING_RATE, OPTIMIZER, format_value
+from clew_shared.params import HEADLINE, format_value
 from clew_shared.reading import read_run
+from clew_shared.run_settings import differing, settings_of, short_words
 from clew_shared.spec import RunSpec, from_toml, read_spec
 from clew_shared.study.advice import advise
 
 FACTS_FORMAT = 1
+_NAMED_BY = 4
+"""The largest number of settings that make a run's name."""
 _YEAR_9999 = 253_370_764_800.0
 """The year 9999 in seconds since 1970: later times have no date."""
 _DATA = re.compile(r"Data set (?P<name>\S+) from .*\(SHA-256 (?P<sha256>[0-9a-f]{64})\).*", re.DOTALL)
@@ -179,7 +182,7 @@ def make_facts(
     for missing in (exercise for exercise in ids if exercise not in cards):
         text = f"The exercise {missing!r} is not known here, so its goals cannot be judged."
         raise problem("report.exercise", text, "Name the folder of its file.", missing, choose("exercises"))
-    named = labels([source.latest for source in sources])
+    named = labels([source.latest for source in sources], cards)
     used = {one.job for source in sources for _, one in starts(source.folder) if one.job}
     return ReportFacts(
         format=FACTS_FORMAT,
@@ -195,46 +198,28 @@ def make_facts(
     )
 
 
-def labels(specs: Sequence[RunSpec]) -> tuple[str, ...]:
+def labels(specs: Sequence[RunSpec], cards: Mapping[str, ExerciseCard]) -> tuple[str, ...]:
     """A name for each run that no other run of its exercise has: the one it was given, else the settings in which they
     differ, else optimizer and rate; numbered where that leaves two alike."""
-    found = [_label(spec, [one for one in specs if one.exercise == spec.exercise]) for spec in specs]
+    words = dict[int, str]()
+    for exercise in dict.fromkeys(spec.exercise for spec in specs):
+        places = [place for place, spec in enumerate(specs) if spec.exercise == exercise]
+        settings = {str(place): settings_of(specs[place], cards.get(exercise)) for place in places}
+        short = differing(settings, _NAMED_BY)
+        for place in places:
+            usual = short_words(settings[str(place)], HEADLINE) or f"seed {specs[place].seed}"
+            words[place] = specs[place].name or short[str(place)] or usual
+    found = [words[place] for place in range(len(specs))]
     return tuple(
         f"{label} ({found[:place].count(label) + 1})" if found.count(label) > 1 else label
         for place, label in enumerate(found)
     )
 
 
-def _label(spec: RunSpec, others: Sequence[RunSpec]) -> str:
-    if spec.name:
-        return spec.name
-    values = [_differing(one) for one in others]
-    mine = _differing(spec)
-    keys = [key for key in mine if any(one.get(key) != mine[key] for one in values)]
-    keys = keys or [key for key in HEADLINE if key in mine]
-    words = [mine[key] if key in (OPTIMIZER, "strategy") else f"{key.replace('_', ' ')} {mine[key]}" for key in keys]
-    return ", ".join(words) or f"seed {spec.seed}"
-
-
-def _differing(spec: RunSpec) -> dict[str, str]:
-    spread = {"data": Path(spec.data).name, "seed": str(spec.seed), "strategy": spec.strategy}
-    spread |= {"devices": str(spec.devices), "nodes": str(spec.nodes)}
-    return _values(spec) | spread
-
-
-def settings_of(spec: RunSpec) -> dict[str, str]:
-    """The settings of a run by name, in words."""
-    about = {"preset": spec.preset, "seed": str(spec.seed), "data": spec.data, "devices": spread_words(spec)}
-    return {name: value for name, value in about.items() if value} | _values(spec)
-
-
-def _values(spec: RunSpec) -> dict[str, str]:
-    values = {name: _value(value) for name, value in (spec.params | spec.options).items()}
-    return values | ({LEARNING_RATE: spec.rate_range.words} if spec.rate_range is not None else {})
-
-
-def _value(value: object) -> str:
-    return format_value(value) or "none"  # type: ignore[arg-type]  # the values of a spec
+def _settings(spec: RunSpec, card: ExerciseCard) -> dict[str, str]:
+    """The settings of a run by name, in words; what is not set is left out."""
+    values = settings_of(spec, card).items()
+    return {name: format_value(value) for name, value in values if value not in (None, "")}
 
 
 def _exercise(card: ExerciseCard, known: Mapping[str, str]) -> ExerciseFact:
@@ -297,7 +282,7 @@ def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
         steps=fold.step,
         seconds=round(history.seconds, 3),
         speed=rate(history.steps_per_second()),
-        settings=settings_of(source.latest),
+        settings=_settings(source.latest, card),
         data=data_of(history).sentence,
         spec_sha256=first.spec_sha256 if first else "",
         source_sha256=first.source_sha256 if first else "",

@@ -26,7 +26,7 @@ from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
-from clew_shared.catalogue import load_builtin
+from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Evaluation, Log, Schema, State
 from clew_shared.journal.files import JournalWriter, journal_path
 from clew_shared.journal.lifecycle import RunState
@@ -327,8 +327,12 @@ def test_runs_are_called_by_what_tells_them_apart() -> None:
     base = RunSpec(exercise="softmax", params={"optimizer": "sgd", "learning_rate": 0.5})
     other = msgspec.structs.replace(base, params={"optimizer": "adam", "learning_rate": 0.5})
     named = msgspec.structs.replace(base, name="mine")
-    assert labels([base, other, named]) == ("sgd", "adam", "mine")
-    assert labels([base, base]) == ("sgd, learning rate 0.5 (1)", "sgd, learning rate 0.5 (2)")
+    assert labels([base, other, named], {}) == ("sgd", "adam", "mine")
+    assert labels([base, base], {}) == ("sgd 0.5 (1)", "sgd 0.5 (2)")
+    card = find_card(load_builtin().exercises, "softmax")
+    whole = {param.name: param.default for param in card.params} | {"steps": 300}
+    study = msgspec.structs.replace(base, params=whole, data="/home/anna/mnist.npz")
+    assert labels([base, study], {"softmax": card}) == ("steps 500, data mnist", "steps 300, data mnist.npz")
 
 
 def test_answers_belong_to_the_questions_of_the_guide(home: Path) -> None:

@@ -13,16 +13,15 @@ from clew_gui.reports.answers import keep_answer, read_answers
 from clew_gui.reports.facts import RunSource, read_source
 from clew_gui.reports.handin import file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
-from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.presentation import words
 from clew_gui.views.report.report_view import OfferedRun, ReportView
 from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
 from clew_gui.views.window.window import REPORT_TAB, MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import TERMINAL
-from clew_shared.params import HEADLINE
 
 _KINDS = {"html": "Web page (*.html)", "pdf": "PDF (*.pdf)"}
 Made = tuple[LabReport, list[RunSource]]
@@ -88,7 +87,7 @@ class ReportActions(QObject):
             return
         self._offered = now
         ticked = scope.board.report(scope.card, runs, scope.shown())
-        offered = [OfferedRun(run.id, _title(run), run.id in ticked) for run in reversed(runs)]
+        offered = [OfferedRun(run.id, words.run_title(run, scope.card), run.id in ticked) for run in reversed(runs)]
         self.view.offer(offered, student_name(self._places))
         self._make()
 
@@ -167,8 +166,3 @@ class ReportActions(QObject):
             write_and_report(self._window, path, write)
         else:
             ask_and_write(self._window, "Hand in", file_name(report.facts), "Hand-in (*.clew.zip)", write)
-
-
-def _title(run: RunModel) -> str:
-    name = run.spec.name or ", ".join(str(run.spec.params[key]) for key in HEADLINE if key in run.spec.params)
-    return f"{run.number}  {name}".rstrip()
