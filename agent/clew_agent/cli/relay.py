@@ -25,6 +25,7 @@ from clew_shared.base.problem import problem
 
 _PIECE = 256 * 1024
 _CONNECT_S = 10.0
+"""Seconds for the last hop, inside of a cluster; the viewer has a bound of its own around it."""
 _GREETING_BYTES = 10
 """The signature that every ZMTP peer sends first (https://rfc.zeromq.org/spec/23, "Framing")."""
 

@@ -24,6 +24,7 @@ from clew_agent.datasets.dataset import Array
 _MOST = {"instructions": 100_000, "tuples": 1000, "shared tuples": 8, "large numbers": 100}
 _LARGEST = 10**40
 _MOST_ENTRIES = 16
+"""The courses' file has three pairs of arrays; more is another file."""
 _MOST_SHOWN = 5
 
 _SIMPLE = """

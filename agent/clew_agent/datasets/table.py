@@ -26,9 +26,11 @@ from clew_shared.data_sets import TABLE_SUFFIXES
 
 _LABELS = ("class", "label")
 _MOST_CLASSES = 1000
+"""A column with more different values is a measurement and no class."""
 _NAMED_CLASSES = 12
 _MOST_BYTES = 1 << 29
 _MOST_ROWS = 4_000_000
+"""Bound on a table that is read into memory at once."""
 _MOST_VALUES = 64_000_000
 """Bounds on what is read: the credit-card transactions are 150 MB of text with 284,807 rows of 31 values."""
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _TAIL_BYTES = 4096
+"""A frame of the journal carries these lines: they must stay small beside what it may have."""
 _TAIL_LINES = 8
 _NOISE = ("All log messages before absl::InitializeLog()", "oneDNN custom operations are on")
 """Lines that TensorFlow prints whenever it is imported, whatever its log level: no reason why a trainer died."""

@@ -43,7 +43,9 @@ from clew_shared.journal.events import Event
 from clew_shared.journal.run_folder import RunFolder
 
 _LEAVE_S = 5.0
+"""Seconds that peers get to end by themselves; one that hangs in TensorFlow never would."""
 _POLL_S = 0.2
+"""Seconds between two looks at requests to stop while something else is waited for."""
 
 
 class Peers:

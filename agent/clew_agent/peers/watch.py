@@ -20,6 +20,7 @@ from clew_shared.journal.events import Event, Log
 from clew_shared.journal.run_folder import RunFolder
 
 JOIN_S = 60.0
+"""Seconds in which a peer must report: an import of TensorFlow from a network disk takes half a minute."""
 _IMPORT_SILENCE_S, _MEET_SILENCE_S = 120.0, 30.0
 """Silences that a peer may keep while it imports TensorFlow from a slow disk, and while TensorFlow's processes find
 each other. They are longer than later: both can hold up all its threads but ZeroMQ's, which say that the process is not

@@ -39,6 +39,7 @@ from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import RunSpec, read_spec
 
 _POLL_S = 0.05
+"""Seconds between two looks at the trainer: its death is in the journal before anybody asks."""
 _KILL_AFTER = 3
 """Number of the request to stop that kills: the first stops after the block, the second at once, and both may go
 unheard."""

@@ -55,6 +55,7 @@ except ImportError:  # a package that a site may lack
 
 
 _REAP_MS = 200
+"""Milliseconds between two looks for guards that have ended; SIGCHLD would interrupt what is being read."""
 _FORKABLE_THREADS = 1
 REST_S = 0.5
 """Seconds without a run in training before a standby is begun: it disturbs none, and queued ones come first."""

@@ -35,6 +35,7 @@ IDLE_S = 600.0
 _ANSWER_S = 60.0
 """Seconds after which a nursery that has not answered, its import included, counts as hanging."""
 _BACK_OFF_S = 5.0
+"""Seconds before the next nursery after one that came to nothing; twice as many after each."""
 _MOST_FAILURES = 5
 
 

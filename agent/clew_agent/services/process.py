@@ -40,6 +40,7 @@ their files for two minutes and more."""
 _DOOR = "d"
 _POLL_S = 0.05
 _END_S = 5.0
+"""Seconds that Jupyter or TensorBoard get to save and end before they are killed."""
 _LONGEST_PARENT = 46
 """A socket's path has at most 107 bytes. The folder's name takes 11 of them, with the stroke before it, and those of
 Jupyter's kernels (``kernel-UUID-ipc-1``) 50."""

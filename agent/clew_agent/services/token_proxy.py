@@ -24,6 +24,7 @@ HEAD_WITHIN_S = 10.0
 NEXT_WITHIN_S = 120.0
 """Seconds that a connection that was let in is kept for its next request."""
 MOST_CONNECTIONS = 256
+"""A browser opens a dozen; what does not know the token must not use up the files of the process."""
 _CHUNK = 65536
 _BACKLOG = 64
 _PAGE = """<!doctype html><title>Clew</title><p>This page belongs to someone's Clew session and opens with its token

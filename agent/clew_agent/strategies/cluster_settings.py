@@ -19,6 +19,7 @@ LOCAL_OPTIMIZER = "sgd"
 """The optimizer of local steps, plain gradient descent: slots of another optimizer would be on each worker, in no
 checkpoint."""
 MOST_WORKERS = 64
+"""The coordinator has a thread for each of them."""
 WORKER, SERVER = "worker", "ps"
 """The roles of processes, as TensorFlow calls them."""
 _GROUP = "Cluster"

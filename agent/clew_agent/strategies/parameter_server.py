@@ -31,6 +31,7 @@ from clew_shared.params import describe
 _CONNECTS = "WorkerPreemptionHandler"
 """The name of the coordinator's thread that connects to workers that have come back."""
 _CONNECTS_WITHIN_S = 60.0
+"""TensorFlow's thread that connects to a worker cannot be ended; a process must not wait for it for ever."""
 
 CARD = StrategyCard(
     id="parameter-server",

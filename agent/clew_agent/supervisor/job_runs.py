@@ -24,6 +24,7 @@ _WHOLE_AFTER_S = 5.0
 """Age in seconds from which a spec that cannot be read is wrong; a younger one may be one that is still being
 written."""
 _ASK_EVERY_S = 5.0
+"""Seconds between two looks whether the job was started again elsewhere: each is a look at a shared disk."""
 
 
 class JobRunStarter:

@@ -57,10 +57,13 @@ _FETCHING_S = 0.02
 _FIRST_S = 0.005
 """Seconds between two looks while the journal of a run that a viewer waits for has begun and has no point yet."""
 _LIVE_S = 0.2
+"""Seconds between two looks while a run is being started or trains."""
 _QUIET_S = 1.0
+"""Seconds between two looks while nothing happens; a request wakes it at once."""
 _READING = (Hello, GetStatus, Fetch, GetCatalogue)
 _OTHER_MAJOR = f"This agent speaks protocol {PROTOCOL_VERSION[0]}; a viewer of another major version can only read."
 _MOST_READERS = 1024
+"""Bound on what is remembered of viewers of another major version: anybody can claim to be a new one."""
 
 
 class Supervisor:

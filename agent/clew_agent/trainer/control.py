@@ -58,6 +58,7 @@ _POLL_S = 0.25
 _STOP_NOW_S = 5.0
 """Seconds that a run may take to stop at once by itself; then it ends without clean-up, and its guard seals."""
 _JOIN_S = 5.0
+"""Seconds for the thread to end; it looks up every quarter of a second."""
 
 
 class StopAsked(Exception):

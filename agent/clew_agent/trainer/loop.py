@@ -31,6 +31,7 @@ SCHEMA = 1
 _FRAME_BYTES = 512 * 1024
 """Values in one ``Points`` frame, well below the 1 MiB that a frame may have."""
 _TICK_S = 0.05
+"""Seconds between two looks at requests while a run is paused."""
 _RETRY_S = 1.0
 _LOOK_EVERY_S = 2.0
 """Seconds between two checks whether a later attempt has taken over the run."""

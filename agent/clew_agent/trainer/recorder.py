@@ -26,6 +26,7 @@ from clew_shared.journal.lifecycle import RunState
 PATIENCE_S = 600.0
 """Seconds that the disk may refuse before a run ends FAILED."""
 SYNC_EVERY_S = 5.0
+"""What a power cut may cost. A sync of a network disk can take a second, so there is none for each frame."""
 _RETRY_S = 1.0
 _QUEUE = 64
 """Events that may wait: some seconds of training, and at most a few megabytes."""

@@ -141,6 +141,7 @@ ANYWHERE = "0.0.0.0"  # noqa: S104  # a job's agent only, which lets nobody in w
 _FROM = ("SLURM_LAUNCH_NODE_IPADDR", "SLURM_SUBMIT_HOST", "PBS_O_HOST")
 """Variables that say where a job was sent from: a login node, which is where viewers come from."""
 _NAMES_WITHIN_S = 3.0
+"""A name server that does not answer would keep the agent from starting."""
 _RANGE = re.compile(r"\s*(\d{1,5})\s*(?:-\s*(\d{1,5})\s*)?", re.ASCII)
 
 

@@ -29,13 +29,17 @@ _KEY_LENGTH = 40
 _HARD_LIMIT = 16 * MAX_REQUEST_BYTES
 """Above it ZeroMQ itself ends the connection; between the two the request gets its ``Refused``."""
 _HANDSHAKE_MS = 3000
+"""A stranger who connects and says nothing holds a place for so long."""
 _LINGER_MS = 500
+"""The last answers get so long to leave when the agent ends."""
 _RECEIVE_QUEUE = 64
+"""Requests that wait for one viewer; it has one of each kind on its way."""
 _SEND_QUEUE = 128
 """Replies kept for a viewer that does not read, before further ones are dropped: at most 128 × 256 KiB."""
 _HEARTBEAT_MS = 10_000
 _HEARTBEAT_TIMEOUT_MS = 40_000
 _MESSAGES_AT_ONCE = 256
+"""After so many requests the agent looks at its runs again: a flood must not keep it from that."""
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE)
 """Errors of a list that is there and cannot be read just now: no descriptor is left, a shared file system stumbles."""
 

@@ -20,6 +20,7 @@ from clew_shared.base.problem import ProblemError, problem, raise_all
 _SLOWEST = 20_000
 """Bytes per second of the slowest line that is waited for."""
 _PIP_S = 300.0
+"""Seconds for pip on a login node to fetch and unpack a dozen small packages on a slow home."""
 
 Say = Callable[[str], None]
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 KEPT = 3
+"""The newest versions that stay, however old: a computer with an earlier Clew may come back."""
 DAY_S = 86400
 YOUNG_S = 14 * DAY_S
 LIST = "clew-files.json"

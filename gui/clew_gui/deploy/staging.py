@@ -26,6 +26,7 @@ LARGEST_PIECE = 32 << 20
 _PIECE_S = 1.0
 """The seconds that one piece may take: pieces grow until then; progress is reported that often, not more."""
 _LIMIT_S = 120.0
+"""Seconds for a command on the site besides the time that its bytes take."""
 _CHECKED_PER_S = 10_000_000
 """Bytes per second that a busy file system reads at the least."""
 

@@ -15,7 +15,9 @@ LEAST_BYTES = 300_000_000
 NEEDED_BYTES = 20_000_000
 """The bytes that the agent, its small packages and the journal of one run need at least."""
 SLOW_S = 5.0
+"""A login shell that takes longer makes every step of a job feel broken."""
 CLOCK_S = 5.0
+"""Below that nothing that Clew compares between two clocks changes."""
 _NEARLY = 0.9
 
 # Who logs in for one command gets the same start-up files, as OpenSSH's own shells do.

@@ -16,7 +16,9 @@ import threading
 import time
 
 WAIT_S = 20.0
+"""Seconds for all routes to be tried one after the other."""
 IMPORT_S = 120.0
+"""The first import of TensorFlow on a node reads a gigabyte from a network disk."""
 TRY = """import tensorflow as tf
 print("clew", tf.__version__, len(tf.config.list_physical_devices("GPU")))"""
 

@@ -10,6 +10,7 @@ from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import ProblemError
 
 _MOST_RECORDS: Final = 200
+"""A job that is requeued writes another record each time."""
 _PRINTED_BYTES: Final = 16384
 
 

@@ -41,6 +41,7 @@ Say = Callable[[str], None]
 _SENDERS = 2
 """Jobs that are sent at the same time: more would only share the same line."""
 _BOOK_S = 1.0
+"""Seconds between two looks into the book while another program may be sending the job."""
 BEAT_S = 15.0
 """The seconds between two notes in the book by a program that sends a job."""
 QUIET_S = 60.0
@@ -52,6 +53,7 @@ _BEAT = "beat "
 _UNSURE = "The program that was about to send the job is not seen any more; if it is silent for a minute, it has ended."
 _NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
 _SENDS = 3
+"""A scheduler that has lost a job three times would lose it again."""
 
 
 class Deployer(msgspec.Struct, frozen=True):

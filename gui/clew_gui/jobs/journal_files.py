@@ -12,6 +12,7 @@ from clew_shared.spec import RunSpec, from_toml
 from clew_shared.wire.messages import MAX_FETCH_BYTES, Fetched
 
 _READ_S = 30.0
+"""Seconds for one piece of a file: a network disk may make a login node wait."""
 _SPEC_BYTES = 1 << 20
 _END_BYTES = 64 * 1024
 """The last state and the seal, which are the last of all, are a few hundred."""

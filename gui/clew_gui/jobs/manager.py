@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 _CLOSE_S = 3.0
+"""A window that is closed waits at most so long for threads that wait for a network."""
 _END = "end "
 
 

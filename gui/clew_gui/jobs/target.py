@@ -33,13 +33,16 @@ HERE = "127.0.0.1"
 _ADMIT_S = 2.0
 _SPEC_S = 2.0
 _STEADY_S = 10.0
+"""Seconds between two looks while a route works."""
 _WITHOUT_WAY_S = 1.0
 _PACES = ((20.0, 0.3), (120.0, 2.0))
 """The pace of looking for the address: every 0.3 s for 20 s, every 2 s for two minutes, and then every ``_SLOW_S``."""
 _SLOW_S = 10.0
 _NEVER_S = 3600.0
+"""Longer than any wait: only news ends it."""
 _PAUSES_S = (0.3, 0.5, 1.0, 2.0, 3.0)
 _SLEPT_S = 10.0
+"""A smaller difference is a correction of the clock."""
 _JOIN_S = 3.0
 
 

@@ -24,8 +24,11 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.wire.messages import AgentAddress
 
 _OPEN_S = 8.0
+"""Seconds for a port inside of a cluster; a firewall that drops packets says nothing."""
 HOP_S = 30.0
+"""Seconds for a login to a node, for runs and for the doctor: the first one may take half a minute."""
 _RELAY_S = 30.0
+"""A scheduler may take a while to start a step in a running job."""
 SPEAKS_S = 4.0
 """A greeting comes in one round trip; a relay's program has to start before."""
 _GREETING = b"\xff"

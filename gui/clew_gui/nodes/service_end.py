@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 
 HERE = "127.0.0.1"
 MOST_STREAMS = 200
+"""A browser opens a dozen connections to a page; more is a mistake or an attack."""
 _BACKLOG = 64
 _TURN_S = 0.2
 _JOIN_S = 2.0
