@@ -12,6 +12,8 @@ from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box, spread
 from clew_gui.plotting.axes.ticks import Tick
 
+LEFT: Final = 46.0
+"""The least width left of the axes, so that charts below each other begin at the same place."""
 FOOT: Final = 22.0
 """The height of the numbers below an x axis."""
 _KEY: Final = 16.0

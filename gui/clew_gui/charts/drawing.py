@@ -24,6 +24,10 @@ Across = Literal["left", "middle", "right"]
 Down = Literal["top", "middle", "bottom"]
 """The part of a text that is at its y."""
 Shape = Literal["dot", "square", "triangle", "diamond", "star", "cross"]
+RUN_WIDTH: Final = 1.8
+SELECTED_WIDTH: Final = 2.2
+OTHER_WIDTH: Final = 1.2
+"""Pixels of a run's line: of any run, of the one that stands out, and of lines that stand back."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from clew_gui.charts import tasks
-from clew_gui.charts.axes import FOOT, draw_foot, draw_grid, value_room
-from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
+from clew_gui.charts.axes import FOOT, LEFT, draw_foot, draw_grid, value_room
+from clew_gui.charts.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes
 from clew_gui.charts.gutter import Gutter, Label, gutter_width
 from clew_gui.charts.readbox import ReadBox, ReadRow
 from clew_gui.plotting.arrays import FloatArray
@@ -23,15 +23,11 @@ from clew_gui.plotting.measured import MeasuredLine, MeasuredPlot, axis_ticks, s
 from clew_gui.plotting.timeline import bar_at, busy_share, last_end
 
 EMPTY: Final = "Points appear here as they are measured."
-_LEFT: Final = 46.0
 _TOP: Final = 8.0
 _GAP: Final = 16.0
 _FOOT: Final = FOOT + 18.0
 """The space below a plot for the numbers of the x axis and its name."""
 _DOT: Final = 7.0
-_LINE: Final = 1.8
-_SELECTED: Final = 2.2
-_OTHER: Final = 1.2
 _FAINT: Final = 0.4
 _SIZES: Final = 12
 """The largest number of measured sizes that are the ticks of a logarithmic axis; with more, round numbers are."""
@@ -119,14 +115,14 @@ class MeasuredChart:
         """Lays out the plots: value axes are as wide as their longest number, which is known once there are ticks."""
         gutter = gutter_width(self._box.width)
         spans = [self._spans(k, plot) for k, plot in enumerate(plots)]
-        high = self._boxes(_LEFT, gutter)[0].height
+        high = self._boxes(LEFT, gutter)[0].height
         self._ticks = [
             tasks.row_ticks(plot.lines, high)
             if is_timeline(plot)
             else axis_ticks(y, max(int(high // 28), 2), self._logs(plot)[1], plot.y.unit, plot.spec.format)
             for plot, (_, y) in zip(plots, spans, strict=True)
         ]
-        left = math.ceil(value_room(self._sizes, [tick for ticks in self._ticks for tick in ticks], _LEFT))
+        left = math.ceil(value_room(self._sizes, [tick for ticks in self._ticks for tick in ticks], LEFT))
         for box, (x, y) in zip(self._boxes(left, gutter), spans, strict=True):
             self.frames.append(Frame(box, x, y))
             self.gutters.append(Gutter(Box(box.right, box.y, gutter, box.height)))
@@ -199,7 +195,7 @@ class MeasuredChart:
 
     def _draw_line(self, drawing: Drawing, frame: Frame, drawn: DrawnLine, plot: MeasuredPlot) -> None:
         style = drawing.theme.curve(drawn.index)
-        width = _OTHER if not drawn.main else _SELECTED if drawn.run.selected else _LINE
+        width = OTHER_WIDTH if not drawn.main else SELECTED_WIDTH if drawn.run.selected else RUN_WIDTH
         x, y = self.coordinates(drawn.line, plot)
         columns, rows = frame.px(x), frame.py(y)
         drawing.path(columns, rows, Stroke(style.colour, width, style.dash, 1.0 if drawn.main else _FAINT))

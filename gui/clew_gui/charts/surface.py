@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_gui.base.tokens import FontKind, Theme, mixed
-from clew_gui.charts.axes import draw_foot
-from clew_gui.charts.drawing import Drawing, Stroke
+from clew_gui.charts.axes import LEFT, draw_foot
+from clew_gui.charts.drawing import RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke
 from clew_gui.charts.gutter import draw_swatch, gutter_width
 from clew_gui.charts.readbox import draw_panel
 from clew_gui.plotting.axes.frame import Frame
@@ -26,7 +26,6 @@ from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.curves.readout import prominent
 from clew_gui.plotting.loss_surface import Colour, Heights, Inks
 
-LEFT: Final = 46.0
 TOP: Final = 24.0
 FOOT: Final = 26.0
 NOTE: Final = 18.0
@@ -35,8 +34,6 @@ _DENSE: Final = 12.5
 """The least height of a row where many runs are listed."""
 ROOMY: Final = 540
 """The width from which on the list of runs is beside the map."""
-_LINE: Final = 1.8
-_SELECTED: Final = 2.2
 _HALO: Final = 2.4
 _SCALE: Final = 54.0
 _DOT: Final = 10.0
@@ -106,7 +103,7 @@ def map_pixels(heights: Heights, frame: Frame, theme: Theme, scale: float) -> np
 
 def path_strokes(run: RunStyle, theme: Theme) -> tuple[Stroke, Stroke]:
     """How a path's halo looks, which keeps it apart from the map and from others, and the path itself."""
-    style, width = theme.curve(run.index), _SELECTED if run.selected else _LINE
+    style, width = theme.curve(run.index), SELECTED_WIDTH if run.selected else RUN_WIDTH
     return Stroke(theme.surface, width + _HALO, opacity=0.75), Stroke(style.colour, width, style.dash)
 
 

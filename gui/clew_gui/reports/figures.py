@@ -23,7 +23,7 @@ from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.cluster import ClusterScene, cluster_scene
 from clew_gui.plotting.curves.model import PREDICTED, Ghost, RunStyle, View, resolve_plots
 from clew_gui.plotting.measured import MeasuredPlot, measured_plots
-from clew_gui.plotting.pictures import TakenPicture
+from clew_gui.plotting.pictures import TakenPicture, taken_at
 from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.plotting.timeline import bars, busy_share, last_end
 from clew_gui.reports.facts import goals_for
@@ -209,7 +209,7 @@ def _speedup(scene: SpeedupScene) -> Iterator[ReportFigure]:
 
 def _pictures(specs: Sequence[PictureSpec], run: LabelledRun, alone: str) -> Iterator[ReportFigure]:
     """The last picture of each kind that a run took: images and small tables beside each other, others one by one."""
-    taken = [TakenPicture(spec, found[-1]) for spec in specs if (found := run.history.figures.get(spec.id, ()))]
+    taken = [one for one in taken_at(specs, run.history.figures, None) if one.figure is not None]
     tiles = [one for one in taken if _is_tile(one)]
     if tiles:
         first, *others = [one.spec.title for one in tiles]

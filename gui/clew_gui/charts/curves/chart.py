@@ -24,7 +24,7 @@ from clew_gui.charts.curves.layout import (
     in_sight,
     key,
 )
-from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes
+from clew_gui.charts.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Shape, Stroke, TextSizes
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.clip import drawable, stretches
 from clew_gui.plotting.axes.frame import Frame
@@ -34,9 +34,6 @@ from clew_gui.plotting.curves.scene import Drawn, PlotScene, Scene
 
 DOT: Final = 10.0
 """Width of the dot at the last point."""
-RUN_WIDTH: Final = 1.8
-_LIFTED_WIDTH: Final = 2.2
-_OTHER_WIDTH: Final = 1.2
 _UPRIGHT: Final = 1000
 """The number of points above which raw lines are one upright stroke beside the other. Nobody sees antialiasing there,
 and it takes five times as long."""
@@ -139,9 +136,9 @@ class CurvesChart(CurvesLayout):
         """The main line of a curve: heavier if its run stands out, thin if many are shown or nothing is smoothed."""
         curve, style, many = item.curve, self.theme.curve(item.run.index), self.scene.many
         above = self.stands_out(item.run)
-        width = _LIFTED_WIDTH if above else RUN_WIDTH
+        width = SELECTED_WIDTH if above else RUN_WIDTH
         if not item.headline or (curve.noisy and curve.exact):
-            width = _OTHER_WIDTH
+            width = OTHER_WIDTH
         if many and not above:
             width = 1.0
         return Stroke(style.colour, width, style.dash, 1.0 if item.headline else 0.6, crisp=width == 1.0 and many)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from clew_gui.base.tokens import Theme
-from clew_gui.charts.axes import value_room
+from clew_gui.charts.axes import LEFT, value_room
 from clew_gui.charts.curves.chart import CurvesChart
 from clew_gui.charts.curves.layout import stack
 from clew_gui.charts.drawing import TextSizes
@@ -17,7 +17,6 @@ from clew_gui.plotting.curves.scene import Room, SceneBuilder, has_values
 from clew_shared.params import ParamSpec
 
 _UNITS: Final = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images", XUnit.SECONDS: "Training time"}
-_LEFT: Final = 46.0
 _FOOT: Final = 24.0
 _NOTED: Final = 42.0
 """Pixels below the x axis for its title, and for a note below that."""
@@ -33,7 +32,7 @@ def curves_chart(
     params: Sequence[ParamSpec] = (),
 ) -> CurvesChart:
     """The curves of ``runs`` in a picture of ``size``; ``params`` are those that a run may change while it trains."""
-    builder, left, foot, empty = SceneBuilder(), _LEFT, _FOOT, not has_values(setups, runs)
+    builder, left, foot, empty = SceneBuilder(), LEFT, _FOOT, not has_values(setups, runs)
     builder.params = params
     gutter = 0.0 if empty else gutter_for(runs, size[0], sizes)
     for _ in range(2):  # the width of the value axis is known once its numbers are
@@ -41,6 +40,6 @@ def curves_chart(
         room = Room(round(boxes.area.width), tuple(round(box.height) for box in boxes.plots))
         scene = builder.build(setups, runs, view, room)
         foot = _NOTED if scene.notes or scene.legend else _FOOT
-        left = value_room(sizes, [tick for plot in scene.plots for tick in plot.ticks], _LEFT)
+        left = value_room(sizes, [tick for plot in scene.plots for tick in plot.ticks], LEFT)
     label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
     return CurvesChart(scene, boxes, theme, sizes, unit_label=label)

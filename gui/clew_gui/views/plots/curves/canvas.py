@@ -11,7 +11,7 @@ from PySide6.QtCore import QElapsedTimer, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.charts.axes import value_room
+from clew_gui.charts.axes import LEFT, value_room
 from clew_gui.charts.curves.chart import CurvesChart
 from clew_gui.charts.curves.layout import Stack, stack
 from clew_gui.charts.gutter import gutter_for
@@ -26,7 +26,6 @@ from clew_gui.views.plots.drawn_widget import REFRESH_MS, DrawnWidget
 from clew_gui.views.theme.theme import Theme
 from clew_shared.params import ParamSpec
 
-_LEAST_LEFT: Final = 46.0
 _NOTE: Final = 18.0
 _LEAST_BOX: Final = 10.0
 """The least size of a box in pixels: a narrower one says nothing about that axis."""
@@ -44,7 +43,7 @@ class PlotCanvas(DrawnWidget):
         self._builder = SceneBuilder()
         self._setups: tuple[PlotSetup, ...] = ()
         self._view = View()
-        self._left = _LEAST_LEFT
+        self._left = LEFT
         self._dirty = True
         self._chart: CurvesChart | None = None
         self._cross: float | None = None
@@ -217,7 +216,7 @@ class PlotCanvas(DrawnWidget):
 
     @staticmethod
     def _needed_left(scene: Scene) -> float:
-        room = value_room(SIZES, [tick for plot in scene.plots for tick in plot.ticks], _LEAST_LEFT)
+        room = value_room(SIZES, [tick for plot in scene.plots for tick in plot.ticks], LEFT)
         return 8 * math.ceil(room / 8)
 
     def _cover(self, again: bool = True) -> None:
