@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -93,8 +92,8 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgr
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno(),
         env={**os.environ, **program.environment},
-        start_new_session=True,
         preexec_fn=operating_system.die_with_parent,
+        **operating_system.own_session(),
     )
     front = TokenProxy(TokenCheck(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
     streams: StreamDoor | None = None
@@ -164,6 +163,5 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.terminate()
     with suppress(subprocess.TimeoutExpired):
         child.wait(_END_S)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+    operating_system.kill_session(child)
     child.wait()
