@@ -4,20 +4,37 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_TAIL_BYTES = 4096
-"""A frame of the journal carries these lines: they must stay small beside what it may have."""
+_TAIL_BYTES = 1 << 16
+"""Holds the stacks of all threads, which Python prints when a native library ends the process, and what came before."""
 _TAIL_LINES = 8
+_LINE = 300
+"""Characters of a line: a frame of the journal carries these lines, and must stay small beside what it may have."""
+_DUMP, _CRASHED = "Fatal Python error: ", "Current thread "
+_FRAMES = 4
 _NOISE = ("All log messages before absl::InitializeLog()", "oneDNN custom operations are on")
 """Lines that TensorFlow prints whenever it is imported, whatever its log level: no reason why a trainer died."""
 
 
 def tail(path: Path) -> str:
-    """The last lines of a text file, of whatever bytes it is made."""
+    """The last lines of a text file, of whatever bytes it is made.
+
+    Of the stacks that Python prints at a crash only the innermost calls of the thread that crashed are kept: the lines
+    before them are the ones in which the library says why.
+    """
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            lines = file.read().decode("utf-8", "replace").splitlines()
+            said, mark, dump = file.read().decode("utf-8", "replace").rpartition(_DUMP)
     except OSError:
         return ""
-    kept = [line[:300] for line in lines if line.strip() and not any(noise in line for noise in _NOISE)]
-    return "\n".join(kept[-_TAIL_LINES:])
+    if not mark:
+        return "\n".join(_lines(dump)[-_TAIL_LINES:])
+    error, _, stacks = dump.partition("\n")
+    crashed = _lines(_CRASHED + stacks.partition(_CRASHED)[2])[: 1 + _FRAMES]
+    return "\n".join([*_lines(said)[-(_TAIL_LINES - _FRAMES) :], mark + error[:_LINE], *crashed])
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that say something, none of them long."""
+    lines = text.splitlines()
+    return [line[:_LINE] for line in lines if line.strip() and not any(noise in line for noise in _NOISE)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import msgspec
@@ -20,6 +21,10 @@ from clew_shared.wire.messages import Stop
 _JUMP_S = 30.0
 """Seconds: a clock that was set by less makes none of TensorFlow's time limits pass."""
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
+_GPU_IS_FULL = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaSetDevice\(\).*out of memory|without (BLAS|DNN) support")
+"""What TensorFlow says when a GPU has no room left, also for cuBLAS and cuDNN, which it loads at their first use."""
+_STACK = re.compile(r"Graph execution error:|Detected at node .* defined at|\s*File \"|\s*$|\d+ root error\(s\) found")
+"""The lines with which TensorFlow surrounds an error inside of a graph: where the node was made, line by line."""
 
 
 def failed(found: Problem, step: int, exit_code: int = FAILED) -> State:
@@ -58,7 +63,16 @@ def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
             f" trained, so at step {step:,} TensorFlow took its other processes for dead ({name})."
         )
         return Problem("run.clock", text, "Continue the run from its last checkpoint.", operating_system.host_name())
-    text = f"{name} at step {step}: {str(error).strip()[:500] or 'no message'}"
+    text = f"{name} at step {step:,}: {_cause(str(error))[:500] or 'no message'}"
+    if _GPU_IS_FULL.search(str(error)):
+        hint = "Other programs may be using it, which nvidia-smi shows: wait for them, or choose a smaller batch size."
+        return Problem("run.gpu_memory", f"The GPU has no memory left. {text}", hint, "log.txt")
     if name in _OUT_OF_MEMORY:
         return Problem("run.memory", text, "Choose a smaller batch size or model, or ask for more memory.", "log.txt")
     return Problem("run.error", text, "The whole traceback is in log.txt.", "log.txt")
+
+
+def _cause(message: str) -> str:
+    """The lines of an error of TensorFlow that say what is wrong, without those that say where its graph was made."""
+    lines = [line for line in message.splitlines() if not _STACK.match(line)]
+    return "\n".join(line.partition("\t [[{{node")[0] for line in lines).strip() or message.strip()

@@ -22,9 +22,10 @@ def configure(
 ) -> None:
     """Set TensorFlow up for a run. ``threads`` bounds the cores it uses (None: all that the process may use).
 
-    For several ``devices`` without so many GPUs the processor becomes as many logical ones. With a ``precision`` of 16
-    bits TensorFlow computes in it where that is safe and keeps the variables in 32 (Micikevicius et al., "Mixed
-    precision training", ICLR 2018); raises ``ProblemError`` where the hardware cannot.
+    For several ``devices`` without so many GPUs the processor becomes as many logical ones. TensorFlow takes a GPU's
+    memory as it needs it: by default it takes all of it at once, and a second run on that GPU dies. With a
+    ``precision`` of 16 bits TensorFlow computes in it where that is safe and keeps the variables in 32 (Micikevicius et
+    al., "Mixed precision training", ICLR 2018); raises ``ProblemError`` where the hardware cannot.
 
     ``deterministic`` makes each operation give the same bits every time; an operation that cannot raises an error.
     Raises ``RuntimeError`` when TensorFlow has already run something.
@@ -32,9 +33,10 @@ def configure(
     if threads is not None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
-    gpus = tf.config.list_physical_devices("GPU")
-    if len(gpus) > devices:  # on another node of a job nobody has chosen for this process
-        tf.config.set_visible_devices(gpus[:devices], "GPU")
+    gpus = tf.config.get_visible_devices("GPU")[:devices]  # on another node of a job nobody has chosen for this process
+    tf.config.set_visible_devices(gpus, "GPU")
+    for gpu in gpus:
+        tf.config.experimental.set_memory_growth(gpu, True)
     if devices > 1 and len(gpus) < devices:
         parts = [tf.config.LogicalDeviceConfiguration() for _ in range(devices)]
         tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
@@ -46,15 +48,10 @@ def configure(
 
 
 def share_gpus(place: int | None) -> None:
-    """Uses, on a node whose GPUs several processes share, the one whose turn it is at ``place``; None: uses none.
-
-    TensorFlow takes its memory as it needs it, and not all of it at once.
-    """
+    """Uses, on a node whose GPUs several processes share, the one whose turn it is at ``place``; None: uses none."""
     gpus = tf.config.list_physical_devices("GPU")
-    mine = [] if place is None else gpus[place % len(gpus) :][:1] if gpus else []
+    mine = [] if place is None or not gpus else [gpus[place % len(gpus)]]
     tf.config.set_visible_devices(mine, "GPU")
-    for gpu in mine:
-        tf.config.experimental.set_memory_growth(gpu, True)
 
 
 def _mixed(precision: str) -> str:

@@ -35,6 +35,48 @@ def test_other_errors_keep_their_own_words(error: Exception, jump: float) -> Non
     assert crash(error, 7, jump).text == f"{type(error).__name__} at step 7: {error}"
 
 
+_IN_A_GRAPH = """Graph execution error:
+
+Detected at node while/MatMul defined at (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+
+  File "/agent/clew_agent/trainer/trainer.py", line 54, in main
+
+Attempting to perform BLAS operation using StreamExecutor without BLAS support
+\t [[{{node while/MatMul}}]] [Op:__inference_run_1021]"""
+
+
+class InternalError(Exception):
+    """As TensorFlow calls what its libraries report."""
+
+
+def test_an_error_in_a_graph_is_told_without_the_lines_that_made_the_graph() -> None:
+    text = "Matrix size-incompatible: In[0]: [2,3], In[1]: [2,3]"
+    message = _IN_A_GRAPH.replace(
+        "Attempting to perform BLAS operation using StreamExecutor without BLAS support", text
+    )
+    assert crash(InternalError(message), 1200).text == f"InternalError at step 1,200: {text}"
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (_IN_A_GRAPH, "Attempting to perform BLAS operation using StreamExecutor without BLAS support"),
+        (
+            "cudaSetDevice() on GPU:0 failed. Status: out of memory",
+            "cudaSetDevice() on GPU:0 failed. Status: out of memory",
+        ),
+    ],
+)
+def test_a_gpu_that_others_have_filled_is_called_full(message: str, told: str) -> None:
+    found = crash(InternalError(message), 0)
+    assert (found.code, found.text) == (
+        "run.gpu_memory",
+        f"The GPU has no memory left. InternalError at step 0: {told}",
+    )
+    assert "nvidia-smi" in found.hint
+
+
 def test_the_watch_sees_how_far_the_clock_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
     real, watch = time.time, ClockWatch()
     assert abs(watch.jump()) < 1

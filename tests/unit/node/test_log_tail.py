@@ -1,0 +1,45 @@
+"""What is kept of the lines that a process printed before it died."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clew_agent.node.log_tail import tail
+
+_STACK = "\n".join(f'  File "/agent/module_{number}.py", line {number} in call_{number}' for number in range(40))
+_CRASH = f"""I0000 gpu_device.cc:2043] Created device GPU:0
+F0000 cuda_solvers.cc:114] Check failed: cusolverDnCreate(&handle) == CUSOLVER_STATUS_SUCCESS (7 vs. 0)
+Fatal Python error: Aborted
+
+Thread 0x00007f01 (most recent call first):
+{_STACK}
+
+Current thread 0x00007f02 (most recent call first):
+{_STACK}
+
+Extension modules: msgspec._core, numpy._core._multiarray_umath, zmq.backend.cython._zmq (total: 90)
+"""
+
+
+def test_the_last_lines_are_kept_without_noise_and_never_long(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(
+        "\n".join([*map(str, range(20)), "oneDNN custom operations are on", "", "x" * 9999]), encoding="utf-8"
+    )
+    assert tail(log).splitlines() == [*map(str, range(13, 20)), "x" * 300]
+
+
+def test_of_a_crash_the_librarys_own_words_are_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(_CRASH, encoding="utf-8")
+    assert tail(log).splitlines() == [
+        *_CRASH.splitlines()[:3],
+        "Current thread 0x00007f02 (most recent call first):",
+        *_STACK.splitlines()[:4],
+    ]
+
+
+def test_a_log_that_is_not_there_or_no_text_says_what_it_can(tmp_path: Path) -> None:
+    assert tail(tmp_path / "none") == ""
+    (tmp_path / "log.txt").write_bytes(b"\xff\xfe end")
+    assert tail(tmp_path / "log.txt") == "\ufffd\ufffd end"
