@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from setproctitle import setproctitle
 
 from clew_agent.node import operating_system
 from clew_agent.processes import guard
@@ -136,6 +135,7 @@ def main(channel: socket.socket) -> None:
     """Serve the tests at the other end until they go."""
     from clew_agent.processes.nursery import Warm
 
+    operating_system.set_title("clew-agent nursery of tests")  # before the environment changes: it is how room is found
     os.environ.update(guard.TRAINER_DEFAULTS | os.environ)
     warm = Warm()
     begun: dict[int, tuple[operating_system.Forked, socket.socket]] = {}
@@ -174,13 +174,13 @@ def _work(asked: Asked, files: Sequence[int], warm: Warm) -> int:
     os.chdir(asked.folder)
     os.environ.clear()
     os.environ.update(asked.environment)
-    setproctitle(f"clew-agent {' '.join(asked.words)}")
+    operating_system.set_title(f"clew-agent {' '.join(asked.words)}")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # as in every Python that has just been started
 
     def spawn(folder: RunFolder, attempt: int, exercises: Path | None) -> operating_system.Forked:
         def train() -> int:
             os.environ.update(guard.trainer_environment())
-            setproctitle(f"clew-agent trainer {folder.path} --attempt {attempt}")
+            operating_system.set_title(f"clew-agent trainer {folder.path} --attempt {attempt}")
             operating_system.print_to(folder.log)
             return warm.train(folder, attempt, exercises)
 

@@ -38,6 +38,8 @@ def runs(argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     with _own_environment():
         import numpy as np  # noqa: F401  # before anything else imports it: its library reads the environment once
+
+        operating_system.set_title("clew-agent runs")
     start = WarmStart()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     for line in sys.stdin.buffer:

@@ -10,6 +10,7 @@ import platform
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,9 @@ POSIX = os.name == "posix"
 _PROCESSORS = Path("/proc/cpuinfo")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LOOK_S = 0.001
+"""Seconds between two looks at a copy that is about to end."""
 _MOST_DESCRIPTORS = 65_536
 """More descriptors than strangers on one node can open in the three seconds after which a silent connection is
 dropped."""
@@ -34,7 +38,7 @@ def own_session() -> dict[str, Any]:
     return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
 
 
-def kill_session(child: subprocess.Popen[bytes]) -> None:
+def kill_session(child: Child) -> None:
     """End a child that was started in its ``own_session``, and what it has started there; on Windows the child alone.
 
     Works also when the child has ended and its own children go on.
@@ -81,7 +85,11 @@ def restore_sigchld() -> None:
 
 
 class Child(Protocol):
-    """A process that this one has started: what of ``subprocess.Popen`` its guard needs."""
+    """A process that this one has started: what of ``subprocess.Popen`` its guard or its chief needs."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
 
     def poll(self) -> int | None:
         """Its exit code when it has ended (negative: the signal that ended it), else None."""
@@ -89,8 +97,14 @@ class Child(Protocol):
     def send_signal(self, sig: int) -> None:
         """Send it a signal; nothing happens when it has ended."""
 
+    def terminate(self) -> None:
+        """Ask it to end."""
+
     def kill(self) -> None:
         """End it at once."""
+
+    def wait(self, timeout: float) -> int:
+        """Its exit code, as soon as it has ended. Raises ``subprocess.TimeoutExpired`` after so many seconds."""
 
 
 class Forked:
@@ -113,9 +127,22 @@ class Forked:
         if self.poll() is None:  # a child that has not been waited for keeps its id
             os.kill(self.pid, sig)
 
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
     def kill(self) -> None:
         """End it at once."""
         self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float) -> int:
+        """Its exit code, as soon as it has ended. Raises ``subprocess.TimeoutExpired`` after so many seconds."""
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
+            time.sleep(_LOOK_S)
+        return code
 
 
 def fork(work: Callable[[], int]) -> Forked:
@@ -184,6 +211,29 @@ def die_with_parent(number: int = signal.SIGTERM) -> None:
 
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))
+
+
+def adopt_orphans() -> None:
+    """Have this process become the parent of each process below it whose own parent ends (Linux)."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def wait_for_adoption(parent: int, by: int) -> bool:
+    """Waits until the process ``parent``, which is about to end, is no longer the parent of this one; whether its
+    parent is now ``by``."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_S)
+    return os.getppid() == by
+
+
+def set_title(title: str) -> None:
+    """Has ``ps`` show this title. A site may lack the package for it: titles are for people."""
+    with suppress(ImportError):
+        from setproctitle import setproctitle
+
+        setproctitle(title)
 
 
 def end_before_others() -> None:

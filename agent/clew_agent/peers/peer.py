@@ -14,13 +14,13 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from clew_agent.catalogue.examine import find_exercise
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.load import load
-from clew_agent.datasets.search import find_search
+from clew_agent.datasets.search import Search, find_search
 from clew_agent.node import operating_system
 from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import FAILED, FINISHED
@@ -41,6 +41,7 @@ from clew_agent.peers.messages import (
     read_address,
 )
 from clew_agent.peers.port import PortKeeper
+from clew_agent.peers.processes import prepare_for_several
 from clew_agent.strategies import registry
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
 from clew_shared.base.harmless import log_to, say
@@ -56,8 +57,11 @@ class _Left(Exception):
     """Raised when the chief has said that the attempt is over."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """``clew-agent peer RUN_FOLDER --attempt N --index I``: returns when the chief says so or something is wrong."""
+def main(argv: Sequence[str], load_data: Callable[[str, Search], DataSet] = load) -> int:
+    """``clew-agent peer RUN_FOLDER --attempt N --index I``: returns when the chief says so or something is wrong.
+
+    ``load_data`` reads the run's data set.
+    """
     parser = argparse.ArgumentParser(prog="clew-agent peer")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--attempt", type=int, required=True)
@@ -74,7 +78,8 @@ def main(argv: Sequence[str]) -> int:
     keeper = PortKeeper(address, options.port)
     link = ChiefLink(chief, _join(Index(options.index), keeper), _gone)
     link.start()
-    code = _Work(folder, options.attempt, Index(options.index), options.exercises, link, keeper).run()
+    work = _Work(folder, options.attempt, Index(options.index), options.exercises, link, keeper, load_data)
+    code = work.run()
     link.close()
     operating_system.flush_output()
     operating_system.exit_at_once(code)  # TensorFlow's own end waits for processes that may be gone
@@ -85,6 +90,7 @@ def _prepare_process() -> None:
     """Ignores requests to stop: they are the chief's to answer, and the scheduler sends them to all processes of a
     job."""
     faulthandler.enable()
+    prepare_for_several()
     operating_system.end_before_others()
     log_to(None, logging.WARNING, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     for number in operating_system.stop_signals():
@@ -112,7 +118,14 @@ class _Work:
     """A peer between its joining and its end."""
 
     def __init__(
-        self, folder: RunFolder, attempt: int, index: Index, exercises: Path | None, link: ChiefLink, keeper: PortKeeper
+        self,
+        folder: RunFolder,
+        attempt: int,
+        index: Index,
+        exercises: Path | None,
+        link: ChiefLink,
+        keeper: PortKeeper,
+        load_data: Callable[[str, Search], DataSet],
     ) -> None:
         self._folder = folder
         self._attempt = attempt
@@ -120,6 +133,7 @@ class _Work:
         self._exercises = exercises
         self._link = link
         self._keeper = keeper
+        self._load_data = load_data
         self._computing = False
 
     def run(self) -> int:
@@ -161,7 +175,7 @@ class _Work:
         configure(devices=spec.devices, precision=spec.precision)
         exercise, card = find_exercise(spec.exercise, self._exercises)
         name = spec.data or (card.datasets[0] if card.datasets else "")
-        data = load(name, find_search(find_places())) if name else None
+        data = self._load_data(name, find_search(find_places())) if name else None
         self._link.send(Prepared())
         cluster = self._hear()
         if not isinstance(cluster, Cluster):

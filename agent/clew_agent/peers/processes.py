@@ -28,8 +28,10 @@ from clew_shared.base.private_files import write_private
 from clew_shared.base.process_identity import began, still_runs
 from clew_shared.journal.run_folder import RunFolder
 
-TENSORFLOW_OF_SEVERAL = {"GRPC_FAIL_FAST": "use_caller", "TF_GRPC_REUSE_PORT": "1"}
+_TENSORFLOW_OF_SEVERAL = {"GRPC_FAIL_FAST": "use_caller", "TF_GRPC_REUSE_PORT": "1"}
 """TensorFlow's own server may take a port that is kept for it, and calls to a process that has gone fail at once."""
+PEER = (sys.executable, "-P", "-m", "clew_agent", "peer")
+"""``-P``: a file in the current folder must not replace a module."""
 _END_S = 5.0
 """Seconds that a program that runs a peer elsewhere gets to end it there."""
 
@@ -42,35 +44,39 @@ class StartedProcess(msgspec.Struct, frozen=True, kw_only=True):
     local: bool
 
 
-def peer_command(folder: Path, attempt: int, index: Index, exercises: Path | None, port: int = 0) -> list[str]:
-    """The command line of a peer, which is to keep ``port`` for TensorFlow (0: any).
+def prepare_for_several() -> None:
+    """Have TensorFlow in this process and in those that it starts be one of several; what the user has set stays."""
+    for name, value in _TENSORFLOW_OF_SEVERAL.items():
+        os.environ.setdefault(name, value)
 
-    ``-P``: a file in the current folder must not replace a module.
-    """
-    words = [sys.executable, "-P", "-m", "clew_agent", "peer", str(folder), "--attempt", str(attempt)]
-    words += ["--index", str(index), *(["--port", str(port)] if port else [])]
-    return [*words, *(["--exercises", str(exercises)] if exercises else [])]
+
+StartPeer = Callable[[Sequence[str], Path], operating_system.Child]
+"""Starts the peer of this node that these words name, which prints into a file. Raises ``OSError``."""
+
+
+def spawn(words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a peer of this node as a fresh interpreter. Raises ``OSError``."""
+    return run_command((*PEER, *words), log)
+
+
+def run_command(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a program that prints into ``log``. Raises ``OSError``."""
+    with log.open("ab") as file:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            **operating_system.own_session(),
+        )
 
 
 class PeerProcess:
-    """The process of one peer on ``host`` (empty: here), started when made; it prints into its own log.
+    """The process of one peer: ``child``, which is the peer itself or the program that runs it on another node."""
 
-    Raises ``OSError`` when it cannot be started.
-    """
-
-    def __init__(self, folder: RunFolder, index: Index, host: str, command: Sequence[str], hosts: JobHosts) -> None:
-        self.local = not host
-        environment = os.environ | {name: os.environ.get(name, value) for name, value in TENSORFLOW_OF_SEVERAL.items()}
-        words = tuple(command) if self.local else hosts.command(host, command, environment)
-        with log_of(folder, index).open("ab") as log:
-            self._child = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                **operating_system.own_session(),
-            )
+    def __init__(self, child: operating_system.Child, local: bool) -> None:
+        self._child = child
+        self.local = local
 
     def exit_code(self) -> int | None:
         """Returns the exit code, None while the process runs; negative: a signal ended it, here or where it ran."""
@@ -100,21 +106,29 @@ class PeerProcess:
             self._child.wait(_END_S)  # SIGKILL cannot be refused; a bound for a dead disk
 
 
-CommandFor = Callable[[Index, int], Sequence[str]]
-"""The command line of a peer, with the port that it is to keep (0: any)."""
-
-
 class PeerStarter:
     """Starts the peers of one attempt, and writes down which were started."""
 
-    def __init__(self, folder: RunFolder, attempt: int, hosts: JobHosts, command: CommandFor) -> None:
+    def __init__(
+        self, folder: RunFolder, attempt: int, hosts: JobHosts, exercises: Path | None, start_here: StartPeer
+    ) -> None:
         self._folder, self._attempt = folder, attempt
-        self._hosts, self._command = hosts, command
+        self._hosts, self._exercises = hosts, exercises
+        self._start_here = start_here
         self._latest = dict[Index, PeerProcess]()
 
     def start(self, index: Index, host: str, port: int = 0) -> PeerProcess:
-        """Start the peer ``index``, which is to keep ``port``. Raises ``OSError``."""
-        started = PeerProcess(self._folder, index, host, self._command(index, port), self._hosts)
+        """Start the peer ``index`` on ``host`` (empty: here); it is to keep ``port`` for TensorFlow (0: any) and
+        prints into its own log. Raises ``OSError``."""
+        words = [str(self._folder.path), "--attempt", str(self._attempt), "--index", str(index)]
+        words += ["--port", str(port)] if port else []
+        words += ["--exercises", str(self._exercises)] if self._exercises else []
+        log = log_of(self._folder, index)
+        if host:
+            command = self._hosts.command(host, (*PEER, *words), os.environ)
+            started = PeerProcess(run_command(command, log), local=False)
+        else:
+            started = PeerProcess(self._start_here(words, log), local=True)
         self._latest[index] = started
         note_started(self._folder, self._attempt, list(self._latest.values()))
         return started

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -34,7 +35,7 @@ from clew_agent.peers.messages import (
 )
 from clew_agent.peers.port import PortKeeper
 from clew_agent.peers.post import Post
-from clew_agent.peers.processes import CommandFor, PeerStarter
+from clew_agent.peers.processes import PeerStarter, StartPeer, spawn
 from clew_agent.peers.watch import COMPUTING_S, Limits, Watch
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
 from clew_shared.base.places import Places
@@ -52,7 +53,7 @@ class Peers:
     """The peers of one attempt: all workers but the chief. ``start``, ``gather``, ``send`` for each block, ``close``.
 
     ``record`` takes the events for the journal, ``stuck`` ends this process when a peer is lost and the trainer hangs
-    in TensorFlow; both are called in the thread of this object. ``command`` is the command line of a peer. ``roles``
+    in TensorFlow; both are called in the thread of this object. ``start_here`` starts those of this node. ``roles``
     are given under parameter servers, (worker or ps, number) for each peer: they then learn their roles, and one that
     is lost is replaced. Raises ``ProblemError`` when the nodes are not known.
     """
@@ -67,7 +68,8 @@ class Peers:
         record: Callable[[Event], None],
         stuck: Callable[[Problem], None],
         *,
-        command: CommandFor,
+        exercises: Path | None = None,
+        start_here: StartPeer = spawn,
         limits: Limits | None = None,
         roles: Sequence[tuple[str, int]] = (),
     ) -> None:
@@ -81,7 +83,7 @@ class Peers:
             Member(Index(index), host, role, number) for index, (host, (role, number)) in enumerate(known, start=1)
         )
         self._formed = len(self._members.all)
-        self._starter = PeerStarter(folder, attempt, hosts, command)
+        self._starter = PeerStarter(folder, attempt, hosts, exercises, start_here)
         self._watch = Watch(folder, self._members, self._starter, self._limits, record)
         self._post = Post(folder, attempt, places)
         self._keeper: PortKeeper | None = None

@@ -37,6 +37,7 @@ from clew_agent.processes.nursery_messages import (
     receive_start,
     send,
 )
+from clew_agent.processes.peer_nursery import start_of_peers
 from clew_agent.processes.standby import UNUSED, StandbyTrainer, wait_as_guard
 from clew_agent.trainer import compile_cache
 from clew_shared.base.harmless import say
@@ -45,14 +46,6 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.base.terminal import replace_missing_characters
 from clew_shared.data_sets import BUILT_IN, USUAL
 from clew_shared.journal.run_folder import RunFolder
-
-try:
-    from setproctitle import setproctitle
-except ImportError:  # a package that a site may lack
-
-    def setproctitle(title: str) -> None:
-        """Does nothing: titles are for people who look with ``ps``, and nothing else depends on them."""
-
 
 _REAP_MS = 200
 """Milliseconds between two looks for guards that have ended; SIGCHLD would interrupt what is being read."""
@@ -75,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if _is_over(channel):  # it went before that was asked for
         return 0
     operating_system.restore_sigchld()
-    setproctitle("clew-agent nursery")
+    operating_system.set_title("clew-agent nursery")
     start = time.perf_counter()
     warm = Warm()
     with suppress(OSError):  # the supervisor has gone
@@ -103,10 +96,13 @@ class Warm:
             import numpy as np
 
             from clew_agent.datasets.cache import DataCache
+            from clew_agent.peers import peer
+            from clew_agent.strategies import multi_worker, parameter_server  # noqa: F401  # for runs with peers
             from clew_agent.trainer import first_frame, trainer
             from clew_agent.training import runtime as rehearsal
 
         self._train, self._prepare = trainer.train, trainer.prepare_process
+        self._peer = peer.main
         self._rehearse = rehearsal.rehearse
         self._reseed = np.random.seed
         self.data = DataCache()
@@ -133,9 +129,14 @@ class Warm:
 
     def train(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
         """Be the trainer of an attempt; returns its exit code."""
-        self._prepare()
-        self._reseed()  # an exercise that draws without a seed must not draw in every copy the same
-        return self._train(folder, attempt, exercises, load_data=self.data.load)
+        with start_of_peers(folder, attempt, self._be_peer) as start_peer:
+            self._prepare()
+            self._reseed()  # an exercise that draws without a seed must not draw in every copy the same
+            return self._train(folder, attempt, exercises, load_data=self.data.load, start_peer=start_peer)
+
+    def _be_peer(self, words: Sequence[str]) -> int:
+        self._reseed()
+        return self._peer(words, self.data.load)
 
 
 class Nursery:
@@ -228,7 +229,7 @@ class Nursery:
     def _wait_for_run(self, channel: socket.socket) -> int:
         """Be the guard of a run that nobody has asked for yet, in a copy of this process."""
         self._channel.close()
-        setproctitle("clew-agent guard standby")
+        operating_system.set_title("clew-agent guard standby")
         found = wait_as_guard(channel, self._rehearse, _title_standby, self._train_on_standby)
         if found is None:
             return UNUSED
@@ -236,7 +237,7 @@ class Nursery:
         return self._watch(request, lambda: waiting.take(request))
 
     def _rehearse(self) -> None:
-        setproctitle("clew-agent trainer rehearses")
+        operating_system.set_title("clew-agent trainer rehearses")
         self._warm.rehearse()
 
     def _train_on_standby(self, request: StartGuard) -> int:
@@ -253,7 +254,7 @@ class Nursery:
     def _watch(self, request: StartGuard, waiting: Callable[[], operating_system.Forked | None]) -> int:
         """Watch over the run; its trainer is the one that is ``waiting``, if it fits."""
         _take_environment(request)
-        setproctitle(f"clew-agent guard {request.folder} --attempt {request.attempt}")
+        operating_system.set_title(f"clew-agent guard {request.folder} --attempt {request.attempt}")
 
         def start(folder: RunFolder, attempt: int, exercises: Path | None) -> operating_system.Forked:
             return waiting() or operating_system.fork(lambda: self._be_trainer(folder, attempt, exercises))
@@ -266,7 +267,7 @@ class Nursery:
         return exit_code_for(fold)
 
     def _be_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
-        setproctitle(f"clew-agent trainer {folder.path} --attempt {attempt}")
+        operating_system.set_title(f"clew-agent trainer {folder.path} --attempt {attempt}")
         operating_system.print_to(folder.log)
         return self._warm.train(folder, attempt, exercises)
 
@@ -280,7 +281,7 @@ class Nursery:
 
 
 def _title_standby() -> None:
-    setproctitle("clew-agent trainer standby")
+    operating_system.set_title("clew-agent trainer standby")
 
 
 def _take_environment(request: StartGuard) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -164,9 +165,8 @@ def gets_ready(trainer: socket.socket, nursery: socket.socket) -> bool:
 
 def _end(trainer: operating_system.Forked) -> None:
     trainer.kill()
-    deadline = time.monotonic() + _ANSWER_S
-    while trainer.poll() is None and time.monotonic() < deadline:  # one that waits for a dead disk does not even die
-        time.sleep(0.001)
+    with suppress(subprocess.TimeoutExpired):  # one that waits for a dead disk does not even die
+        trainer.wait(_ANSWER_S)
 
 
 def _wait_as_trainer(

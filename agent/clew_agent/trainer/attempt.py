@@ -26,9 +26,9 @@ from clew_agent.node.exit_codes import BAD_INPUT, FAILED
 from clew_agent.node.host import cores, processor
 from clew_agent.node.lean_import import lean_import
 from clew_agent.peers.hosts import read_hosts
-from clew_agent.peers.messages import CHIEF, Cluster, Index
+from clew_agent.peers.messages import CHIEF, Cluster
 from clew_agent.peers.peer import tf_config
-from clew_agent.peers.processes import TENSORFLOW_OF_SEVERAL, peer_command
+from clew_agent.peers.processes import StartPeer, prepare_for_several, spawn
 from clew_agent.peers.roll_call import Peers
 from clew_agent.strategies import registry
 from clew_agent.strategies.cluster_settings import ParameterServerSettings
@@ -95,7 +95,8 @@ class Task:
 
 
 class RunAttempt:
-    """One attempt. ``load_data`` reads its data set; ``exercises`` is a folder with exercises of one's own."""
+    """One attempt. ``load_data`` reads its data set, ``start_peer`` starts its peers on this node; ``exercises`` is a
+    folder with exercises of one's own."""
 
     def __init__(
         self,
@@ -106,13 +107,14 @@ class RunAttempt:
         timekeeper: Timekeeper,
         exercises: Path | None = None,
         load_data: LoadData = load,
+        start_peer: StartPeer = spawn,
     ) -> None:
         self._folder, self._attempt = folder, attempt
         self._recorder = recorder
         self._commands = commands
         self._time = timekeeper
         self._exercises = exercises
-        self._load_data = load_data
+        self._load_data, self._start_peer = load_data, start_peer
         self._card: ExerciseCard | None = None
         self._engine: TrainingEngine | None = None
         self._script_step = 0
@@ -208,12 +210,7 @@ class RunAttempt:
             return
         if not roles:
             raise_all(_too_many_devices(spec))
-        for name, value in TENSORFLOW_OF_SEVERAL.items():
-            os.environ.setdefault(name, value)
-
-        def command(index: Index, port: int) -> list[str]:
-            return peer_command(self._folder.path, self._attempt, index, self._exercises, port)
-
+        prepare_for_several()
         self._peers = Peers(
             self._folder,
             self._attempt,
@@ -222,7 +219,8 @@ class RunAttempt:
             find_places(),
             self._recorder.put,
             self._end_stuck,
-            command=command,
+            exercises=self._exercises,
+            start_here=self._start_peer,
             roles=roles,
         )
         self._peers.start()

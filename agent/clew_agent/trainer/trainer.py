@@ -23,6 +23,7 @@ from clew_agent.datasets.load import load
 from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.peers.processes import StartPeer, spawn
 from clew_agent.trainer import checkpoints
 from clew_agent.trainer.attempt import LoadData, RunAttempt
 from clew_agent.trainer.control import ControlRequests, JobEnds, TimeIsUp
@@ -68,8 +69,10 @@ def train(
     exercises: Path | None = None,
     patience: float = PATIENCE_S,
     load_data: LoadData = load,
+    start_peer: StartPeer = spawn,
 ) -> int:
-    """Run the attempt from its first frame to its seal; returns the exit code. ``load_data`` reads its data set."""
+    """Run the attempt from its first frame to its seal; returns the exit code. ``load_data`` reads its data set,
+    ``start_peer`` starts its peers on this node."""
     try:
         writer = JournalWriter.create(folder.journal(attempt))
     except FileExistsError:
@@ -82,7 +85,7 @@ def train(
     recorder.start()
     with _stop_signals(folder.path.name, commands, deadline):
         timekeeper = Timekeeper(deadline, commands, folder.path.name, recorder.put)
-        last = RunAttempt(folder, attempt, recorder, commands, timekeeper, exercises, load_data).run()
+        last = RunAttempt(folder, attempt, recorder, commands, timekeeper, exercises, load_data, start_peer).run()
         return finish(folder, attempt, recorder, last)
 
 

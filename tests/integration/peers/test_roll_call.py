@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +46,7 @@ class Chief:
             Places(home=home, private=home / "private"),
             self._note,
             self.stuck.append,
-            command=self._command,
+            start_here=self._start,
             limits=limits,
         )
 
@@ -53,8 +54,10 @@ class Chief:
         assert isinstance(event, Peer)
         self.events.append(event)
 
-    def _command(self, index: Index, _: int) -> Sequence[str]:
-        return [sys.executable, "-P", str(IDLE), str(self.folder.path), str(index), self._hows[index - 1]]
+    def _start(self, words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+        index = words[words.index("--index") + 1]
+        how = self._hows[int(index) - 1]
+        return processes.run_command([sys.executable, "-P", str(IDLE), str(self.folder.path), index, how], log)
 
     @property
     def pids(self) -> list[int]:
