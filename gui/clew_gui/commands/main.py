@@ -27,6 +27,7 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("Begin", "start", "open the window; without a display run an exercise and write a picture", "start"),
+    Command("Begin", "doctor", "check what Clew needs on this computer, and say how to fix problems", "sites.doctor"),
     Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
@@ -86,6 +87,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         context.say(f"clew {__version__}")
         return OK
     return _guarded(context, name, words[1:])
+
+
+def window() -> int:
+    """``clew-window``, the program behind an icon: as ``clew start``. Returns the exit status.
+
+    Without a console it has no standard output: what it would print there is kept in ``window.log``.
+    """
+    if sys.stderr is None:
+        home = find_places().home
+        home.mkdir(parents=True, exist_ok=True)
+        sys.stdout = sys.stderr = (home / "window.log").open("a", encoding="utf-8", buffering=1)
+    return main(["start", *sys.argv[1:]])
 
 
 def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:

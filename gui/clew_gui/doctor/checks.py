@@ -1,23 +1,18 @@
-"""Lists all checks after the login, in the order in which they run."""
+"""Lists all checks in the order in which they run: those of a site after the login, and those of this computer."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
-
-from clew_gui.doctor import home, node_job, queue, routes, software
-from clew_gui.doctor.finding import Finding, Verdict
+from clew_gui.doctor import home, node_job, queue, routes, software, this_computer
+from clew_gui.doctor.context import Diagnosis
 from clew_gui.doctor.runner import Check
-from clew_shared.base.number_words import in_bytes
-from clew_shared.base.places import Places
+from clew_gui.doctor.this_computer import ThisComputer
 
 _LOGIN = ("login",)
 _PYTHON = ("login", "shell", "consent")
 _QUEUE = ("login", "shell", "scheduler")
 _LIMITS = (*_QUEUE, "partition")
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[Check[Diagnosis], ...] = (
     Check("shell", "Login shell", home.shell, "the login shell runs no command", _LOGIN),
     Check("home", "Home folder", home.home, "nothing can be written there"),
     Check("quota", "Quota", home.quota),
@@ -62,30 +57,13 @@ CHECKS: tuple[Check, ...] = (
     Check("node.port", "Port there", node_job.port_there, "", ("node", "node.python"), True),
 )
 
-
-def local_findings(places: Places) -> Iterator[Finding]:
-    """Checks this computer, which needs no connection; problems with training here show when the first run starts."""
-    yield Finding(
-        check="way",
-        title="Way",
-        verdict=Verdict.OK,
-        text="Runs train on this computer: there is no connection to check.",
-    )
-    free = shutil.disk_usage(_there(places)).free
-    roomy = free >= home.LEAST_BYTES
-    text = f"{in_bytes(free)} are free where runs are kept ({places.home})."
-    yield Finding(
-        check="home",
-        title="Home folder",
-        verdict=Verdict.OK if roomy else Verdict.WARN,
-        text=text,
-        hint="" if roomy else "Make room, or let CLEW_HOME name another folder.",
-    )
-
-
-def _there(places: Places) -> str:
-    """The nearest folder that is there already."""
-    path = places.home
-    while not path.is_dir() and path != path.parent:
-        path = path.parent
-    return os.fspath(path)
+HERE: tuple[Check[ThisComputer], ...] = (
+    Check("python", "Python", this_computer.python, "this Python will not do", ()),
+    Check("window", "Window", this_computer.window, "", ()),
+    Check("home", "Home folder", this_computer.home, "nothing can be written there", ()),
+    Check("tensorflow", "TensorFlow", this_computer.tensorflow, "TensorFlow cannot be used", ()),
+    Check("packages", "Packages", this_computer.packages, "", ("tensorflow",)),
+    Check("devices", "Devices", this_computer.devices, "", ("tensorflow",)),
+    Check("agent", "Agent", this_computer.agent, "", ()),
+    Check("ssh", "SSH", this_computer.ssh, "", ()),
+)

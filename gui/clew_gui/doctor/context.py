@@ -78,41 +78,53 @@ class _BoundedLine(SiteConnection):
         return super().run(command, stdin=stdin, timeout=max(1.0, min(timeout, self._limit())))
 
 
-class Diagnosis:
-    """Examines one site. ``stop`` set from any thread ends it after the check under way."""
+class Examination:
+    """What is known of the machine ``name`` so far. ``stop`` set from any thread ends it after the check under way."""
 
-    def __init__(self, name: str, site: Site, places: Places, prompter: Prompter, stop: threading.Event) -> None:
+    def __init__(self, name: str, places: Places, stop: threading.Event) -> None:
         self.name = name
-        self.site = site
         self.places = places
-        self.files = ssh_files(places)
-        self.questions = Questions(prompter)
-        self.asker = AskOnce(self.questions)
         self.stop = stop
-        self.hops: tuple[Hop, ...] = ()
         self.findings: dict[str, Finding] = {}
         self.causes: dict[str, str] = {}
         """The reasons why checks failed or were not tried: the ends of "Not tried, because …"."""
-        self.partitions: tuple[Partition, ...] = ()
-        self.refused_modules: tuple[str, ...] = ()
-        self.probed: Probe | None = None
-        self.node: NodeAnswer | None = None
-        self._line: SiteConnection | None = None
         self._started = time.monotonic()
 
     @property
     def left_s(self) -> float:
         """Returns how much of the total time is left, in seconds."""
-        return TOTAL_S + self.questions.seconds - (time.monotonic() - self._started)
+        return TOTAL_S - (time.monotonic() - self._started)
+
+    def more_time(self, seconds: float) -> None:
+        """Adds time: seconds that are waited on purpose do not count."""
+        self._started += seconds
+
+
+class Diagnosis(Examination):
+    """The examination of a site, through its login node."""
+
+    def __init__(self, name: str, site: Site, places: Places, prompter: Prompter, stop: threading.Event) -> None:
+        super().__init__(name, places, stop)
+        self.site = site
+        self.files = ssh_files(places)
+        self.questions = Questions(prompter)
+        self.asker = AskOnce(self.questions)
+        self.hops: tuple[Hop, ...] = ()
+        self.partitions: tuple[Partition, ...] = ()
+        self.refused_modules: tuple[str, ...] = ()
+        self.probed: Probe | None = None
+        self.node: NodeAnswer | None = None
+        self._line: SiteConnection | None = None
+
+    @property
+    def left_s(self) -> float:
+        """Returns how much of the total time is left, in seconds: what people take to answer does not count."""
+        return super().left_s + self.questions.seconds
 
     @property
     def scheduler(self) -> Scheduler:
         """The dialect of the site's scheduler."""
         return scheduler_of(self.site.scheduler)
-
-    def more_time(self, seconds: float) -> None:
-        """Adds time: seconds that are waited on purpose do not count."""
-        self._started += seconds
 
     def arrive(self, connection: Connection) -> None:
         """Takes the connection, because the site's login node was reached."""

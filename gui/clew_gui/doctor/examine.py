@@ -1,15 +1,16 @@
-"""The whole examination: the way to the site first, then everything that can be known from there."""
+"""The whole examination: of this computer, or of a site: the way there first, then all that can be known from there."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Generator
 
-from clew_gui.doctor.checks import CHECKS, local_findings
+from clew_gui.doctor.checks import CHECKS, HERE
 from clew_gui.doctor.context import Diagnosis
 from clew_gui.doctor.finding import Finding
 from clew_gui.doctor.login import travel
 from clew_gui.doctor.runner import follow
+from clew_gui.doctor.this_computer import ThisComputer
 from clew_gui.sites.site import Site, is_local
 from clew_gui.ssh.prompts import Prompter
 from clew_shared.base.places import Places
@@ -29,10 +30,11 @@ def examine(
     end it. A command on its way is waited for: a moment mostly, two minutes at most. ``want_job`` sends a tiny job,
     which shows what a node has. Every refusal is a finding; nothing is raised but what the prompter raises.
     """
+    stop = stop or threading.Event()
     if is_local(site):
-        yield from local_findings(places)
+        yield from follow(ThisComputer(name, places, stop), HERE, want_job)
         return
-    diagnosis = Diagnosis(name, site, places, prompter, stop or threading.Event())
+    diagnosis = Diagnosis(name, site, places, prompter, stop)
     try:
         yield from travel(diagnosis)
         yield from follow(diagnosis, CHECKS, want_job)

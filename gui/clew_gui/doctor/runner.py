@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from clew_gui.doctor.context import Diagnosis
+from clew_gui.doctor.context import Examination
 from clew_gui.doctor.finding import CheckResult, Finding, Verdict, refused, untried
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.remedies import check_node
 
+E = TypeVar("E", bound=Examination)
 
-class Check(NamedTuple):
+
+class Check(NamedTuple, Generic[E]):
     """One check. ``needs`` are checks that must not be bad or untried before; ``cause`` ends the sentence
     "Not tried, because …" of those that need this one. ``job``: only with a job on a node."""
 
     name: str
     title: str
-    run: Callable[[Diagnosis], CheckResult]
+    run: Callable[[E], CheckResult]
     cause: str = ""
     needs: Sequence[str] = ("login", "shell")
     job: bool = False
 
 
-def follow(diagnosis: Diagnosis, checks: Sequence[Check], want_job: bool) -> Iterator[Finding]:
+def follow(diagnosis: E, checks: Sequence[Check[E]], want_job: bool) -> Iterator[Finding]:
     """Runs the checks and yields one finding for each; a check that cannot run because another one failed says so."""
     for check in checks:
         if diagnosis.stop.is_set():
@@ -47,22 +49,22 @@ def follow(diagnosis: Diagnosis, checks: Sequence[Check], want_job: bool) -> Ite
         yield finding
 
 
-def _cause(diagnosis: Diagnosis, check: Check) -> str:
+def _cause(diagnosis: E, check: Check[E]) -> str:
     """Says why a check cannot run: the first failure that led to this, not the last one."""
     return next((diagnosis.causes[need] for need in check.needs if need in diagnosis.causes), "")
 
 
-def _hindered(diagnosis: Diagnosis, check: Check, want_job: bool) -> CheckResult | None:
+def _hindered(diagnosis: E, check: Check[E], want_job: bool) -> CheckResult | None:
     if check.job and not want_job:
         return untried("Checked only with a small job on a node.", check_node(diagnosis.name))
     if cause := _cause(diagnosis, check):
         return untried(f"Not tried, because {cause}.")
     if diagnosis.left_s <= 0:
-        return untried("Not tried, because the site took too long to answer the questions before.")
+        return untried("Not tried, because the checks before took too long.")
     return None
 
 
-def _run(diagnosis: Diagnosis, check: Check) -> CheckResult:
+def _run(diagnosis: E, check: Check[E]) -> CheckResult:
     try:
         return check.run(diagnosis)
     except ProblemError as error:

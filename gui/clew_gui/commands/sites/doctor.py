@@ -1,12 +1,12 @@
-"""Logs in to a site and examines it: its scheduler (``clew site add``), what of it works and what does not (``clew site
-doctor``), and what it has to offer (``clew site modules``)."""
+"""Examines this computer (``clew doctor``) and sites: what of them works (``clew site doctor``), which scheduler a site
+has (``clew site add``), and what it has to offer (``clew site modules``)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
-from clew_gui.commands.context import FAILED, INTERRUPTED, OK, CommandContext
+from clew_gui.commands.context import FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.sites.show import all_words
 from clew_gui.doctor.examine import examine
 from clew_gui.doctor.finding import Finding, Verdict
@@ -14,7 +14,7 @@ from clew_gui.doctor.modules import available, matching
 from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER
 from clew_gui.sites.consent import consents
 from clew_gui.sites.scheduler_search import ABSENT, FoundScheduler, look_for_scheduler
-from clew_gui.sites.site import Site, address, is_local
+from clew_gui.sites.site import LOCAL, Site, address, is_local
 from clew_gui.sites.site_connection import open_line
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.problem import ProblemError, problem
@@ -26,7 +26,7 @@ _MARKS = {Verdict.OK: "ok", Verdict.WARN: "note", Verdict.BAD: "BAD", Verdict.SK
 _COLUMN = 18
 
 
-def doctor(context: CommandContext, name: str, found: Site, want_job: bool, as_json: bool) -> int:
+def examine_site(context: CommandContext, name: str, found: Site, want_job: bool, as_json: bool) -> int:
     """Show each finding as it comes; the exit status is 1 when something is bad."""
     findings: list[Finding] = []
     examination = examine(name, found, context.places, headless_prompter(os.environ), want_job)
@@ -47,8 +47,15 @@ def doctor(context: CommandContext, name: str, found: Site, want_job: bool, as_j
         context.say_json({**whole, "findings": findings})
     else:
         shown.end()
-        context.say(_verdict(findings, bad, interrupted))
+        context.say(_verdict(findings, bad, interrupted, "here" if is_local(found) else "there"))
     return INTERRUPTED if interrupted else FAILED if bad else OK
+
+
+def doctor(context: CommandContext, argv: Sequence[str]) -> int:
+    """``clew doctor``: examine this computer, as ``clew site doctor`` does a site; returns the exit status."""
+    parser = Parser("clew doctor", "Check what Clew needs on this computer. A site: clew site doctor NAME.")
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+    return examine_site(context, LOCAL, Site(), False, parser.parse_args(list(argv)).json)
 
 
 class _Shown:
@@ -84,15 +91,15 @@ class _Shown:
             self._context.say(f"{'':{_COLUMN + 8}}-> {hint}")
 
 
-def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: bool) -> str:
+def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: bool, where: str) -> str:
     if interrupted:
         return "\nStopped before everything was checked."
     if bad:
         number = "One thing keeps" if len(bad) == 1 else f"{len(bad)} things keep"
-        return f"\n{number} runs from working there: {', '.join(finding.title for finding in bad)}."
+        return f"\n{number} runs from working {where}: {', '.join(finding.title for finding in bad)}."
     notes = sum(finding.verdict is Verdict.WARN for finding in findings)
     also = f" {notes} {'thing is' if notes == 1 else 'things are'} worth knowing." if notes else ""
-    return f"\nNothing keeps runs from working there.{also}"
+    return f"\nNothing keeps runs from working {where}.{also}"
 
 
 _UNSEEN = f"To add it without looking, give --scheduler {NAMES[0]} (or {', '.join(NAMES[1:])})."

@@ -47,7 +47,7 @@ def site(context: CommandContext, argv: Sequence[str]) -> int:
         found = store.load(options.name)
         if options.action == "modules":
             return site_doctor.modules(context, options.name, found, options.pattern, options.json)
-        return site_doctor.doctor(context, options.name, found, options.job, options.json)
+        return site_doctor.examine_site(context, options.name, found, options.job, options.json)
     return _list(context, store, options.json)
 
 

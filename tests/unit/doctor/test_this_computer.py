@@ -1,0 +1,122 @@
+"""The doctor on this computer, where things lack that a student's computer may lack."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew_gui.base.settings import LocalSettings, local_settings
+from clew_gui.doctor import node_there, this_computer
+from clew_gui.doctor.examine import examine
+from clew_gui.doctor.finding import Finding, Verdict
+from clew_gui.doctor.this_computer import ThisComputer
+from clew_gui.sites.site import LOCAL, Site
+from clew_gui.ssh.prompts import NobodyToAsk
+from clew_shared.base.places import Places
+from clew_shared.wire.messages import AgentAddress
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(tmp_path / "new", tmp_path / "run")
+
+
+@pytest.fixture
+def computer(places: Places) -> ThisComputer:
+    return ThisComputer(LOCAL, places, threading.Event())
+
+
+@pytest.fixture
+def trainer(places: Places, tmp_path: Path) -> Path:
+    """The Python that the settings name: one that has TensorFlow, but neither Pillow nor Optuna."""
+    program = tmp_path / "python"
+    says = "case $* in *tensorflow*) echo clew 2.16.1 0 ;; *) echo PIL optuna ;; esac"
+    program.write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    local_settings(places).save(LocalSettings(interpreter=str(program)))
+    return program
+
+
+def findings(places: Places) -> dict[str, Finding]:
+    return {found.check: found for found in examine(LOCAL, Site(), places, NobodyToAsk())}
+
+
+def test_the_python_of_the_settings_is_the_one_that_is_asked(places: Places, trainer: Path) -> None:
+    found = findings(places)
+    assert found["tensorflow"].text.startswith(f"TensorFlow 2.16.1 was imported by {trainer} in ")
+    assert found["packages"].text == "Not there: Pillow (folders of images), Optuna (sweeps with a sampler)."
+    assert found["packages"].hint == "Install what you need: pip install pillow optuna."
+    assert not [one for one in found.values() if one.verdict in (Verdict.BAD, Verdict.SKIPPED)]
+
+
+def test_without_tensorflow_the_rest_is_still_looked_at(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    found = findings(places)
+    assert (found["tensorflow"].verdict, found["tensorflow"].code) == (Verdict.BAD, "agent.tensorflow")
+    assert found["packages"].text == "Not tried, because TensorFlow cannot be used."
+    assert found["home"].verdict is Verdict.OK
+
+
+def test_a_tensorflow_that_cannot_be_imported_says_why(places: Places, trainer: Path) -> None:
+    trainer.write_text("#!/bin/sh\necho 'ImportError: DLL load failed' >&2; exit 1\n", encoding="utf-8")
+    found = findings(places)["tensorflow"]
+    assert (found.verdict, found.code) == (Verdict.BAD, "run.tensorflow")
+    assert "ImportError: DLL load failed" in found.text
+    assert "the site" not in found.hint
+
+
+def test_a_home_in_which_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = findings(Places(tmp_path / "file" / "home", tmp_path))["home"]
+    assert (found.verdict, found.code) == (Verdict.BAD, "here.home")
+    assert "CLEW_HOME" in found.hint
+
+
+def test_a_library_that_the_window_lacks_is_named(computer: ThisComputer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(this_computer, "_QT", "raise ImportError('libEGL.so.1: cannot open shared object file')")
+    found = this_computer.window(computer)
+    assert found.verdict is Verdict.WARN
+    assert found.text == "The window cannot be loaded: ImportError: libEGL.so.1: cannot open shared object file."
+
+
+def test_gpus_that_tensorflow_does_not_see_are_worth_knowing(
+    computer: ThisComputer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        node_there, "cards", lambda: ["GPU 0: NVIDIA H100 (UUID: GPU-1)", "GPU 1: NVIDIA H100 (UUID: GPU-2)"]
+    )
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    found = this_computer.devices(computer)
+    assert found.verdict is Verdict.WARN
+    assert found.text == "1 core; GPU 0: NVIDIA H100, GPU 1: NVIDIA H100. TensorFlow sees none of them."
+    computer.gpus = 2
+    assert this_computer.devices(computer).verdict is Verdict.OK
+
+
+def test_an_agent_of_another_version_is_worth_knowing(computer: ThisComputer, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_whom = {"agent": "a", "host": "here", "boot": "b", "public_key": "", "allow_list": ""}
+    of_what = {"generation": 1, "address": "127.0.0.1", "port": 1, "started": time.time()}
+    address = msgspec.convert({**of_whom, **of_what, "pid": 41, "version": "0.0.1"}, AgentAddress)
+    monkeypatch.setattr(this_computer, "find_agent", lambda _: address)
+    found = this_computer.agent(computer)
+    assert (found.verdict, "process 41, Clew 0.0.1" in found.text) == (Verdict.WARN, True)
+    monkeypatch.setattr(this_computer, "find_agent", lambda _: msgspec.structs.replace(address, version=""))
+    assert this_computer.agent(computer).verdict is Verdict.OK
+
+
+def test_what_a_window_without_a_console_prints_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clew_gui.commands.main import window
+
+    monkeypatch.setattr(sys, "argv", ["clew-window", "--exercise", "nothing"])
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert window() == 2
+    sys.stderr.close()
+    assert "nothing" in (home / "window.log").read_text(encoding="utf-8")
