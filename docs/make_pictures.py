@@ -163,7 +163,7 @@ def paint_node(theme: str, file: str) -> None:
     from clew_gui.session.session import Session
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
-    from clew_gui.ssh.login_policy import NEEDS_PERSON
+    from clew_gui.ssh.prompts import NEEDS_PERSON
     from clew_gui.views.sites.services import NodeServices, ServiceStatus
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places

@@ -15,7 +15,7 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
-from clew_gui.session.job_managers import JobManagers, open_managers
+from clew_gui.jobs.manager import JobManager, open_manager
 from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import choose_run, read_heads, read_runs
@@ -45,7 +45,7 @@ from clew_shared.catalogue import load_builtin
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.spec import RunSpec, to_table
 
-SessionMaker = Callable[[Prompter], tuple[Session, JobManagers | None]]
+SessionMaker = Callable[[Prompter], tuple[Session, JobManager | None]]
 TAB_WORDS = ("guide", "run", "compare", "speed-up", "cluster", "report")
 
 
@@ -69,14 +69,14 @@ class Program(QObject):
         self.asker = WindowPrompter(window.appearance, window, stays_s=lambda: stays_s(places))
         self.asker.announced.connect(window.messages.show_note)
         answers = AskOnce(self.asker)  # of all that logs in: a manager does not ask again what the doctor has asked
-        self.session, managers = make_session(answers)
+        self.session, manager = make_session(answers)
         self.controller = WindowController(window, catalogue, places, self.session)
         self.actions = WindowActions(app, window, self.controller, places)
         self.actions.theme_choice = known_choice(choice)
         self.checker = DataChecker(self, places)
         window.next_run.check_data_with(self.checker.check)
         self._recall()
-        self.sites = SiteActions(window, self.controller, places, answers, site_store(places), managers)
+        self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
         self._collector = Collector(self)
         self._closed = False
         self._seen = self.state
@@ -186,7 +186,7 @@ def build_app(
     *,
     catalogue: Catalogue | None = None,
     session: Session | None = None,
-    managers: JobManagers | None = None,
+    manager: JobManager | None = None,
     memory: Memory | None = None,
     theme: str | None = None,
     exercise: str = "",
@@ -205,9 +205,9 @@ def build_app(
 
     troubles: list[Problem] = []
 
-    def make_session(prompter: Prompter) -> tuple[Session, JobManagers | None]:
+    def make_session(prompter: Prompter) -> tuple[Session, JobManager | None]:
         if session is not None:
-            return session, managers
+            return session, manager
         try:
             return _live_session(places, known, prompter)
         except OSError as error:  # one of Clew's own files: the window says which, and nothing can be run
@@ -241,11 +241,11 @@ def _unreadable(error: OSError) -> Problem:
     return Problem("home.read", text, "Move it away or make it readable, and open Clew again.", str(error.filename))
 
 
-def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[Session, JobManagers]:
-    managers = open_managers(places, prompter, quiet=True)
-    session = Session(places, catalogue, managers=managers)
+def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[Session, JobManager]:
+    manager = open_manager(places, prompter, quiet=True)
+    session = Session(places, catalogue, manager=manager)
     session.start()
-    return session, managers
+    return session, manager
 
 
 # --- The program ------------------------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ import msgspec
 import psutil
 
 from clew_gui.deploy.install import Installed, ensure_agent
+from clew_gui.jobs.access import Deployer, Say, SiteAccess
 from clew_gui.jobs.job import JobNews, JobStage
-from clew_gui.jobs.job_book import JobBook, job_book
-from clew_gui.jobs.job_sender import Deployer, Say
-from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.job_book import job_book
+from clew_gui.jobs.managed_job import ManagedJob
+from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.job import LOG
-from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.links.status import LinkState
 from clew_gui.session.runs import RunModel
@@ -69,50 +69,64 @@ OF_THE_RUN = {
 """The stages as this computer's benchmark calls them, and as they are called here."""
 
 
-class LaptopManager(SiteJobManager):
-    """A site's manager that notes when something was so."""
+class LaptopManager(JobManager):
+    """A manager that notes when something was so; ``marks`` by site."""
 
-    def __init__(self, name: str, laptop: Laptop, book: JobBook, report: Callable[[JobNews], None]) -> None:
-        self.marks: dict[str, float] = {}
-        site = site_store(laptop.places).load(name)
+    def __init__(self, laptop: Laptop) -> None:
+        self.marks: dict[str, dict[str, float]] = {}
+        self._laptop = laptop
+        super().__init__(job_book(laptop.places), self._access, lambda _name: "Mini cluster")
 
-        def listen(news: JobNews) -> None:
-            self.note(
-                {JobStage.PREPARING: DIALLED, JobStage.SUBMITTING: PUT, JobStage.QUEUED: SUBMITTED}.get(news.stage, "")
-            )
-            report(news)
+    def note(self, site: str, what: str) -> None:
+        """It is so now; the first time counts."""
+        self.marks.setdefault(site, {}).setdefault(what, time.time())
+
+    def job(self, job_id: str) -> ManagedJob:
+        """See ``JobManager``."""
+        job = super().job(job_id)
+        if job.serves.__name__ != "noted":
+            honest = job.serves
+
+            def noted() -> None:
+                self.note(job.access.name, FOUND)
+                honest()
+
+            job.serves = noted  # type: ignore[method-assign]
+        return job
+
+    def take(self, news: JobNews) -> None:
+        """Takes what is new of a job."""
+        marks = {JobStage.PREPARING: DIALLED, JobStage.SUBMITTING: PUT, JobStage.QUEUED: SUBMITTED}
+        self.note(self.book.order(news.job).site, marks.get(news.stage, ""))
+
+    def _access(self, name: str) -> SiteAccess:
+        laptop, site = self._laptop, site_store(self._laptop.places).load(name)
 
         def bring(line: SiteConnection, say: Say) -> Installed:
             installed = ensure_agent(line, say)
-            self.note(BROUGHT)
+            self.note(name, BROUGHT)
             return installed
 
-        super().__init__(
-            name, lambda: open_line(name, site, laptop.places, laptop.asker), book, listen, Deployer(ensure_agent=bring)
-        )
+        def open_site(access: SiteAccess) -> SiteConnection:
+            return open_line(name, site, laptop.places, access.asker)
 
-    def note(self, what: str) -> None:
-        """It is so now; the first time counts."""
-        self.marks.setdefault(what, time.time())
-
-    def serves(self, job: str) -> None:
-        """See ``SiteJobManager``."""
-        self.note(FOUND)
-        super().serves(job)
+        return SiteAccess(name, open_site, laptop.asker, deployer=Deployer(ensure_agent=bring))
 
 
 class Clicker:
     """A program at the laptop, without a window, that presses Run."""
 
     def __init__(self, laptop: Laptop) -> None:
-        self._managers: dict[str, LaptopManager] = {}
         self._laptop = laptop
+        self._manager = manager = LaptopManager(laptop)
+        self.session = Session(laptop.places, load_builtin(), manager=manager, only=())
+        listen = manager.listen
 
-        def make(name: str, book: JobBook, report: Callable[[JobNews], None]) -> LaptopManager:
-            return self._managers.setdefault(name, LaptopManager(name, laptop, book, report))
+        def noting(news: JobNews) -> None:
+            manager.take(news)
+            listen(news)
 
-        managers = JobManagers(job_book(laptop.places), make, lambda _name: "Mini cluster")
-        self.session = Session(laptop.places, load_builtin(), managers=managers, only=())
+        manager.listen = noting
         self.session.start()
 
     def until(self, condition: Callable[[], bool]) -> None:
@@ -144,7 +158,7 @@ class Clicker:
         self.until(lambda: model.complete)
         marks |= {OF_THE_RUN[name]: at for name, at in journal_marks(journal_path(model.folder, 1)).items()}
         if not held:
-            marks |= {name: at for name, at in self._managers[site].marks.items() if name}
+            marks |= {name: at for name, at in self._manager.marks[site].items() if name}
             marks[STARTED] = self._began(site, job.id)
             self.session.cancel(job.id)  # its agent would end by itself, but perhaps a minute later
             self.until(lambda: job.news.over)
@@ -164,7 +178,7 @@ class Clicker:
 
     def _began(self, site: str, job: str) -> float:
         """When the scheduler began the job on the node: it makes the job's log then."""
-        log = f"{self._managers[site].line().layout().job(job)}/{LOG}"
+        log = f"{self._manager.site(site).access.connected().layout().job(job)}/{LOG}"
         return float(self._laptop.cluster.on("login", "stat", "--format=%.W", log))
 
     def close(self) -> None:

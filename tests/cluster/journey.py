@@ -16,8 +16,8 @@ import psutil
 from minicluster.namespaces import processes_of
 from minicluster.state import State
 
+from clew_gui.jobs.manager import open_manager
 from clew_gui.schedulers.allocation import AllocationRequest
-from clew_gui.session.job_managers import open_managers
 from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.links.status import LinkState
 from clew_gui.session.runs import RunModel
@@ -99,16 +99,16 @@ class Student:
     @contextmanager
     def program(self, *jobs: str, prompter: Prompter | None = None) -> Iterator[Program]:
         """A program that has just been started, and follows ``jobs`` and what it sends itself."""
-        managers = open_managers(self.places, prompter or Agrees())
-        with _open(Session(self.places, load_builtin(), managers=managers, only=jobs)) as program:
+        manager = open_manager(self.places, prompter or Agrees())
+        with _open(Session(self.places, load_builtin(), manager=manager, only=jobs)) as program:
             yield program
 
     @contextmanager
     def window(self) -> Iterator[Program]:
         """As a window does: it follows all jobs, and trains on the laptop as well, whose agent ends with it."""
-        managers = open_managers(self.places, Agrees())
+        manager = open_manager(self.places, Agrees())
         try:
-            with _open(Session(self.places, load_builtin(), managers=managers)) as program:
+            with _open(Session(self.places, load_builtin(), manager=manager)) as program:
                 yield program
         finally:
             if (agent := find_agent(self.places)) is not None:

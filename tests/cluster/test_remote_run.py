@@ -13,9 +13,10 @@ import msgspec
 import pytest
 import zmq
 
+from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import job_book
-from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.manager import JobManager
 from clew_gui.jobs.route_keeper import read_address
 from clew_gui.jobs.target import JobTarget
 from clew_gui.nodes.routes import RouteFinder, RouteKind
@@ -74,11 +75,12 @@ class Laptop:
         return open_line("mini", site or self.site, self.places, AskOnce(Agrees()))
 
     @contextmanager
-    def manager(self, *jobs: str, site: Site | None = None) -> Iterator[SiteJobManager]:
+    def manager(self, *jobs: str, site: Site | None = None) -> Iterator[JobManager]:
         """A program that has just been started, and follows ``jobs``."""
-        with closing(
-            SiteJobManager("mini", lambda: self.line(site), job_book(self.places), self.heard.append)
-        ) as manager:
+        access = SiteAccess("mini", lambda _access: self.line(site), AskOnce(Agrees()))
+        title = (site or self.site).title
+        with closing(JobManager(job_book(self.places), lambda _name: access, lambda _name: title)) as manager:
+            manager.listen = self.heard.append
             for job in jobs:
                 manager.follow(job)
             yield manager
@@ -103,7 +105,7 @@ def held(laptop: Laptop) -> Iterator[JobOrder]:
     """A node that is kept, for all tests that do not end it."""
     order = laptop.order(hold=True)
     with laptop.manager() as manager:
-        manager.take(order, "Mini cluster")
+        manager.submit(order)
         wait_until(lambda: manager.news(order.job).stage is JobStage.RUNNING)
     yield order
     with laptop.manager(order.job) as manager:
@@ -113,7 +115,7 @@ def held(laptop: Laptop) -> Iterator[JobOrder]:
 
 
 @pytest.fixture
-def manager(laptop: Laptop, held: JobOrder) -> Iterator[SiteJobManager]:
+def manager(laptop: Laptop, held: JobOrder) -> Iterator[JobManager]:
     """A program that has just been started while the node is kept, and has reached it."""
     with laptop.manager(held.job) as manager:
         with channel_to(manager.target(held.job)):
@@ -122,7 +124,7 @@ def manager(laptop: Laptop, held: JobOrder) -> Iterator[SiteJobManager]:
 
 
 @pytest.fixture
-def fresh(laptop: Laptop) -> Iterator[SiteJobManager]:
+def fresh(laptop: Laptop) -> Iterator[JobManager]:
     """A program that has just been started."""
     with laptop.manager() as manager:
         yield manager
@@ -175,11 +177,11 @@ def by_file(target: JobTarget, run: str) -> bytes:
 
 
 def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_bytes(
-    laptop: Laptop, fresh: SiteJobManager
+    laptop: Laptop, fresh: JobManager
 ) -> None:
     spec = a_run()
     manager, order = fresh, laptop.order(spec)
-    manager.take(order, "Mini cluster")
+    manager.submit(order)
     target = manager.target(order.job)
     with channel_to(target) as channel:
         data = fetch_all(channel, spec.run)
@@ -209,7 +211,7 @@ def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_byte
 
 
 def test_the_script_that_is_shown_is_the_one_that_is_sent(
-    cluster: MiniCluster, manager: SiteJobManager, held: JobOrder
+    cluster: MiniCluster, manager: JobManager, held: JobOrder
 ) -> None:
     sent = cluster.on("login", f"cat ~/.local/share/clew/jobs/{held.job}/job.sh")
     assert manager.preview(held).rstrip("\n") == sent
@@ -226,7 +228,7 @@ def test_a_site_with_pbs_and_one_without_scheduler_are_reached_and_let_go(
     site = msgspec.structs.replace(stored, host=host, jump=jump, key=laptop.site.key)
     order = JobOrder(job=str(uuid.uuid4()), site=kind, allocation=site.allocation, hold=True)
     with laptop.manager(site=site) as manager:
-        manager.take(order, stored.title)
+        manager.submit(order)
         target = manager.target(order.job)
         with channel_to(target) as channel:
             assert isinstance(channel.request(GetStatus(), ANSWER_S), Status)
@@ -251,7 +253,7 @@ def test_a_site_with_pbs_and_one_without_scheduler_are_reached_and_let_go(
 def test_the_first_way_that_leads_to_the_agent_is_taken(
     cluster: MiniCluster,
     laptop: Laptop,
-    manager: SiteJobManager,
+    manager: JobManager,
     held: JobOrder,
     faults: tuple[tuple[str, ...], ...],
     kind: RouteKind,
@@ -263,20 +265,22 @@ def test_the_first_way_that_leads_to_the_agent_is_taken(
         line = stack.enter_context(closing(laptop.line()))
         address = read_address(line, held.job)
         assert address is not None
-        found = RouteFinder(line, manager.installed).find(JobRef(manager.news(held.job).id, held.job), address)
+        found = RouteFinder(line, manager.site("mini").access.installed).find(
+            JobRef(manager.news(held.job).id, held.job), address
+        )
         assert found.way is not None, found.problem
         assert (found.way.kind, found.way.text.replace(address.host, "node1")) == (kind, text)
         found.way.close()
 
 
 def test_where_no_way_leads_each_one_is_told_with_its_reason(
-    cluster: MiniCluster, laptop: Laptop, manager: SiteJobManager, held: JobOrder
+    cluster: MiniCluster, laptop: Laptop, manager: JobManager, held: JobOrder
 ) -> None:
     with cluster.broken("no-forwarding"), closing(laptop.line()) as line:
         address = read_address(line, held.job)
         assert address is not None
         gone = JobRef("999999", held.job)
-        found = RouteFinder(line, manager.installed).find(gone, address)
+        found = RouteFinder(line, manager.site("mini").access.installed).find(gone, address)
         assert found.way is None
         assert found.problem is not None
         assert found.problem.code == "route.none"
@@ -288,7 +292,7 @@ def test_where_no_way_leads_each_one_is_told_with_its_reason(
 
 
 def test_after_the_servers_restart_the_same_port_leads_to_the_agent_again(
-    cluster: MiniCluster, manager: SiteJobManager, held: JobOrder
+    cluster: MiniCluster, manager: JobManager, held: JobOrder
 ) -> None:
     target = manager.target(held.job)
     with channel_to(target) as channel:
@@ -300,9 +304,7 @@ def test_after_the_servers_restart_the_same_port_leads_to_the_agent_again(
         wait_until(lambda: target.find() == before)
 
 
-def test_a_cut_link_goes_on_when_the_network_is_back(
-    cluster: MiniCluster, manager: SiteJobManager, held: JobOrder
-) -> None:
+def test_a_cut_link_goes_on_when_the_network_is_back(cluster: MiniCluster, manager: JobManager, held: JobOrder) -> None:
     target = manager.target(held.job)
     with channel_to(target) as channel:
         address = target.find()
@@ -334,18 +336,18 @@ def test_a_scheduler_that_is_away_is_told_and_ends_nothing(
         assert not found.over
 
 
-def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fresh: SiteJobManager) -> None:
+def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fresh: JobManager) -> None:
     manager, order = fresh, laptop.order(partition="nosuch")
-    manager.take(order)
+    manager.submit(order)
     wait_until(lambda: manager.news(order.job).over)
     found = manager.news(order.job)
     assert found.problem is not None
     assert (found.stage, found.id, found.problem.code) == (JobStage.ENDED, "", "scheduler.partition")
 
 
-def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: SiteJobManager) -> None:
+def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: JobManager) -> None:
     manager, order = fresh, laptop.order(partition="short", time="10", qos="lab")  # a QOS may allow more
-    manager.take(order)
+    manager.submit(order)
     wait_until(lambda: manager.news(order.job).blocked)
     limit = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
     assert manager.news(order.job).text == limit
@@ -356,11 +358,9 @@ def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop:
     assert manager.news(order.job).problem is None
 
 
-def test_a_job_that_somebody_else_cancelled_says_that(
-    cluster: MiniCluster, laptop: Laptop, fresh: SiteJobManager
-) -> None:
+def test_a_job_that_somebody_else_cancelled_says_that(cluster: MiniCluster, laptop: Laptop, fresh: JobManager) -> None:
     manager, order = fresh, laptop.order(hold=True)
-    manager.take(order)
+    manager.submit(order)
     target = manager.target(order.job)
     with channel_to(target):
         cluster.on("ctl", "scancel", manager.news(order.job).id)
@@ -372,11 +372,11 @@ def test_a_job_that_somebody_else_cancelled_says_that(
 
 
 def test_an_order_for_a_site_that_is_down_is_refused_at_once(
-    cluster: MiniCluster, laptop: Laptop, fresh: SiteJobManager
+    cluster: MiniCluster, laptop: Laptop, fresh: JobManager
 ) -> None:
     manager, order = fresh, laptop.order()
     with cluster.broken("sshd-down"):
-        manager.take(order)
+        manager.submit(order)
         wait_until(lambda: manager.news(order.job).over)
     found = manager.news(order.job)
     assert found.problem is not None

@@ -10,11 +10,14 @@ import subprocess
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 import zmq
 
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
-from clew_gui.jobs.job_book import JobBook, JobWish
+from clew_gui.jobs.access import SiteAccess
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job_book import JobBook
+from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.state import Phase
 from clew_gui.targets.local_agent import find_agent, is_alive
 from clew_shared.base.places import Places
@@ -104,7 +107,7 @@ class FakeTarget:
 
 
 class FakeSite:
-    """A manager. Jobs stay where they are until the test moves them."""
+    """One site of a ``FakeManager``. Jobs stay where they are until the test moves them."""
 
     def __init__(self, home: Path, book: JobBook, tell: Callable[[JobNews], None]) -> None:
         self.places = Places(home=home, private=home / "private")
@@ -141,11 +144,11 @@ class FakeSite:
         return True
 
     def cancel(self, job: str) -> None:
-        self.book.note_wish(job, JobWish.CANCEL)
+        self.book.note_end_request(job, EndRequest.CANCEL)
         self.end(job, Phase.CANCELLED, "You cancelled the job.", kill=True)
 
     def let_go(self, job: str) -> None:
-        self.book.note_wish(job, JobWish.LET_GO)
+        self.book.note_end_request(job, EndRequest.LET_GO)
         self.end(job, Phase.COMPLETED, "You let the node go.")
 
     def target(self, job: str) -> FakeTarget:
@@ -276,3 +279,70 @@ class BusySite(FakeSite):
         self._closing.set()
         for thread in self._threads:
             thread.join(BOUND_S)
+
+
+class FakeManager(JobManager):
+    """A program's jobs on the test's sites, each made when it is first needed."""
+
+    def __init__(
+        self,
+        book: JobBook,
+        make: Callable[[str, JobBook, Callable[[JobNews], None]], FakeSite],
+        title: Callable[[str], str],
+    ) -> None:
+        super().__init__(book, _no_access, title)
+        self._make = make
+        self._fakes: dict[str, FakeSite] = {}
+
+    def submit(self, order: JobOrder) -> None:
+        title = self.title(order.site)
+        self._fake(order.site).take(order, title)
+
+    def follow(self, job_id: str, asked: bool = True) -> None:
+        self._of(job_id).follow(job_id, asked)
+
+    def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
+        return all(self._of(job).ask_now((job,), seconds) for job in jobs)
+
+    def noted(self, job: str) -> None:
+        self._of(job).noted(job)
+
+    def cancel(self, job: str) -> None:
+        self._of(job).cancel(job)
+
+    def let_go(self, job: str) -> None:
+        self._of(job).let_go(job)
+
+    def target(self, job_id: str) -> Any:
+        return self._of(job_id).target(job_id)
+
+    def preview(self, order: JobOrder) -> str:
+        self.title(order.site)
+        return self._fake(order.site).preview(order)
+
+    def refusals(self) -> dict[str, Problem]:
+        return {name: site.refusal for name, site in self._fakes.items() if site.refusal is not None}
+
+    def log_in(self, site: str) -> None:
+        self._fake(site).log_in()
+
+    def log_out(self) -> None:
+        for site in self._fakes.values():
+            site.log_out()
+
+    def close(self) -> None:
+        for site in self._fakes.values():
+            site.close()
+        self._fakes.clear()
+
+    def _of(self, job: str) -> FakeSite:
+        return self._fake(self.book.order(job).site)
+
+    def _fake(self, name: str) -> FakeSite:
+        if name not in self._fakes:
+            self._fakes[name] = self._make(name, self.book, lambda news: self.listen(news))
+        return self._fakes[name]
+
+
+def _no_access(name: str) -> SiteAccess:
+    raise AssertionError(f"nobody dials {name}")

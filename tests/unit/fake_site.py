@@ -11,11 +11,12 @@ from typing import Any, cast
 import msgspec
 
 from clew_gui.deploy.install import Installed
-from clew_gui.jobs.job_sender import Deployer
+from clew_gui.jobs.access import Deployer, SiteAccess
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, Hop, RemoteFile, Stream
+from clew_gui.ssh.prompts import AskOnce, Prompt
 from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.problem import ProblemError, problem
 
@@ -259,3 +260,17 @@ def a_deployer(**replaced: Any) -> Deployer:
         "check_runs": lambda _line, _environment, _runs, _own: None,
     }
     return Deployer(**(usual | replaced))
+
+
+class NobodyHere:
+    """Nobody is there to be asked."""
+
+    def ask(self, prompt: Prompt) -> str | None:
+        raise AssertionError("nobody is to be asked")
+
+
+def an_access(
+    open_site: Callable[[], SiteConnection], deployer: Deployer | None = None, name: str = "lab"
+) -> SiteAccess:
+    """A program's access to a site that asks nobody anything."""
+    return SiteAccess(name, lambda _access: open_site(), AskOnce(NobodyHere()), deployer=deployer or a_deployer())

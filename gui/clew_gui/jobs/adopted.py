@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from clew_gui.jobs import job_news
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage, of_end
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.job_files import read_record
 from clew_gui.schedulers.allocation import for_run
@@ -47,5 +46,5 @@ def _end_of(line: SiteConnection, job: str, title: str) -> JobNews | None:
     if found.phase not in ENDED and found.phase is not Phase.GONE:
         return None
     before = JobNews(job=job, stage=JobStage.RUNNING, id=record.id)
-    news = job_news.of_end(before, found, describe(found, line.scheduler), None)
+    news = of_end(before, found, describe(found, line.scheduler), None)
     return replace(news, text=news.text or f"The job on {title} has ended.")

@@ -16,7 +16,7 @@ def held_jobs(book: JobBook, site: str = "") -> tuple[str, ...]:
     return tuple(
         job
         for job in reversed(book.open_jobs())
-        if book.order(job).hold and book.wish(job) is None and site in ("", book.order(job).site)
+        if book.order(job).hold and book.end_request(job) is None and site in ("", book.order(job).site)
     )
 
 
@@ -28,7 +28,7 @@ def live_job(book: JobBook, site: str, now: float | None = None) -> str:
     mine = [
         job
         for job in reversed(book.open_jobs())
-        if book.order(job).site == site and book.wish(job) is None and not book.news(job).is_past(at)
+        if book.order(job).site == site and book.end_request(job) is None and not book.news(job).is_past(at)
     ]
     sent = [job for job in mine if book.news(job).id or book.order(job).hold]
     return max(sent, key=lambda job: (book.order(job).hold, book.news(job).stage is JobStage.RUNNING), default="")

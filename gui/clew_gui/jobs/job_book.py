@@ -10,25 +10,17 @@ import os
 import socket
 import threading
 import time
-from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
 from clew_gui.base.line_file import LineFile
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.process_identity import began, still_runs
 
 _UNSENT = frozenset({JobStage.DRAFT, JobStage.CONNECTING, JobStage.PREPARING, JobStage.SUBMITTING})
-
-
-class JobWish(StrEnum):
-    """The action that a person chose for a job after it was sent: it explains why the job ended."""
-
-    CANCEL = "cancel"
-    LET_GO = "let_go"
 
 
 class SendingProgram(msgspec.Struct, frozen=True):
@@ -67,7 +59,7 @@ class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sender: SendingProgram | None = None
     news: JobNews | None = None
     runs: tuple[str, ...] = ()
-    wish: JobWish | None = None
+    request: EndRequest | None = msgspec.field(default=None, name="wish")
     forgotten: bool = False
 
 
@@ -81,7 +73,7 @@ class _Entry:
         self.lines = 0
         self.news = JobNews(job=line.job, stage=JobStage.DRAFT)
         self.runs = [spec.run for spec in order.runs]
-        self.wish: JobWish | None = None
+        self.end_request: EndRequest | None = None
         self.forgotten = False
 
 
@@ -144,9 +136,9 @@ class JobBook:
         """Returns the latest news of the job."""
         return self._entry(job).news
 
-    def wish(self, job: str) -> JobWish | None:
-        """Returns the action that a person chose for the job since."""
-        return self._entry(job).wish
+    def end_request(self, job: str) -> EndRequest | None:
+        """Returns how a person asked for the job's end since."""
+        return self._entry(job).end_request
 
     def sender(self, job: str) -> SendingProgram | None:
         """Returns the program that sends the job, or did."""
@@ -210,12 +202,12 @@ class JobBook:
             if new:
                 self._append(BookLine(job=job, runs=new))
 
-    def note_wish(self, job: str, wish: JobWish) -> None:
-        """Notes the action that a person chose to end the job."""
+    def note_end_request(self, job: str, request: EndRequest) -> None:
+        """Notes how a person asked for the job's end."""
         with self._lock:
-            if self._entry(job).wish is not wish:
-                self._entry(job).wish = wish  # it holds here also if the disk refuses
-                self._append(BookLine(job=job, wish=wish))
+            if self._entry(job).end_request is not request:
+                self._entry(job).end_request = request  # it holds here also if the disk refuses
+                self._append(BookLine(job=job, request=request))
 
     def forget(self, job: str) -> None:
         """Stops showing the job."""
@@ -238,7 +230,7 @@ class JobBook:
         if line.news is not None and line.news.job == line.job and not _goes_back(entry.news, line.news):
             entry.news = line.news
         entry.runs += [run for run in line.runs if run not in entry.runs]
-        entry.wish = line.wish or entry.wish
+        entry.end_request = line.request or entry.end_request
         entry.forgotten = entry.forgotten or line.forgotten
 
     def _append(self, line: BookLine) -> None:

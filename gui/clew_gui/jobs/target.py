@@ -7,15 +7,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
 from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_files import read_printed
-from clew_gui.jobs.journal_files import SiteJournals
+from clew_gui.jobs.journal_files import fetch_journal, read_spec_text
+from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.jobs.route_keeper import ROUTE_PAUSES_S, KeptRoute, put_key, read_address
-from clew_gui.nodes.routes import RouteFinder
 from clew_gui.schedulers.job import LOG, SCHEDULER_LOG, JobRef
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Stream
@@ -24,8 +23,8 @@ from clew_gui.ssh.prompts import plain
 from clew_gui.ssh.tunnel import Tunnel
 from clew_gui.targets.target import JournalFiles
 from clew_shared.base.problem import Problem, ProblemError, problem
-from clew_shared.spec import RunSpec
-from clew_shared.wire.messages import AgentAddress
+from clew_shared.spec import RunSpec, from_toml
+from clew_shared.wire.messages import AgentAddress, Fetched
 
 _log = logging.getLogger(__name__)
 
@@ -46,42 +45,14 @@ _SLEPT_S = 10.0
 _JOIN_S = 3.0
 
 
-class TargetOwner(Protocol):
-    """The manager that a target belongs to."""
-
-    title: str
-
-    def line(self) -> SiteConnection:
-        """The connection to the site; may wait, raises ``ProblemError``."""
-
-    def finder(self) -> RouteFinder:
-        """Finds routes to its nodes; may wait and raise as ``line``."""
-
-    def news(self, job: str) -> JobNews:
-        """Returns the present news of the job."""
-
-    def spec_of(self, run: str) -> RunSpec | None:
-        """A spec that was given to a job of this site."""
-
-    def heard(self, job: str) -> None:
-        """Notes that the job's agent has spoken."""
-
-    def serves(self, job: str) -> None:
-        """Notes that the address of the job's agent was found."""
-
-    def fell_silent(self, job: str) -> None:
-        """Notes that the job's agent has ended, or that another took its place."""
-
-    def wake(self) -> None:
-        """Called after the laptop has slept."""
-
-
 class JobTarget:
-    """A ``Target``; made by ``SiteJobManager.target``. No call waits for the network, but those of ``files()`` do."""
+    """A ``Target``; made by ``JobManager.target``. Only ``fetch`` and ``spec`` wait for the network: with them it is
+    also the ``JournalFiles`` of its job. ``slept`` is called after the laptop has slept."""
 
-    def __init__(self, owner: TargetOwner, job: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._owner = owner
+    def __init__(self, job: ManagedJob, slept: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
+        job.changed = self.kick
         self._job = job
+        self._slept = slept
         self._missing = MissingAgent(clock)
         self._woken = threading.Event()
         self._closed = threading.Event()
@@ -99,7 +70,7 @@ class JobTarget:
         self._stage_since = time.monotonic()
         self._specs: dict[str, RunSpec | None] = {}
         self._wanted: list[str] = []
-        self._journals = SiteJournals(owner.line, lambda: owner.news(job).over)
+        self._attempts: dict[str, int] = {}
         self._thread = threading.Thread(target=self._work, name="clew-target", daemon=True)
         self._thread.start()
 
@@ -108,15 +79,15 @@ class JobTarget:
     @property
     def name(self) -> str:
         """Returns the agent's place in words: ``node1 of Mini cluster``."""
-        nodes = self._owner.news(self._job).nodes
-        return f"{nodes} of {self._owner.title}" if nodes else self._owner.title
+        nodes = self._job.news.nodes
+        return f"{nodes} of {self._job.access.title}" if nodes else self._job.access.title
 
     @property
     def route(self) -> str:
         """The route in use, in words for the status line; empty while there is none."""
         if (way := self._kept.way) is not None:
             return way.text
-        return "its journal as a file" if self.files(self._owner.news(self._job).over) is not None else ""
+        return "its journal as a file" if self.files(self._job.news.over) is not None else ""
 
     def introduce(self, name: str, public_key: str) -> None:
         """The viewer's key, as early as it is known, so that it lies on the node before ``admit`` is called."""
@@ -126,7 +97,7 @@ class JobTarget:
     def find(self) -> AgentAddress | None:
         """The agent with the tunnel's end on this computer as its address; None while it cannot be reached."""
         address, tunnel = self._address, self._tunnel
-        if address is None or tunnel is None or self._kept.way is None or self._owner.news(self._job).over:
+        if address is None or tunnel is None or self._kept.way is None or self._job.news.over:
             return None
         if self._key is not None and not self._is_admitted(address):
             return None
@@ -140,7 +111,7 @@ class JobTarget:
 
     def is_alive(self, address: AgentAddress) -> bool:
         """Whether that agent still serves, as far as is known: the job is not over, and no other took its place."""
-        if self._owner.news(self._job).over:
+        if self._job.news.over:
             return False
         known = self._address
         return known is None or (known.agent, known.generation) == (address.agent, address.generation)
@@ -155,7 +126,7 @@ class JobTarget:
 
     def read_spec(self, run: str) -> RunSpec | None:
         """The spec of a run: what was asked for here, else it is fetched, for which two seconds are waited."""
-        known = self._owner.spec_of(run)
+        known = self._job.spec_of(run)
         if known is not None:
             return known
         with self._changed:
@@ -167,19 +138,37 @@ class JobTarget:
 
     def absent(self) -> str:
         """Says why no agent serves: what the job waits for, that it is over, or that there is no network."""
-        news, trouble = self._owner.news(self._job), self._trouble or self._kept.problem
+        news, trouble = self._job.news, self._trouble or self._kept.problem
         if news.stage is JobStage.RUNNING and news.problem is None:
             return trouble.text if trouble is not None else self._missing.text
         return news.text or "The job has not been sent yet."
 
     def files(self, over: bool) -> JournalFiles | None:
         """Journals by files: if the job is over, or its agent cannot be reached."""
-        return self._journals if over or self._kept.problem is not None else None
+        return self if over or self._kept.problem is not None else None
+
+    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+        """See ``JournalFiles.fetch``: at most 256 KiB of one journal."""
+        connection = self._job.access.connected()
+        over = self._job.news.over  # before the file is looked at: what is written meanwhile is not the end
+        fetched = fetch_journal(connection, run, attempt, offset, self._attempts.get(run, 0), over)
+        if fetched is not None:
+            self._attempts[run] = fetched.attempts
+        return fetched
+
+    def spec(self, run: str) -> RunSpec | None:
+        """See ``JournalFiles.spec``."""
+        connection = self._job.access.connected()
+        text = read_spec_text(connection, connection.layout().run(run))
+        try:
+            return from_toml(text, "") if text is not None else None
+        except ProblemError:
+            return None
 
     def let_in(self, name: str, public_key: str) -> None:
         """Put a further viewer's key on the list of the agent that was found. Waits; raises ``ProblemError``."""
         if (address := self._address) is not None:
-            put_key(self._owner.line(), address, name, public_key)
+            put_key(self._job.access.connected(), address, name, public_key)
 
     def tunnel(self, port: int) -> Tunnel:
         """An end here that leads to another port beside the agent's, by the route that is in use when someone
@@ -237,7 +226,7 @@ class JobTarget:
             self._woken.wait(pause)
             before, drift = drift, time.time() - time.monotonic()
             if drift - before > _SLEPT_S:  # the monotonic clock stands still while a computer sleeps
-                self._owner.wake()
+                self._slept()
 
     def _again(self, pauses: tuple[float, ...]) -> float:
         pause = pauses[min(self._failures, len(pauses) - 1)]
@@ -246,7 +235,7 @@ class JobTarget:
 
     def _turn(self) -> float:
         """Do what can be done; how long the next look may wait, in seconds."""
-        news = self._owner.news(self._job)
+        news = self._job.news
         if news.stage is not self._stage:
             self._stage, self._stage_since = news.stage, time.monotonic()
         self._fetch_specs()
@@ -254,63 +243,63 @@ class JobTarget:
             self._kept.leave()
             self._address = None
             return _NEVER_S
-        line = self._owner.line()
+        connection = self._job.access.connected()
         if self._address is None or self._kept.way is None or time.monotonic() - self._looked >= _WITHOUT_WAY_S:
-            self._look(line)
+            self._look(connection)
         address = self._address
         if address is None:
-            self._miss(line, news)
+            self._miss(connection, news)
             return self._pace()
         self._missing.end()
-        self._let_in(line, address)
+        self._let_in(connection, address)
         self._kept.settle()
         if self._kept.way is None and (wait := self._kept.wait_s()) > 0:
             return wait
         if self._kept.way is None:
-            self._search(line, JobRef(news.id, self._job), address)
+            self._search(connection, JobRef(news.id, self._job.id), address)
         self._failures = 0
         return _STEADY_S if self._kept.way is not None else self._kept.wait_s()
 
-    def _miss(self, line: SiteConnection, news: JobNews) -> None:
+    def _miss(self, connection: SiteConnection, news: JobNews) -> None:
         if news.stage is not JobStage.RUNNING:
             self._missing.end()
         elif news.problem is not None:
             self._missing.pause()
         else:
-            self._missing.look(line, self._job)
+            self._missing.look(connection, self._job.id)
 
-    def _search(self, line: SiteConnection, job: JobRef, address: AgentAddress) -> None:
-        way = self._kept.search(self._owner.finder(), job, address, self._closed.is_set)
+    def _search(self, connection: SiteConnection, job: JobRef, address: AgentAddress) -> None:
+        way = self._kept.search(self._job.access.finder(), job, address, self._closed.is_set)
         if way is None:
             return
         _log.info("The agent on %s is reached %s.", address.host, way.text)
         if self._tunnel is None:
             self._tunnel = Tunnel(self._open)
-        self._let_in(line, address)
+        self._let_in(connection, address)
 
     def _pace(self) -> float:
         since = time.monotonic() - self._stage_since
         return next((pause for until, pause in _PACES if since < until), _SLOW_S)
 
-    def _look(self, line: SiteConnection) -> None:
+    def _look(self, connection: SiteConnection) -> None:
         """Read the address. Another agent or generation has another key and allow-list: all begins again."""
-        found = read_address(line, self._job)
+        found = read_address(connection, self._job.id)
         self._looked = time.monotonic()
         before = self._address
         if found == before:
             return
         if before is not None:
-            self._owner.fell_silent(self._job)
+            self._job.fell_silent()
         self._kept.forget()
         self._address = found
         if found is not None:
-            self._owner.serves(self._job)
+            self._job.serves()
 
-    def _let_in(self, line: SiteConnection, address: AgentAddress) -> None:
+    def _let_in(self, connection: SiteConnection, address: AgentAddress) -> None:
         key = self._key
         if key is None or self._admitted == (address.generation, key):
             return
-        put_key(line, address, *key)
+        put_key(connection, address, *key)
         with self._changed:
             self._admitted = (address.generation, key)
             self._changed.notify_all()
@@ -322,7 +311,7 @@ class JobTarget:
         while self._wanted:
             run = self._wanted.pop()
             try:
-                spec = self._journals.spec(run)
+                spec = self.spec(run)
             except ProblemError:
                 continue
             with self._changed:
@@ -334,7 +323,7 @@ class JobTarget:
     def _open(self) -> Stream:
         self._kept.through()
         try:
-            self._owner.line()  # a login that was refused is not tried again because of a reconnecting socket
+            self._job.access.connected()  # a login that was refused is not tried again because of a reconnecting socket
         except ProblemError:
             self._woken.set()
             raise
@@ -343,7 +332,7 @@ class JobTarget:
     def _hear(self) -> None:
         if time.monotonic() - self._heard > 1.0:
             self._heard = time.monotonic()
-            self._owner.heard(self._job)
+            self._job.heard()
 
 
 # --- Missing agent ----------------------------------------------------------------------------------------------------
@@ -373,7 +362,7 @@ class MissingAgent:
         self._looked: float | None = None
         self._read: float | None = None
 
-    def look(self, line: SiteConnection, job: str) -> None:
+    def look(self, connection: SiteConnection, job: str) -> None:
         """The scheduler says that the job runs, and there is no agent. After two minutes of that the job's log is read,
         which may wait. Raises ``ProblemError`` when the site cannot be reached."""
         now = self._clock()
@@ -382,7 +371,7 @@ class MissingAgent:
         self._looked = now
         if self._missed < PATIENCE_S or (self._read is not None and now - self._read < _AGAIN_S):
             return
-        self.text = _sentences(line, job)
+        self.text = _sentences(connection, job)
         self._read = now
 
     def pause(self) -> None:
@@ -395,15 +384,15 @@ class MissingAgent:
         self._looked = self._read = None
 
 
-def _sentences(line: SiteConnection, job: str) -> str:
-    folder = line.layout().job(job)
+def _sentences(connection: SiteConnection, job: str) -> str:
+    folder = connection.layout().job(job)
     missing = f"The job has run for more than {PATIENCE_S / 60:.0f} minutes without its agent."
     doctor = "a check of the site with a small job tries a node"
     for log in (LOG, SCHEDULER_LOG):
-        if last := _last_lines(read_printed(line, job, log)):
-            said = f"Its log, {folder}/{log} on {line.title}, ends with: {last.rstrip('.')}."
+        if last := _last_lines(read_printed(connection, job, log)):
+            said = f"Its log, {folder}/{log} on {connection.title}, ends with: {last.rstrip('.')}."
             return f"{missing} {said} Fix that, or cancel the job; {doctor}."
-    said = f"Nothing is in its log yet, {folder}/{LOG} on {line.title}."
+    said = f"Nothing is in its log yet, {folder}/{LOG} on {connection.title}."
     why = "Look for what takes so long in the site's modules, its prologue or ~/.bashrc there"
     return f"{missing} {said} {why}, or cancel the job; {doctor}."
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
+from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.job_files import read_printed, read_record
 from clew_gui.jobs.journal_files import ended_at
 from clew_gui.schedulers.job import JobRef
@@ -26,38 +27,40 @@ _AGAIN_S = 5.0
 _JOIN_S = 3.0
 
 
-class WatchListener(Protocol):
-    """The receiver of the news; called from the watch's thread. Jobs are named by their UUIDs."""
+class WatchedJob(Protocol):
+    """What is watched of a job; called from the watch's thread."""
 
-    def at(self, job: str, state: JobState, limits: PartitionLimits | None) -> None:
+    @property
+    def id(self) -> str:
+        """The job's UUID."""
+
+    @property
+    def partition(self) -> str:
+        """The partition that was asked for."""
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that were given to it."""
+
+    def at(self, state: JobState, limits: PartitionLimits | None) -> None:
         """The job waits or runs."""
 
-    def ended(self, job: str, state: JobState) -> None:
+    def ended(self, state: JobState) -> None:
         """Called when the job is over, and how; GONE if nobody knows."""
 
-    def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
+    def unreached(self, found: Problem) -> None:
         """Called when nobody could be asked."""
-
-    def runs_of(self, job: str) -> tuple[str, ...]:
-        """The runs that were given to the job."""
 
 
 class JobWatch:
-    """Watches from the first ``add`` until ``close``. ``line`` may wait and raises ``ProblemError``."""
+    """Watches from the first ``add`` until ``close``. A job that the scheduler does not know is asked for once more
+    after ``sure`` seconds."""
 
-    def __init__(
-        self,
-        line: Callable[[], SiteConnection],
-        hearer: WatchListener,
-        watcher: Watcher | None = None,
-        sure: float = SURE_S,
-    ) -> None:
-        self._sure = sure
-        self._line = line
-        self._hearer = hearer
-        self._watcher = watcher if watcher is not None else Watcher()
-        self._refs: dict[str, JobRef] = {}
-        self._partitions: dict[str, str] = {}
+    def __init__(self, access: SiteAccess, sure: float = SURE_S) -> None:
+        self.access = access
+        self.sure = sure
+        self._watcher = Watcher()
+        self._jobs: dict[str, WatchedJob] = {}
         self._over: dict[str, JobState] = {}
         self._gone: dict[str, float] = {}
         self._limits: dict[str, PartitionLimits] = {}
@@ -66,14 +69,13 @@ class JobWatch:
         self._unanswered: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="clew-watch", daemon=True)
 
-    def add(self, ref: JobRef, partition: str = "") -> None:
-        """Watch a job that was sent."""
+    def add(self, job: WatchedJob, job_id: str) -> None:
+        """Watch a job to which the scheduler gave this id."""
         with self._woken:
-            if ref.id in self._refs or self._ended:
+            if job_id in self._jobs or self._ended:
                 return
-            self._refs[ref.id] = ref
-            self._partitions[ref.id] = partition
-            self._watcher.add(ref.id, time.monotonic())
+            self._jobs[job_id] = job
+            self._watcher.add(job_id, time.monotonic())
             if self._thread.ident is None:
                 self._thread.start()
             self._woken.notify()
@@ -89,13 +91,17 @@ class JobWatch:
             self._watcher.hurry(time.monotonic())
             self._woken.notify()
 
-    def ask_now(self, job_ids: Iterable[str], seconds: float) -> bool:
-        """Ask about these jobs at once, and wait until each has been answered for, or could not be asked about, so many
-        seconds at most; whether all have."""
+    def ask_now(self, job_ids: Iterable[str]) -> None:
+        """Ask about these jobs at once; ``await_answers`` waits for that."""
         with self._woken:
-            self._unanswered |= self._refs.keys() & set(job_ids)
+            self._unanswered |= self._jobs.keys() & set(job_ids)
             self._watcher.hurry(time.monotonic())
             self._woken.notify_all()
+
+    def await_answers(self, seconds: float) -> bool:
+        """Wait until each job has been answered for that somebody asked about at once, or could not be asked about, so
+        many seconds at most; whether all have."""
+        with self._woken:
             return self._woken.wait_for(lambda: not self._unanswered or self._ended, seconds)
 
     def _answered_for(self, *job_ids: str) -> None:
@@ -125,10 +131,10 @@ class JobWatch:
                     continue
                 if due:
                     self._watcher.asked(due, time.monotonic())
-                    refs = tuple(self._refs[job_id] for job_id in due)
+                    jobs = {job_id: self._jobs[job_id] for job_id in due}
             try:
                 if due:
-                    self._ask(refs)
+                    self._ask(jobs)
                 self._conclude_all()
             except ProblemError as error:  # the connection went while an answer was used
                 _log.info("A scheduler's answer was not used: %s", error)
@@ -140,45 +146,47 @@ class JobWatch:
                 with self._woken:
                     self._woken.wait(_AGAIN_S)
 
-    def _ask(self, refs: tuple[JobRef, ...]) -> None:
+    def _ask(self, jobs: Mapping[str, WatchedJob]) -> None:
+        refs = tuple(JobRef(job_id, job.id) for job_id, job in jobs.items())
         try:
-            line = self._line()
-            states = line.scheduler.states(refs, line.run(line.scheduler.status(refs)))
+            connection = self.access.connected()
+            scheduler = connection.scheduler
+            states = scheduler.states(refs, connection.run(scheduler.status(refs)))
         except ProblemError as error:
             self._answer({})
-            self._hearer.unanswered(tuple(ref.job for ref in refs), error.problems[0])
-            self._answered_for(*(ref.id for ref in refs))
+            for job in jobs.values():
+                job.unreached(error.problems[0])
+            self._answered_for(*jobs)
             return
         self._answer(states)
-        for ref in refs:
-            state = self._watcher.state(ref.id) or states[ref.id]
-            now = states[ref.id]
+        for job_id, job in jobs.items():
+            now = states[job_id]
+            state = self._watcher.state(job_id) or now
             if now.phase is Phase.SILENT:
-                self._hearer.unanswered((ref.job,), Problem("scheduler.silent", describe(now, line.scheduler).text))
-                self._answered_for(ref.id)
+                job.unreached(Problem("scheduler.silent", describe(now, scheduler).text))
+                self._answered_for(job_id)
             elif now.phase in ENDED or now.phase is Phase.GONE:
-                self._over[ref.id] = now
+                self._over[job_id] = now
             else:
-                self._gone.pop(ref.id, None)
-                self._hearer.at(ref.job, state, self._limits_for(line, ref, state))
-                self._answered_for(ref.id)
+                self._gone.pop(job_id, None)
+                job.at(state, self._limits_for(connection, job.partition, state))
+                self._answered_for(job_id)
 
     def _answer(self, states: Mapping[str, JobState]) -> None:
         with self._woken:
             self._watcher.answered(states, time.monotonic())
 
-    def _limits_for(self, line: SiteConnection, ref: JobRef, state: JobState) -> PartitionLimits | None:
+    def _limits_for(self, connection: SiteConnection, partition: str, state: JobState) -> PartitionLimits | None:
         """Asks once for the limits of the job's partition, if its reason for waiting could be explained with a
         number."""
         if state.phase is not Phase.PENDING or "Partition" not in state.reason:
             return None
-        partition = self._partitions[ref.id]
         if partition not in self._limits:
-            command = line.scheduler.ask_limits(partition)
+            command = connection.scheduler.ask_limits(partition)
             if command is None:
                 return None
             try:
-                self._limits[partition] = line.scheduler.limits(line.run(command))
+                self._limits[partition] = connection.scheduler.limits(connection.run(command))
             except ProblemError:
                 return None
         return self._limits[partition]
@@ -187,49 +195,55 @@ class JobWatch:
 
     def _conclude_all(self) -> None:
         for job_id, state in list(self._over.items()):
-            ref = self._refs[job_id]
+            job = self._jobs[job_id]
             try:
-                line = self._line()
-                record = read_record(line, ref.job)
-                printed = "" if state.phase is not Phase.FAILED or _has_ended(record) else read_printed(line, ref.job)
-                done = state.phase is Phase.GONE and record is not None and self._runs_ended(line, ref.job, record)
+                connection = self.access.connected()
+                record = read_record(connection, job.id)
+                failed = state.phase is Phase.FAILED and not _has_ended(record)
+                printed = read_printed(connection, job.id) if failed else ""
+                gone = state.phase is Phase.GONE
+                done = gone and record is not None and _runs_ended(connection, job.runs, record)
             except ProblemError as error:
-                self._hearer.unanswered((ref.job,), error.problems[0])
+                job.unreached(error.problems[0])
                 self._answered_for(job_id)
                 continue
             del self._over[job_id]
-            if state.phase is Phase.GONE and not _has_ended(record) and not self._surely_gone(job_id):
+            if gone and not _has_ended(record) and not self._surely_gone(job_id):
                 continue
-            memory = line.scheduler.ran_out_of_memory(printed)
-            verdict = conclude(state, self._accounts(line, ref), record, out_of_memory=memory, done=done)
+            scheduler = connection.scheduler
+            accounts = _accounts(connection, JobRef(job_id, job.id))
+            memory = scheduler.ran_out_of_memory(printed)
+            verdict = conclude(state, accounts, record, out_of_memory=memory, done=done)
             with self._woken:
                 self._watcher.remove(job_id)
-                del self._refs[job_id]
+                del self._jobs[job_id]
             if verdict.phase is Phase.CANCELLED and record is None:
-                line.remove_unbegun(ref.job)
-            if not line.scheduler.has_queue:
-                line.remove_agent_files(ref.job)
-            self._hearer.ended(ref.job, verdict)
+                connection.remove_unbegun(job.id)
+            if not scheduler.has_queue:
+                connection.remove_agent_files(job.id)
+            job.ended(verdict)
             self._answered_for(job_id)
-
-    def _runs_ended(self, line: SiteConnection, job: str, record: ExitRecord) -> bool:
-        """Whether all of the job's runs have ended in it. Raises ``ProblemError``."""
-        ends = [ended_at(line, run) for run in self._hearer.runs_of(job)]
-        return bool(ends) and all(end is not None and end >= record.began for end in ends)
 
     def _surely_gone(self, job_id: str) -> bool:
         """Whether the scheduler has said so before; the watcher asks again by itself."""
-        return time.monotonic() - self._gone.setdefault(job_id, time.monotonic()) >= self._sure
-
-    def _accounts(self, line: SiteConnection, ref: JobRef) -> JobState | None:
-        command = line.scheduler.history((ref,))
-        if command is None:
-            return None
-        try:
-            return line.scheduler.ended((ref,), line.run(command)).get(ref.id)
-        except ProblemError:
-            return None
+        return time.monotonic() - self._gone.setdefault(job_id, time.monotonic()) >= self.sure
 
 
 def _has_ended(record: ExitRecord | None) -> bool:
     return record is not None and record.state != "running"
+
+
+def _runs_ended(connection: SiteConnection, runs: Collection[str], record: ExitRecord) -> bool:
+    """Whether all of the job's runs have ended in it. Raises ``ProblemError``."""
+    ends = [ended_at(connection, run) for run in runs]
+    return bool(ends) and all(end is not None and end >= record.began for end in ends)
+
+
+def _accounts(connection: SiteConnection, ref: JobRef) -> JobState | None:
+    command = connection.scheduler.history((ref,))
+    if command is None:
+        return None
+    try:
+        return connection.scheduler.ended((ref,), connection.run(command)).get(ref.id)
+    except ProblemError:
+        return None

@@ -7,6 +7,7 @@ import time
 import msgspec
 
 from clew_gui.jobs.job import JobNews
+from clew_gui.session.job_links import JobLinks
 from clew_gui.session.links.inbox import (
     Arrival,
     Cards,
@@ -23,8 +24,7 @@ from clew_gui.session.links.inbox import (
 from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
-from clew_gui.session.site_jobs import SiteJobs
-from clew_gui.ssh.login_policy import NEEDS_PERSON
+from clew_gui.ssh.prompts import NEEDS_PERSON
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
 from clew_shared.journal.files import Record
@@ -65,7 +65,7 @@ class Intake:
     """Empties ``inbox`` into ``runs`` and ``jobs``. ``link`` is how this computer's link is, ``started`` holds runs
     that its agent has not listed yet."""
 
-    def __init__(self, inbox: Inbox, runs: RunTable, jobs: SiteJobs, catalogue: Catalogue) -> None:
+    def __init__(self, inbox: Inbox, runs: RunTable, jobs: JobLinks, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.link = LinkStatus(LinkState.OFFLINE, time.time(), "not started")
         self.started: set[str] = set()

@@ -13,9 +13,10 @@ import msgspec
 
 from clew_gui.base.student import signed
 from clew_gui.jobs.job import as_there
+from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.intake import Changes, Intake
-from clew_gui.session.job_managers import JobManagers
+from clew_gui.session.job_links import JobLinks
 from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.links.conversation import Command
 from clew_gui.session.links.fetcher import Fetcher
@@ -25,7 +26,6 @@ from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
-from clew_gui.session.site_jobs import SiteJobs
 from clew_gui.sites.site import LOCAL
 from clew_gui.targets.target import LocalTarget, Target
 from clew_shared.base.places import Places
@@ -54,7 +54,7 @@ RECORDED = LinkStatus(LinkState.RECORDED, 0.0, "recorded runs only")
 
 
 class Session:
-    """Runs of this computer, and with ``managers`` those on sites. All methods belong to one thread, none of them
+    """Runs of this computer, and with ``manager`` those on sites. All methods belong to one thread, none of them
     waits; ``close`` ends within seconds.
 
     ``runs`` holds a ``RunModel`` for every run that the mirrors or an agent know, by id, in the order of their numbers
@@ -73,7 +73,7 @@ class Session:
         places: Places,
         catalogue: Catalogue,
         target: Target | None = None,
-        managers: JobManagers | None = None,
+        manager: JobManager | None = None,
         only: Collection[str] | None = None,
         recorded: Mapping[str, RunModel] | None = None,
         link: LinkStatus = RECORDED,
@@ -83,20 +83,20 @@ class Session:
         target = target if target is not None else LocalTarget(places)
         self._record = run_record(places, read=self._acts)
         self._inbox = Inbox()
-        self._runs = RunTable(places, self._record, managers.book if managers is not None else None, target.name)
-        self.site_jobs = SiteJobs(
-            places, self._runs, self._inbox, managers, _GRACE_S if only is None else 0.0, only is None
+        self._runs = RunTable(places, self._record, manager.book if manager is not None else None, target.name)
+        self.job_links = JobLinks(
+            places, self._runs, self._inbox, manager, _GRACE_S if only is None else 0.0, only is None
         )
-        self.site_jobs.reopen(only)
+        self.job_links.reopen(only)
         self._has_link = only is None and self._acts
-        others = self._record.forgotten | self.site_jobs.owned()
+        others = self._record.forgotten | self.job_links.owned()
         fetcher = Fetcher(places.mirrors, self._inbox)
-        self.local_link = self.site_jobs.here = Link(
+        self.local_link = self.job_links.here = Link(
             target, fetcher, self._inbox, frozenset(others), catalogue, all_runs=only is None
         )
-        self._intake = Intake(self._inbox, self._runs, self.site_jobs, catalogue)
+        self._intake = Intake(self._inbox, self._runs, self.job_links, catalogue)
         self.runs: Mapping[str, RunModel] = self._runs.models
-        self.jobs: Mapping[str, JobModel] = self.site_jobs.models
+        self.jobs: Mapping[str, JobModel] = self.job_links.models
         if recorded is not None:
             self._runs.models.update(recorded)
             self._intake.link = link
@@ -110,7 +110,7 @@ class Session:
         """Begin to look for the agent, to read the mirrors, and to follow the jobs that are not over."""
         if self._has_link:
             self.local_link.start()
-        self.site_jobs.start()
+        self.job_links.start()
 
     def call_on_news(self, bell: Callable[[], None]) -> None:
         """Call ``bell``, from any thread, when there is something for ``tick`` again."""
@@ -119,13 +119,13 @@ class Session:
     def tick(self, budget: float = 0.008) -> Changes:
         """Take in what arrived, for about ``budget`` seconds; the rest waits for the next tick."""
         changes = self._intake.tick(budget)
-        self.site_jobs.let_go_of_idle(time.monotonic())
+        self.job_links.let_go_of_idle(time.monotonic())
         return changes
 
     def close(self) -> None:
         """End the links. Agents, jobs and all runs go on."""
         self.local_link.leave()
-        self.site_jobs.close()
+        self.job_links.close()
         self.local_link.close()
 
     # --- Starting -----------------------------------------------------------------------------------------------------
@@ -216,8 +216,8 @@ class Session:
                 text = "A file of this computer can go only with the run's own job, not to a held node."
                 raise problem("job.data", text, "Run it on the site itself, or name data that are there.", "data")
             for spec in specs if place.job else ():
-                held = self.site_jobs.give(place.job, spec)
-            job = place.job or self.site_jobs.submit(place, *specs)
+                held = self.job_links.give(place.job, spec)
+            job = place.job or self.job_links.submit(place, *specs)
         except BaseException:
             for spec in specs:
                 if spec.run in self.runs:
@@ -230,7 +230,7 @@ class Session:
                 self.local_link.release(spec.run)
                 models.append(self._runs.add(spec, lasting=False))
         if held is None:
-            self.site_jobs.take_over(job, again)
+            self.job_links.take_over(job, again)
             return
         for model in models:
             model.link = job
@@ -240,8 +240,8 @@ class Session:
     def hold(self, place: Place) -> str:
         """Take an allocation and keep it, without a run yet; the job's UUID. Raises ``ProblemError``."""
         self._check_live()
-        job = self.site_jobs.submit(msgspec.structs.replace(place, hold=True, job=""))
-        self.site_jobs.follow(job)
+        job = self.job_links.submit(msgspec.structs.replace(place, hold=True, job=""))
+        self.job_links.follow(job)
         return job
 
     def try_here(self, run: str) -> str:
@@ -271,14 +271,14 @@ class Session:
             if job.order.hold or len(job.runs) > 1:
                 hint = "Cancel the job; then none of its runs begins."
                 raise problem("job.shared", f"The job of run {model.number} waits for more than this run.", hint)
-            self.site_jobs.end(job.id)
+            self.job_links.end(job.id)
         else:
             self._ask(run, Stop(run=run, now=now))
 
     def cancel(self, job: str) -> None:
         """End a job with all its runs, take it out of the queue, or give back an allocation that was held."""
         self._check_live()
-        self.site_jobs.end(job)
+        self.job_links.end(job)
 
     def set_live(self, run: str, name: str, value: float) -> None:
         """Change a live hyperparameter from the next block on."""
@@ -309,12 +309,12 @@ class Session:
         model, given = self.runs[self._known(run)], changes or {}
         if model.job is not None and model.job.over:
             change = (lambda spec: self._spread_again(spec, given)) if given else None
-            self.site_jobs.continue_in_next(model, allocation, change)
+            self.job_links.continue_in_next(model, allocation, change)
             return
         strategy, devices, nodes = str(given.get("strategy", "")), given.get("devices", 0), given.get("nodes", 0)
         self._ask(run, ContinueRun(run=run, strategy=strategy, devices=int(devices), nodes=int(nodes)))
         if model.job is not None:
-            self.site_jobs.continued(model)
+            self.job_links.continued(model)
 
     def _spread_again(self, spec: RunSpec, changes: Mapping[str, str | int]) -> RunSpec:
         card = find_card(self._intake.catalogue.exercises, spec.exercise)
@@ -344,7 +344,7 @@ class Session:
         """
         self._check_live()
         self._known(run)
-        link = self.site_jobs.link(self.runs[run].link) or self.local_link
+        link = self.job_links.link(self.runs[run].link) or self.local_link
         try:
             self._record.forget(run, time.time())
         except OSError as error:
@@ -363,7 +363,7 @@ class Session:
     def _ask(self, run: str, command: Command) -> None:
         self._check_live()
         model = self.runs[self._known(run)]
-        link = self.site_jobs.link(model.link) if model.link else self.local_link
+        link = self.job_links.link(model.link) if model.link else self.local_link
         if link is None or (model.elsewhere and not model.link):
             text = f"Run {model.number} can take no more requests: its job is over."
             raise problem("job.over", text, "Continue sends a further job for it.", run)

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from clew_gui.ssh.connection import Hop
-from clew_gui.ssh.login_policy import NEEDS_PERSON
-from clew_gui.ssh.prompts import PromptKind
+from clew_gui.ssh.prompts import NEEDS_PERSON, PromptKind
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import choose
 

@@ -18,6 +18,8 @@ from clew_shared.base.problem import ProblemError, problem
 
 ANSWER_WITHIN_S = 300.0
 """A person who is fetching the phone with the codes gets this long; most servers hang up after two minutes anyway."""
+NEEDS_PERSON = "ssh.person"
+"""The code of the problem that a person has to log in."""
 
 
 class PromptKind(Enum):

@@ -15,7 +15,7 @@ from clew_gui.schedulers.state import Phase
 from clew_gui.session.intake import is_stale
 from clew_gui.session.job_model import JobModel
 from clew_gui.session.links.status import LinkState, LinkStatus
-from clew_gui.ssh.login_policy import NEEDS_PERSON
+from clew_gui.ssh.prompts import NEEDS_PERSON
 from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.job_words import NOTHING
 from clew_shared.base.problem import Problem

@@ -24,7 +24,6 @@ from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.nodes.services import ServiceNews
 from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.schedulers.state import Phase
-from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
 from clew_gui.session.session import Session
 from clew_gui.sites.site import Site
@@ -47,7 +46,7 @@ from tests.gui.conftest import Opener
 from tests.gui.program_end import end_program
 from tests.gui.sites.test_node_services import URL, Opened
 from tests.integration.agents import BOUND_S, STAND_IN, end_all
-from tests.integration.fake_site import FakeSite
+from tests.integration.fake_site import FakeManager, FakeSite
 from tests.integration.local_line import local_line
 from tests.integration.stand_in_agent import CATALOGUE
 from tests.offspring import Offspring
@@ -67,12 +66,12 @@ class Student:
     def __init__(self, qtbot: QtBot, places: Places) -> None:
         self._qtbot, self._places = qtbot, places
         self.sites: list[FakeSite] = []
-        managers = JobManagers(job_book(places), self._make, lambda _name: CAVE.title)
-        session = Session(places, CATALOGUE, LocalTarget(places, STAND_IN), managers)
+        manager = FakeManager(job_book(places), self._make, lambda _name: CAVE.title)
+        session = Session(places, CATALOGUE, LocalTarget(places, STAND_IN), manager)
         session.start()
         memory = NoMemory(WindowState(told_runs_go_on=True))
         self.program: Program = build_app(
-            places, catalogue=CATALOGUE, session=session, managers=managers, memory=memory, theme="light"
+            places, catalogue=CATALOGUE, session=session, manager=manager, memory=memory, theme="light"
         )
         self.window = self.program.window
         with qtbot.waitExposed(self.window):

@@ -27,7 +27,6 @@ from clew_gui.commands.verify_export import verify
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
-from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
 from clew_gui.session.links.mirror import Mirror, stray_attempts
 from clew_gui.session.links.other_version import other_version
@@ -45,7 +44,7 @@ from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec
 from tests.integration.agent_runs import agent
 from tests.integration.agents import BOUND_S, stand_in_spec, wait_for
-from tests.integration.fake_site import BusySite
+from tests.integration.fake_site import BusySite, FakeManager
 from tests.integration.local_line import local_line
 from tests.integration.stand_in_agent import CATALOGUE
 from tests.unit.runs import RUN, begin_run, describe
@@ -76,7 +75,7 @@ class Laptop:
 
     def terminal(self) -> SiteTerminal:
         return SiteTerminal(
-            self.context, JobManagers(job_book(self.places), self._make, lambda _name: "Test site"), LOCK
+            self.context, FakeManager(job_book(self.places), self._make, lambda _name: "Test site"), LOCK
         )
 
     def _make(self, name: str, book: JobBook, tell: Callable[[JobNews], None]) -> BusySite:
@@ -413,7 +412,7 @@ def test_jobs_and_held_nodes_are_listed_as_their_schedulers_see_them_now(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("clew_gui.commands.jobs.jobs.open_terminal", lambda _context: laptop.terminal())
-    monkeypatch.setattr("clew_gui.commands.jobs.hold.open_managers", lambda *_: laptop.terminal().managers)
+    monkeypatch.setattr("clew_gui.commands.jobs.hold.open_manager", lambda *_: laptop.terminal().manager)
     laptop.prepare = lambda site: setattr(
         site, "answer", lambda job: site.end(job, Phase.TIMED_OUT, "Its time was up.")
     )

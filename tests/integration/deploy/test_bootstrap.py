@@ -19,7 +19,7 @@ from clew_gui.deploy.install import Installed, ensure_agent, launcher_text, put_
 from clew_gui.deploy.preflight import check_runs
 from clew_gui.deploy.probe import probe
 from clew_gui.deploy.requirements import SMALL
-from clew_gui.jobs.job_sender import agent_environment
+from clew_gui.jobs.procedure import agent_environment
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared import __version__

@@ -11,7 +11,6 @@ import pytest
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
-from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
 from clew_gui.session.links.link import Link
 from clew_gui.session.links.status import LinkState
@@ -26,7 +25,7 @@ from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import StartRun
 from tests.integration.agents import BOUND_S, STAND_IN, end_all
-from tests.integration.fake_site import FakeSite
+from tests.integration.fake_site import FakeManager, FakeSite
 from tests.integration.stand_in_agent import CATALOGUE
 from tests.offspring import Offspring
 
@@ -40,8 +39,8 @@ class Window:
     def __init__(self) -> None:
         self.places: Places = find_places()
         self.sites: list[FakeSite] = []
-        managers = JobManagers(job_book(self.places), self._make, self._title)
-        self.session = Session(self.places, CATALOGUE, LocalTarget(self.places, STAND_IN), managers)
+        manager = FakeManager(job_book(self.places), self._make, self._title)
+        self.session = Session(self.places, CATALOGUE, LocalTarget(self.places, STAND_IN), manager)
         self.problems: list[Problem] = []
         self.session.start()
 

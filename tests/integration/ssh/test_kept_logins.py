@@ -17,18 +17,19 @@ import psutil
 import pytest
 
 from clew_agent.node.operating_system import is_alive
+from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
 from clew_gui.ssh.dialler import dial
-from clew_gui.ssh.login_policy import NEEDS_PERSON, LoginPromptPolicy
 from clew_gui.ssh.openssh.connection import dial_system
 from clew_gui.ssh.openssh.kept_logins import KeptLogin, KeptLogins, login_id
-from clew_gui.ssh.prompts import AskOnce, Prompter, PromptKind
+from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompter, PromptKind
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Network, Person, well_informed
 from tests.integration.ssh.servers import PASSWORD, SshServer, one_time_code
 from tests.integration.ssh.test_contract import refused
 from tests.integration.ssh.test_secrets import SECRETS
+from tests.unit.fake_site import Login, a_line
 
 pytestmark = pytest.mark.needs("sshd")
 
@@ -322,7 +323,7 @@ def test_one_that_is_not_kept_ends_by_itself_when_its_program_was_killed(known: 
 def test_a_shut_gate_lets_no_question_through_and_a_login_that_is_there_needs_none(
     known: SshServer, files: SshFiles
 ) -> None:
-    gate = LoginPromptPolicy(AskOnce(NOBODY))
+    gate = SiteAccess("known", lambda _access: a_line(Login()), AskOnce(NOBODY), quiet=True)
 
     def quietly() -> None:
         with gate.dialling():

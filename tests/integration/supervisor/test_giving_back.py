@@ -10,7 +10,6 @@ import pytest
 import zmq
 
 from clew_gui.jobs.job_book import job_book
-from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.links.conversation import Conversation
 from clew_gui.session.session import Session
 from clew_shared.base.places import Places, find_places
@@ -19,7 +18,7 @@ from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import Done, OpenService, Refused, Service, Shutdown, Stop
 from tests.integration.agents import BOUND_S, STAND_IN, Agent, Viewer, end_all, stand_in_spec, wait_for
-from tests.integration.fake_site import FakeSite
+from tests.integration.fake_site import FakeManager, FakeSite
 from tests.integration.session.test_session_jobs import SITE, SLOW
 from tests.integration.stand_in_agent import CATALOGUE
 from tests.offspring import Offspring
@@ -90,9 +89,9 @@ class Command:
     def __init__(self) -> None:
         self.places: Places = find_places()
         self.site = FakeSite(self.places.home / "test", job_book(self.places), lambda _news: None)
-        self.site.tell = lambda news: managers.listen(news)
-        managers = JobManagers(self.site.book, lambda _name, _book, _tell: self.site, lambda _name: "Test site")
-        self.session = Session(self.places, CATALOGUE, managers=managers, only=())
+        self.site.tell = lambda news: manager.listen(news)
+        manager = FakeManager(self.site.book, lambda _name, _book, _tell: self.site, lambda _name: "Test site")
+        self.session = Session(self.places, CATALOGUE, manager=manager, only=())
         self.session.start()
 
     def run(self) -> str:
@@ -153,7 +152,7 @@ def test_a_local_agent_is_renewed_also_if_the_link_is_just_busy(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = command.run()
-    link = command.session.site_jobs.link(job)
+    link = command.session.job_links.link(job)
     assert link is not None
     asked, honest = threading.Event(), Conversation.send
 

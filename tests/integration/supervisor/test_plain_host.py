@@ -17,7 +17,7 @@ import pytest
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook
-from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.state import Phase
 from clew_gui.sites.site import Site
 from clew_shared.journal.lifecycle import RunState
@@ -28,7 +28,7 @@ from clew_shared.spec import RunSpec
 from tests.guards import TOKEN
 from tests.integration.agents import BOUND_S, stand_in_spec
 from tests.integration.local_line import local_line
-from tests.unit.fake_site import a_deployer
+from tests.unit.fake_site import a_deployer, an_access
 
 SERVES = f"exec '{sys.executable}' -m tests.integration.stand_in_agent 1 --job"
 """Whatever else it is asked for: the stand-in that ends when for a second nothing has trained."""
@@ -43,18 +43,14 @@ class Plain:
         line, _ = local_line(folder / "host", Site(host="here", title="Plain"), **{TOKEN: os.environ[TOKEN]})
         self._home = Path(line.layout().home)
         self.told: list[JobNews] = []
-        self.manager = SiteJobManager(
-            "plain",
-            lambda: line,
-            JobBook(folder / "jobs.jsonl"),
-            self.told.append,
-            a_deployer(ensure_agent=lambda _line, _say: agent()),
-            sure=0.2,
-        )
+        deployer = a_deployer(ensure_agent=lambda _line, _say: agent())
+        access = an_access(lambda: line, deployer, "plain")
+        self.manager = JobManager(JobBook(folder / "jobs.jsonl"), lambda _name: access, lambda _name: "Plain", sure=0.2)
+        self.manager.listen = self.told.append
 
     def send(self, spec: RunSpec) -> None:
         self.run, self.job = spec.run, str(uuid.uuid4())
-        self.manager.take(JobOrder(job=self.job, site="plain", runs=(spec,)))
+        self.manager.submit(JobOrder(job=self.job, site="plain", runs=(spec,)))
         self.until(lambda: self.news.over or self.state is RunState.RUNNING, "training")
         assert not self.news.over, self.news
 

@@ -19,9 +19,8 @@ from clew_gui.commands import start
 from clew_gui.commands.find import KeptJobs, find_run, kept_runs
 from clew_gui.commands.main import COMMANDS, main
 from clew_gui.commands.output.words import state_word
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
-from clew_gui.jobs.job_book import JobWish, job_book
-from clew_gui.jobs.job_news import of_end
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, of_end
+from clew_gui.jobs.job_book import job_book
 from clew_gui.schedulers.state import JobState, Phase, Reason
 from clew_gui.session.run_record import run_record
 from clew_shared import __version__
@@ -339,10 +338,10 @@ class Copy:
         self.book.note_order(JobOrder(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
         self._record.number(RUN, time=1.0)
 
-    def job(self, stage: JobStage, settled: bool = True, wish: JobWish | None = None, **news: object) -> None:
+    def job(self, stage: JobStage, settled: bool = True, wish: EndRequest | None = None, **news: object) -> None:
         """What became known of its job; ``settled``: all that it left is here."""
         if wish is not None:
-            self.book.note_wish(JOB, wish)
+            self.book.note_end_request(JOB, wish)
         self.book.note_news(JobNews(job=JOB, stage=stage, id="7", **news))  # type: ignore[arg-type]
         if settled:
             self._record.settle_run(RUN, JOB, time=2.0)
@@ -380,11 +379,11 @@ def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("wish", "text"),
     [
-        (JobWish.CANCEL, "You cancelled the job."),
+        (EndRequest.CANCEL, "You cancelled the job."),
         (None, "The job was cancelled by root. Continue starts from the last checkpoint, if there is one."),
     ],
 )
-def test_who_cancelled_the_job_is_said(wish: JobWish | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_cancelled_the_job_is_said(wish: EndRequest | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     copy = Copy(State(state=RunState.STOPPED, reason=JOB_ENDED))
     assert shown(capsys) == ("STOPPED", JOB_ENDED), "what the node knows"
     state = JobState(id="7", phase=Phase.CANCELLED, by="root")

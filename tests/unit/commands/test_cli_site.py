@@ -267,8 +267,8 @@ def test_a_wait_for_schedulers_is_said(places: Places, monkeypatch: pytest.Monke
             while not err.getvalue():
                 threading.Event().wait(0.001)
 
-    managers: Any = Silent()
-    assert ask_schedulers(CommandContext(places, io.StringIO(), err), managers) is book
+    manager: Any = Silent()
+    assert ask_schedulers(CommandContext(places, io.StringIO(), err), manager) is book
     assert err.getvalue().startswith("Waiting for an answer from The Lab, for at most ")
 
 

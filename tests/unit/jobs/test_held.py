@@ -17,6 +17,7 @@ import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -26,11 +27,11 @@ from clew_gui.commands.jobs.local_terminal import join
 from clew_gui.commands.jobs.node_shell import chosen_job, first_node, shell, split_words
 from clew_gui.commands.jobs.open import open as open_command
 from clew_gui.jobs.held import held_jobs, held_line, job_for, live_job, seconds_held
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
-from clew_gui.jobs.job_book import JobBook, JobWish, job_book
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job_book import JobBook, job_book
+from clew_gui.jobs.manager import JobManager
 from clew_gui.nodes.services import ServiceNews, show_in_browser
 from clew_gui.schedulers.allocation import AllocationRequest
-from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.run_record import run_record
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
@@ -39,6 +40,7 @@ from clew_gui.ssh.terminals import UNKNOWN
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec
+from tests.unit.fake_site import Login, a_line, an_access
 
 JOBS = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(5)]
 RUN = "5f2b8c1e-0000-4000-8000-000000000001"
@@ -115,7 +117,7 @@ def test_what_is_held_comes_before_what_only_runs(book: JobBook) -> None:
 def test_what_is_over_or_let_go_is_held_no_more(book: JobBook) -> None:
     over = sent(book, 0, JobStage.ENDED, hold=True)
     gone = sent(book, 1, JobStage.RUNNING, hold=True)
-    book.note_wish(gone, JobWish.LET_GO)
+    book.note_end_request(gone, EndRequest.LET_GO)
     kept = sent(book, 2, JobStage.RUNNING, hold=True)
     assert over not in held_jobs(book)
     assert held_jobs(book) == held_jobs(book, "lab") == (kept,)
@@ -380,17 +382,17 @@ class Opened:
         self._thread.join()
 
 
-class SiteNearby:
+class Nearby(JobManager):
     """A manager without a network: its jobs are as the book says."""
 
-    def follow(self, job: str, asked: bool = True) -> None:
+    def __init__(self, book: JobBook) -> None:
+        super().__init__(book, lambda name: an_access(lambda: a_line(Login()), name=name), lambda _name: "Lab")
+
+    def follow(self, job_id: str, asked: bool = True) -> None:
         """Nothing is new."""
 
-    def target(self, job: str) -> object:
+    def target(self, job_id: str) -> Any:
         return object()
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 @pytest.fixture
@@ -426,8 +428,8 @@ def test_the_command_shows_the_address_in_the_browser_once_unless_that_is_unwant
         pages.append(Path(urlsplit(address).path).read_text(encoding="utf-8"))
         return True
 
-    managers = JobManagers(book, lambda _name, _book, _tell: SiteNearby(), lambda _name: "Lab")  # type: ignore[arg-type, return-value]  # asked no more
-    monkeypatch.setattr("clew_gui.commands.jobs.hold.open_managers", lambda _places, _prompter: managers)
+    manager = Nearby(book)
+    monkeypatch.setattr("clew_gui.commands.jobs.hold.open_manager", lambda _places, _prompter: manager)
     monkeypatch.setattr("clew_gui.commands.jobs.open.OpenedService", Opened)
     monkeypatch.setattr(webbrowser, "open", browse)
     if not seen:

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
-from clew_gui.jobs.job_book import BookLine, JobBook, JobWish, SendingProgram
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job_book import BookLine, JobBook, SendingProgram
 from clew_gui.schedulers.state import Phase
 from clew_shared.spec import RunSpec
 
@@ -36,13 +36,13 @@ def test_what_was_noted_is_there_after_a_restart(path: Path) -> None:
     news = JobNews(job=order.job, stage=JobStage.RUNNING, id="7", nodes="node1", until=1e9, text="The job runs.")
     book.note_news(news)
     book.note_runs(order.job, "run-2")
-    book.note_wish(order.job, JobWish.LET_GO)
+    book.note_end_request(order.job, EndRequest.LET_GO)
     again = JobBook(path)
     assert again.order(order.job) == order
     assert again.title(order.job) == "The lab"
     assert again.news(order.job) == news
     assert again.runs(order.job) == ("run-1", "run-2")
-    assert again.wish(order.job) is JobWish.LET_GO
+    assert again.end_request(order.job) is EndRequest.LET_GO
     assert again.open_jobs() == (order.job,)
     assert path.stat().st_mode & 0o777 == 0o600
 

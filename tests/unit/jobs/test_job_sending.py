@@ -14,16 +14,16 @@ import msgspec
 import psutil
 import pytest
 
-from clew_gui.jobs import job_sender
-from clew_gui.jobs.background import BackgroundTasks
+from clew_gui.jobs import procedure
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import BookLine, JobBook, SendingProgram
-from clew_gui.jobs.job_sender import BEAT_S, QUIET_S, JobSender
-from clew_gui.jobs.status_store import JobStatusStore
+from clew_gui.jobs.managed_job import ManagedJob, Work
+from clew_gui.jobs.procedure import BEAT_S, QUIET_S
+from clew_gui.jobs.watch import JobWatch
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec
-from tests.unit.fake_site import AGENT, Job, Login, a_deployer, a_line
+from tests.unit.fake_site import AGENT, Job, Login, a_deployer, a_line, an_access
 
 ASKED = 1.7e9
 """When the job was asked for, in seconds since 1970."""
@@ -32,13 +32,11 @@ UNSEEN = SendingProgram(2**22 + 1, 0.0, socket.gethostname())
 ELSEWHERE = SendingProgram(os.getppid(), psutil.Process(os.getppid()).create_time(), "another-computer")
 
 
-class Waiting(BackgroundTasks):
+class Waiting(ManagedJob):
     """Pauses take no time and move the clock. ``meanwhile`` happens in each."""
 
-    def __init__(self) -> None:
-        super().__init__(lambda _key, _problem: None)
-        self.now = 0.0
-        self.meanwhile: Callable[[], None] = lambda: None
+    now = 0.0
+    meanwhile: Callable[[], None] = staticmethod(lambda: None)
 
     def pause(self, seconds: float) -> bool:
         self.now += seconds
@@ -58,7 +56,6 @@ class Laptop:
         sure: float = 0.0,
     ) -> None:
         self.login = Login()
-        self.tasks = Waiting()
         self.told: list[JobNews] = []
         specs = (RunSpec(exercise="softmax", run=str(uuid.uuid4())),)
         self.order = JobOrder(job=str(uuid.uuid4()), site="lab", runs=specs, allocation=AllocationRequest(time="10"))
@@ -71,23 +68,24 @@ class Laptop:
         path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
         self.theirs = JobBook(path)
         self.book = JobBook(path)
-        self.sending = JobSender(
-            lambda: a_line(self.login),
-            lambda _say: AGENT,
-            lambda: "Lab",
+        self.watch = JobWatch(an_access(lambda: a_line(self.login)), sure)
+        self.managed: Waiting = Waiting(
+            self.job,
+            self.watch.access,
+            self.watch,
             self.book,
-            JobStatusStore(self.book, self.told.append, lambda _job: None),
-            self.tasks,
-            a_deployer(),
-            sure,
-            lambda: self.tasks.now,
-            lambda: ASKED + ago + self.tasks.now,
+            self.told.append,
+            lambda: self.managed.now,
+            lambda: ASKED + ago + self.managed.now,
         )
+
+    def found(self) -> str:
+        return procedure.found_again(self.managed)
 
     def unsent(self) -> str:
         """Why it counts as never sent."""
         with pytest.raises(ProblemError) as caught:
-            self.sending.find(self.job)
+            self.found()
         assert caught.value.problems[0].code == "job.unsent"
         return caught.value.problems[0].text
 
@@ -96,7 +94,7 @@ class Laptop:
 def test_a_program_that_is_not_seen_has_a_minute_to_be_heard_of(tmp_path: Path, sender: SendingProgram) -> None:
     laptop = Laptop(tmp_path, sender)
     assert "never sent" in laptop.unsent()
-    assert QUIET_S <= laptop.tasks.now <= QUIET_S + 2
+    assert QUIET_S <= laptop.managed.now <= QUIET_S + 2
     assert "is not seen any more" in laptop.told[-1].text, "and it is said what is waited for"
     assert not laptop.told[-1].over
 
@@ -106,15 +104,15 @@ def test_while_a_program_that_is_not_seen_writes_nothing_is_concluded(tmp_path: 
     laptop, taken = Laptop(tmp_path, sender), 20 * QUIET_S
 
     def beat() -> None:
-        if laptop.tasks.now % BEAT_S < 1.0:
+        if laptop.managed.now % BEAT_S < 1.0:
             laptop.theirs.note_beat(laptop.job)
-        if laptop.tasks.now >= taken:
+        if laptop.managed.now >= taken:
             laptop.theirs.note_news(JobNews(job=laptop.job, stage=JobStage.QUEUED, id="7"))
 
-    laptop.tasks.meanwhile = beat
-    assert laptop.sending.find(laptop.job) == "", "it is the other program's"
+    laptop.managed.meanwhile = beat
+    assert laptop.found() == "", "it is the other program's"
     assert (laptop.told[-1].stage, laptop.told[-1].id) == (JobStage.QUEUED, "7")
-    assert laptop.tasks.now >= taken
+    assert laptop.managed.now >= taken
     assert not any(news.over for news in laptop.told)
 
 
@@ -122,24 +120,24 @@ def test_a_program_that_falls_silent_after_it_wrote_has_ended(tmp_path: Path) ->
     laptop = Laptop(tmp_path, ELSEWHERE)
 
     def beat() -> None:
-        if laptop.tasks.now <= 3 * QUIET_S:
+        if laptop.managed.now <= 3 * QUIET_S:
             laptop.theirs.note_beat(laptop.job)
 
-    laptop.tasks.meanwhile = beat
+    laptop.managed.meanwhile = beat
     laptop.unsent()
-    assert 4 * QUIET_S <= laptop.tasks.now <= 4 * QUIET_S + 2
+    assert 4 * QUIET_S <= laptop.managed.now <= 4 * QUIET_S + 2
 
 
 def test_a_program_that_crashed_here_long_ago_is_not_waited_for(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path, UNSEEN, ago=QUIET_S)
     laptop.unsent()
-    assert laptop.tasks.now == 0.0
+    assert laptop.managed.now == 0.0
 
 
 def test_the_clock_of_another_computer_proves_no_silence(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path, ELSEWHERE, ago=86_400.0)
     laptop.unsent()
-    assert laptop.tasks.now >= QUIET_S
+    assert laptop.managed.now >= QUIET_S
 
 
 def test_a_program_that_is_seen_may_be_silent_and_counts_from_its_end(tmp_path: Path) -> None:
@@ -148,23 +146,23 @@ def test_a_program_that_is_seen_may_be_silent_and_counts_from_its_end(tmp_path: 
     laptop, closed = Laptop(tmp_path, seen, ago=QUIET_S), 10 * QUIET_S
 
     def close() -> None:
-        if laptop.tasks.now >= closed:
-            laptop.tasks.close()
+        if laptop.managed.now >= closed:
+            laptop.managed.stop()
 
-    laptop.tasks.meanwhile = close
-    assert laptop.sending.find(laptop.job) == ""
+    laptop.managed.meanwhile = close
+    assert laptop.found() == ""
     assert not any(news.over for news in laptop.told)
 
 
 def test_what_may_have_been_sent_is_looked_for_when_its_program_was_silent(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path, UNSEEN, JobStage.SUBMITTING)
     laptop.login.jobs["4"] = Job(name=f"clew-{laptop.job}")
-    laptop.tasks.meanwhile = lambda: _silent_until(laptop, QUIET_S)
-    assert laptop.sending.find(laptop.job) == "4"
+    laptop.managed.meanwhile = lambda: _silent_until(laptop, QUIET_S)
+    assert laptop.found() == "4"
 
 
 def _silent_until(laptop: Laptop, seconds: float) -> None:
-    assert laptop.tasks.now >= seconds or not laptop.login.commands, "it was looked for too early"
+    assert laptop.managed.now >= seconds or not laptop.login.commands, "it was looked for too early"
 
 
 def test_a_program_that_comes_back_during_the_look_is_waited_for_anew(tmp_path: Path) -> None:
@@ -172,7 +170,7 @@ def test_a_program_that_comes_back_during_the_look_is_waited_for_anew(tmp_path: 
     looks: list[float] = []
 
     def look() -> None:
-        looks.append(laptop.tasks.now)
+        looks.append(laptop.managed.now)
         if len(looks) == 1:
             laptop.theirs.note_beat(laptop.job)
 
@@ -185,28 +183,28 @@ def test_a_program_that_comes_back_during_the_look_is_waited_for_anew(tmp_path: 
 
 
 def test_a_program_that_sends_writes_so_until_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_sender, "BEAT_S", 0.01)
-    laptop = Laptop(tmp_path, UNSEEN)
-    tasks, go_on, line = BackgroundTasks(lambda _key, _problem: None), threading.Event(), a_line(laptop.login)
+    monkeypatch.setattr(procedure, "BEAT_S", 0.01)
+    laptop, go_on = Laptop(tmp_path, UNSEEN), threading.Event()
 
-    def installed(_say: object) -> object:
+    def ensure_agent(_line: object, _say: object) -> object:
         assert go_on.wait(20.0)
         return AGENT
 
-    board = JobStatusStore(laptop.book, laptop.told.append, lambda _job: None)
-    sending = JobSender(lambda: line, installed, lambda: "Lab", laptop.book, board, tasks, a_deployer(), 0.0)  # type: ignore[arg-type]
-    sent: list[str] = []
-    tasks.start(laptop.job, lambda: sent.append(sending.send(laptop.order)))
+    access = an_access(lambda: a_line(laptop.login), a_deployer(ensure_agent=ensure_agent))
+    watch = JobWatch(access)
+    job = ManagedJob(laptop.job, access, watch, laptop.book, laptop.told.append)
+    job.start(Work.SUBMIT, lambda: procedure.submit(job))
     begun = laptop.book.written(laptop.job)[0]
     deadline = time.monotonic() + 20.0
     while laptop.book.written(laptop.job)[0] < begun + 5:
         assert time.monotonic() < deadline, "nothing is written while it is prepared"
         time.sleep(0.01)
     go_on.set()
-    tasks.join(20.0)
-    assert sent == ["1"]
-    assert not tasks.is_busy(f"beat {laptop.job}"), "who sends no more writes no more"
-    tasks.close()
+    job.join(time.monotonic() + 20.0)
+    assert job.news.id == "1"
+    assert not job.is_busy(Work.BEAT), "who sends no more writes no more"
+    job.stop()
+    watch.close()
 
 
 def test_what_another_program_gave_up_is_not_sent(tmp_path: Path) -> None:
@@ -215,7 +213,7 @@ def test_what_another_program_gave_up_is_not_sent(tmp_path: Path) -> None:
     laptop.theirs.note_news(JobNews(job=laptop.job, stage=JobStage.ENDED, problem=unsent))
     laptop.book.refresh()
     with pytest.raises(ProblemError, match="never sent"):
-        laptop.sending.send(laptop.order)
+        procedure.submit(laptop.managed)
     assert laptop.login.sent == 0
 
 
@@ -224,10 +222,10 @@ def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(tmp_path: Pa
     laptop, pauses = Laptop(tmp_path, me, JobStage.SUBMITTING, sure=0.2), []
 
     def woken() -> None:
-        pauses.append(laptop.tasks.now)
+        pauses.append(laptop.managed.now)
         if len(pauses) == 3:  # the scheduler comes to write it down; until then something woke this twice
             laptop.login.jobs["4"] = Job(name=f"clew-{laptop.job}")
         time.sleep(0.001)
 
-    laptop.tasks.meanwhile = woken
-    assert laptop.sending.find(laptop.job) == "4"
+    laptop.managed.meanwhile = woken
+    assert laptop.found() == "4"

@@ -15,13 +15,13 @@ import pytest
 
 from clew_gui.jobs.job import JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook
-from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.manager import JobManager
 from clew_gui.jobs.target import JobTarget
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_shared.base.problem import ProblemError
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import AgentAddress
-from tests.unit.fake_site import CLEW, FakeStream, Login, a_deployer, a_line
+from tests.unit.fake_site import CLEW, FakeStream, Login, a_line, an_access
 from tests.unit.jobs.test_manager import LIMIT_S, reach, until
 
 KEY = ("viewer-1", "k" * 40)
@@ -39,10 +39,9 @@ class Scene:
         )
         self.job = self.order.job
         book = JobBook(folder / "jobs.jsonl")
-        self.manager = SiteJobManager(
-            "lab", lambda: a_line(self.login), book, lambda _news: None, a_deployer(), sure=0.0
-        )
-        self.manager.take(self.order, "Lab")
+        access = an_access(lambda: a_line(self.login))
+        self.manager = JobManager(book, lambda _name: access, lambda _name: "Lab", sure=0.0)
+        self.manager.submit(self.order)
         reach(self.manager, self.job, JobStage.QUEUED)
         self.target = self.manager.target(self.job)
 
@@ -172,7 +171,7 @@ def test_another_agents_address_is_not_taken(scene: Scene) -> None:
 def test_a_running_job_whose_agent_never_comes_is_told_with_its_log(scene: Scene) -> None:
     now = [100.0]
     scene.login.files[f"{CLEW}/jobs/{scene.job}/job.log"] = b"waiting for a licence\n"
-    with closing(JobTarget(scene.manager, scene.job, lambda: now[0])) as target:
+    with closing(JobTarget(scene.manager.job(scene.job), lambda: None, lambda: now[0])) as target:
 
         def says(words: str, pause: float) -> bool:
             now[0] += pause

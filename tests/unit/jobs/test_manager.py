@@ -15,21 +15,20 @@ import psutil
 import pytest
 
 from clew_agent.supervisor.refused_run import write_refused
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
-from clew_gui.jobs.job_book import BookLine, JobBook, JobWish, SendingProgram
-from clew_gui.jobs.job_sender import Deployer
-from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.access import Deployer, SiteAccess
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job_book import BookLine, JobBook, SendingProgram
+from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import Phase
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished
-from clew_gui.ssh.login_policy import LoginPromptPolicy
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import check_node
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, from_toml
-from tests.unit.fake_site import AGENT, AWAY, CLEW, Job, Login, a_deployer, a_line, a_site
+from tests.unit.fake_site import AGENT, AWAY, CLEW, Job, Login, NobodyHere, a_deployer, a_line, a_site, an_access
 
 LIMIT_S = 20.0
 
@@ -48,10 +47,12 @@ class Office:
         deployer: Deployer | None = None,
         site: Callable[[], SiteConnection] | None = None,
         sure: float = 0.2,
-    ) -> SiteJobManager:
+    ) -> JobManager:
         self.book = JobBook(self.path)
         opened = site if site is not None else lambda: a_line(self.login)
-        return SiteJobManager("lab", opened, self.book, self.told.append, deployer or a_deployer(), sure=sure)
+        manager = JobManager(self.book, lambda name: an_access(opened, deployer, name), lambda _name: "Lab", sure)
+        manager.listen = self.told.append
+        return manager
 
     def stages(self, job: str) -> list[JobStage]:
         return list(dict.fromkeys(news.stage for news in self.told if news.job == job))
@@ -66,7 +67,7 @@ def office(tmp_path: Path) -> Office:
 
 
 @pytest.fixture
-def manager(office: Office) -> Iterator[SiteJobManager]:
+def manager(office: Office) -> Iterator[JobManager]:
     with closing(office.manager()) as manager:
         yield manager
 
@@ -77,7 +78,7 @@ def an_order(**fields: object) -> JobOrder:
     return JobOrder(job=str(uuid.uuid4()), site="lab", **(usual | fields))  # type: ignore[arg-type]
 
 
-def until(manager: SiteJobManager, true: Callable[[], bool]) -> None:
+def until(manager: JobManager, true: Callable[[], bool]) -> None:
     """Wait for it; whoever waits in the manager need not wait long."""
     deadline = time.monotonic() + LIMIT_S
     while not true():
@@ -86,7 +87,7 @@ def until(manager: SiteJobManager, true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def reach(manager: SiteJobManager, job: str, stage: JobStage) -> JobNews:
+def reach(manager: JobManager, job: str, stage: JobStage) -> JobNews:
     until(manager, lambda: manager.news(job).stage is stage)
     return manager.news(job)
 
@@ -102,23 +103,23 @@ def test_an_order_is_in_the_book_before_anything_is_sent(office: Office) -> None
         return a_line(office.login)
 
     with closing(office.manager(site=opened)) as manager:
-        manager.take(order, "The lab")
+        manager.submit(order)
         reach(manager, order.job, JobStage.QUEUED)
     assert seen == [order]
-    assert JobBook(office.path).title(order.job) == "The lab"
+    assert JobBook(office.path).title(order.job) == "Lab"
 
 
-def test_an_order_that_cannot_be_noted_is_not_sent(office: Office, manager: SiteJobManager) -> None:
+def test_an_order_that_cannot_be_noted_is_not_sent(office: Office, manager: JobManager) -> None:
     office.path.mkdir()
     with pytest.raises(ProblemError, match="so it is not sent"):
-        manager.take(an_order())
+        manager.submit(an_order())
     assert office.login.commands == []
 
 
-def test_specs_and_script_lie_there_before_the_job_is_sent(office: Office, manager: SiteJobManager) -> None:
+def test_specs_and_script_lie_there_before_the_job_is_sent(office: Office, manager: JobManager) -> None:
     order, login, there = an_order(), office.login, {}
     login.before["sbatch"] = lambda: there.update(login.files)
-    manager.take(order)
+    manager.submit(order)
     news = reach(manager, order.job, JobStage.QUEUED)
     assert news.id == "1"
     folder = f"{CLEW}/jobs/{order.job}"
@@ -130,7 +131,7 @@ def test_specs_and_script_lie_there_before_the_job_is_sent(office: Office, manag
     assert office.stages(order.job) == [JobStage.CONNECTING, JobStage.PREPARING, JobStage.SUBMITTING, JobStage.QUEUED]
 
 
-def test_the_script_serves_the_job_with_its_home_and_lease(office: Office, manager: SiteJobManager) -> None:
+def test_the_script_serves_the_job_with_its_home_and_lease(office: Office, manager: JobManager) -> None:
     script = manager.preview(an_order(exercises="~/mine"))
     assert f"exec /site/python -m clew_agent serve --job --exercises {CLEW}/staged/exercises <" in script
     assert f"export CLEW_HOME={CLEW}" in script
@@ -146,21 +147,21 @@ def test_ports_and_the_courses_data_are_the_sites_own(office: Office) -> None:
     assert "export CLEW_COURSE_DATA=/course/data" in script
 
 
-def test_data_that_were_brought_are_used_from_there(office: Office, manager: SiteJobManager) -> None:
+def test_data_that_were_brought_are_used_from_there(office: Office, manager: JobManager) -> None:
     specs = tuple(
         RunSpec(exercise="softmax", run=str(uuid.uuid4()), data=data) for data in ("/my/set.npz", "digits", "site:/x")
     )
     order = an_order(runs=specs, data="/my/set.npz")
-    manager.take(order)
+    manager.submit(order)
     reach(manager, order.job, JobStage.QUEUED)
     files = [office.login.files[f"{CLEW}/jobs/{order.job}/runs/{spec.run}.toml"].decode() for spec in specs]
     assert [from_toml(text).data for text in files] == [f"{CLEW}/staged/abc/set.npz", "digits", "/x"]
 
 
-def test_what_the_scheduler_refuses_is_over(office: Office, manager: SiteJobManager) -> None:
+def test_what_the_scheduler_refuses_is_over(office: Office, manager: JobManager) -> None:
     office.login.refusal = "invalid partition specified: nosuch"
     order = an_order()
-    manager.take(order)
+    manager.submit(order)
     news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert news.problem.code == "scheduler.partition"
@@ -178,7 +179,7 @@ def test_more_time_than_the_partition_allows_is_refused_before_anything_is_broug
     office.login.partitions = PARTITIONS
     order = an_order(allocation=AllocationRequest(partition="short", time="30"), data="/my/set.npz")
     with closing(office.manager(a_deployer(stage=stage))) as manager:
-        manager.take(order)
+        manager.submit(order)
         news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, news.problem.where) == ("scheduler.time", "time")
@@ -200,11 +201,11 @@ def test_more_time_than_the_partition_allows_is_refused_before_anything_is_broug
     ],
 )
 def test_what_some_partition_or_a_qos_may_allow_is_sent(
-    office: Office, manager: SiteJobManager, asked: dict[str, str]
+    office: Office, manager: JobManager, asked: dict[str, str]
 ) -> None:
     office.login.partitions = PARTITIONS
     order = an_order(allocation=AllocationRequest(**asked))  # type: ignore[arg-type]
-    manager.take(order)
+    manager.submit(order)
     assert reach(manager, order.job, JobStage.QUEUED).id == "1"
 
 
@@ -218,7 +219,7 @@ def test_what_the_agent_would_refuse_on_the_node_is_not_sent(office: Office) -> 
     spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()), data="site:/x")
     order = an_order(runs=(spec,), exercises="~/mine")
     with closing(office.manager(a_deployer(check_runs=check))) as manager:
-        manager.take(order)
+        manager.submit(order)
         news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert (news.problem.code, news.id) == ("data.missing", "")
@@ -231,7 +232,7 @@ def test_who_asks_for_a_job_learns_at_once_that_the_site_lets_nobody_in(office: 
     office.login.away = problem(code, "It is closed.")
     order = an_order()
     with closing(office.manager()) as manager:
-        manager.take(order)
+        manager.submit(order)
         news = reach(manager, order.job, JobStage.ENDED)
     assert news.problem is not None
     assert news.problem.code == code
@@ -247,37 +248,33 @@ def test_a_network_that_goes_away_meanwhile_is_waited_for(office: Office) -> Non
     lost: list[str] = []
     order = an_order(data="/my/set.npz")
     with closing(office.manager(a_deployer(stage=stage))) as manager:
-        manager.take(order)
+        manager.submit(order)
         reach(manager, order.job, JobStage.QUEUED)
     assert "Lab does not answer now." in office.texts(order.job)
     assert len(lost) == 2
     assert office.login.sent == 1
 
 
-def test_an_answer_that_was_lost_is_looked_for_and_nothing_is_sent_twice(
-    office: Office, manager: SiteJobManager
-) -> None:
+def test_an_answer_that_was_lost_is_looked_for_and_nothing_is_sent_twice(office: Office, manager: JobManager) -> None:
     def lose() -> None:
         office.login.after.clear()
         raise AWAY
 
     office.login.after["sbatch"] = lose
     order = an_order()
-    manager.take(order)
+    manager.submit(order)
     news = reach(manager, order.job, JobStage.QUEUED)
     assert (news.id, office.login.sent, len(office.login.jobs)) == ("1", 1, 1)
 
 
-def test_what_did_not_arrive_is_sent_again_when_it_was_looked_for_twice(
-    office: Office, manager: SiteJobManager
-) -> None:
+def test_what_did_not_arrive_is_sent_again_when_it_was_looked_for_twice(office: Office, manager: JobManager) -> None:
     def lose() -> None:
         office.login.before.clear()
         raise AWAY
 
     office.login.before["sbatch"] = lose
     order = an_order()
-    manager.take(order)
+    manager.submit(order)
     reach(manager, order.job, JobStage.QUEUED)
     looks = [words for words in office.login.commands if f"--name=clew-{order.job}" in words]
     assert (office.login.sent, len(office.login.jobs), len(looks)) == (2, 1, 2)
@@ -293,9 +290,9 @@ def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> 
 
     first, second = an_order(), an_order(data="/my/set.npz")
     with closing(office.manager(a_deployer(stage=stage))) as manager:
-        manager.take(first)
+        manager.submit(first)
         reach(manager, first.job, JobStage.QUEUED)
-        manager.take(second)
+        manager.submit(second)
         assert staging.wait(LIMIT_S)
         office.login.jobs["1"].state, office.login.jobs["1"].nodes = "RUNNING", "node1"
         news = reach(manager, first.job, JobStage.RUNNING)
@@ -317,20 +314,22 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
 
     first, second = an_order(), an_order()
     with closing(office.manager()) as manager:
-        manager.take(first)
+        manager.submit(first)
         reach(manager, first.job, JobStage.QUEUED)
         monkeypatch.setattr(office.login, "run", run)
         manager.wake()
         assert asked.wait(LIMIT_S)
-        manager.take(second)
+        manager.submit(second)
         target = manager.target(first.job)
         target.introduce("viewer", "key")
         assert (target.find(), target.files(over=False), target.route) == (None, None, "")
         assert target.absent() == manager.news(first.job).text
-        for call in (manager.follow, manager.noted, manager.heard, manager.fell_silent, manager.cancel, manager.let_go):
+        for call in (manager.follow, manager.noted, manager.cancel, manager.let_go):
             call(first.job)
+        manager.job(first.job).heard()
+        manager.job(first.job).fell_silent()
         manager.wake()
-        assert manager.refusal is None
+        assert manager.refusals() == {}
         assert late == []
         go_on.set()
         until(manager, lambda: manager.news(first.job).over)
@@ -346,7 +345,7 @@ def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) 
 
     order = an_order()
     with closing(office.manager(a_deployer(ensure_agent=ensure))) as manager:
-        manager.take(order)
+        manager.submit(order)
         assert begun.wait(LIMIT_S)
         manager.cancel(order.job)
         go_on.set()
@@ -369,7 +368,7 @@ def test_a_job_that_is_cancelled_while_its_data_are_brought_is_given_up(office: 
 
     order = an_order(data="/my/set.npz")
     with closing(office.manager(a_deployer(stage=stage))) as manager:
-        manager.take(order)
+        manager.submit(order)
         assert begun.wait(LIMIT_S)
         manager.cancel(order.job)
         news = reach(manager, order.job, JobStage.ENDED)
@@ -377,7 +376,7 @@ def test_a_job_that_is_cancelled_while_its_data_are_brought_is_given_up(office: 
 
 
 def test_of_a_job_that_is_cancelled_in_the_queue_nothing_is_left_and_of_one_that_began_all(
-    office: Office, manager: SiteJobManager
+    office: Office, manager: JobManager
 ) -> None:
     first, second = sent(office, manager), sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{second.job}/job.log"] = b"It began."
@@ -395,7 +394,7 @@ def test_a_job_of_which_nobody_knows_whether_it_was_sent_keeps_its_folder(office
     order = an_order()
     manager = office.manager()
     with closing(manager):
-        manager.take(order)
+        manager.submit(order)
         until(manager, lambda: office.login.sent > 0)
     assert office.login.folders() == {order.job}
 
@@ -423,21 +422,21 @@ def test_the_scheduler_is_asked_at_once_and_there_is_word_of_each_job(office: Of
 # --- While it waits and runs ------------------------------------------------------------------------------------------
 
 
-def sent(office: Office, manager: SiteJobManager, **fields: object) -> JobOrder:
+def sent(office: Office, manager: JobManager, **fields: object) -> JobOrder:
     order = an_order(**fields)
-    manager.take(order)
+    manager.submit(order)
     reach(manager, order.job, JobStage.QUEUED)
     return order
 
 
-def test_the_reason_and_the_expected_begin_are_told(office: Office, manager: SiteJobManager) -> None:
+def test_the_reason_and_the_expected_begin_are_told(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].start = "2099-01-01T12:00:00"
     until(manager, lambda: manager.news(order.job).starts is not None)
     assert manager.news(order.job).text.startswith("Other jobs come first. It is expected to begin on ")
 
 
-def test_a_limit_is_told_with_its_number(office: Office, manager: SiteJobManager) -> None:
+def test_a_limit_is_told_with_its_number(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].reason = "PartitionTimeLimit"
     until(manager, lambda: manager.news(order.job).blocked)
@@ -453,7 +452,7 @@ def test_a_limit_is_told_with_its_number(office: Office, manager: SiteJobManager
     ],
 )
 def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
-    office: Office, manager: SiteJobManager, why: str, text: str, hint: str
+    office: Office, manager: JobManager, why: str, text: str, hint: str
 ) -> None:
     order = sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", why, "tf/2")
@@ -465,7 +464,7 @@ def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
     assert found.remedies == (check_node("lab"),)
 
 
-def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, manager: SiteJobManager) -> None:
+def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.silent = True
     until(manager, lambda: manager.news(order.job).problem is not None)
@@ -476,7 +475,7 @@ def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, manager: 
     until(manager, lambda: manager.news(order.job).problem is None)
 
 
-def test_no_network_ends_nothing(office: Office, manager: SiteJobManager) -> None:
+def test_no_network_ends_nothing(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.away = AWAY
     until(manager, lambda: manager.news(order.job).problem is not None)
@@ -486,17 +485,17 @@ def test_no_network_ends_nothing(office: Office, manager: SiteJobManager) -> Non
     assert not manager.news(order.job).over
 
 
-def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, manager: SiteJobManager) -> None:
+def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].state = "RUNNING"
     reach(manager, order.job, JobStage.RUNNING)
     office.login.silent = True
     until(manager, lambda: manager.news(order.job).problem is not None)
-    manager.heard(order.job)
+    manager.job(order.job).heard()
     assert manager.news(order.job).problem is None
 
 
-def test_a_job_that_was_put_back_waits_again(office: Office, manager: SiteJobManager) -> None:
+def test_a_job_that_was_put_back_waits_again(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].state = "RUNNING"
     reach(manager, order.job, JobStage.RUNNING)
@@ -526,7 +525,7 @@ def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: 
         before = login.asked
         for _ in range(20):
             with pytest.raises(ProblemError, match="was cancelled"):
-                manager.line()
+                manager.site("lab").access.connected()
         assert login.asked <= before + 1  # the last wake of this test may have been answered meanwhile
         assert not wait_for_all.over
         login.away = None
@@ -547,7 +546,7 @@ def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: 
         ("FAILED", Phase.FAILED, "job.failed"),
     ],
 )
-def test_each_end_has_its_own_word(office: Office, manager: SiteJobManager, word: str, phase: Phase, code: str) -> None:
+def test_each_end_has_its_own_word(office: Office, manager: JobManager, word: str, phase: Phase, code: str) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = word, "node1"
     news = reach(manager, order.job, JobStage.ENDED)
@@ -561,7 +560,7 @@ def a_record(job: str, state: str, why: str = "", detail: str = "", began: int =
     return "".join(f"{name}={value}\n" for name, value in (lines | rest).items()).encode()
 
 
-def test_the_keepers_word_says_why_it_failed(office: Office, manager: SiteJobManager) -> None:
+def test_the_keepers_word_says_why_it_failed(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", "module", "python")
     office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
@@ -571,7 +570,7 @@ def test_the_keepers_word_says_why_it_failed(office: Office, manager: SiteJobMan
     assert f"jobs/{order.job}/job.log on Lab" in news.problem.hint
 
 
-def test_a_job_that_the_scheduler_forgot_ended_as_its_keeper_says(office: Office, manager: SiteJobManager) -> None:
+def test_a_job_that_the_scheduler_forgot_ended_as_its_keeper_says(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running")
     office.login.files[f"{CLEW}/jobs/{order.job}/record.1"] = a_record(order.job, "ended", "finished")
@@ -596,7 +595,7 @@ def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(offic
 
 @pytest.mark.parametrize(("began", "stage"), [(1, JobStage.ENDED), (9**11, JobStage.LOST)], ids=["in it", "before it"])
 def test_a_job_whose_keeper_was_killed_has_ended_if_its_runs_ended_in_it(
-    office: Office, manager: SiteJobManager, tmp_path: Path, began: int, stage: JobStage
+    office: Office, manager: JobManager, tmp_path: Path, began: int, stage: JobStage
 ) -> None:
     order = sent(office, manager)
     run = RunFolder(tmp_path / order.runs[0].run)
@@ -608,7 +607,7 @@ def test_a_job_whose_keeper_was_killed_has_ended_if_its_runs_ended_in_it(
     assert manager.news(order.job).stage is stage
 
 
-def test_who_cancelled_is_told(office: Office, manager: SiteJobManager) -> None:
+def test_who_cancelled_is_told(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     manager.cancel(order.job)
     news = reach(manager, order.job, JobStage.ENDED)
@@ -616,7 +615,7 @@ def test_who_cancelled_is_told(office: Office, manager: SiteJobManager) -> None:
     assert "The job is being cancelled." in office.texts(order.job)
 
 
-def test_a_wish_to_end_waits_for_the_network(office: Office, manager: SiteJobManager) -> None:
+def test_a_wish_to_end_waits_for_the_network(office: Office, manager: JobManager) -> None:
     order = sent(office, manager, hold=True)
     office.login.away = AWAY
     manager.let_go(order.job)
@@ -625,7 +624,7 @@ def test_a_wish_to_end_waits_for_the_network(office: Office, manager: SiteJobMan
     assert reach(manager, order.job, JobStage.ENDED).text == "You gave the allocation back."
 
 
-def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, manager: SiteJobManager) -> None:
+def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.silent = True
     manager.cancel(order.job)
@@ -634,9 +633,9 @@ def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, manage
     assert reach(manager, order.job, JobStage.ENDED).text == "You cancelled the job."
 
 
-def test_who_cancelled_is_told_also_if_that_was_another_program(office: Office, manager: SiteJobManager) -> None:
+def test_who_cancelled_is_told_also_if_that_was_another_program(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
-    JobBook(office.path).note_wish(order.job, JobWish.CANCEL)
+    JobBook(office.path).note_end_request(order.job, EndRequest.CANCEL)
     office.login.jobs["1"].state = "CANCELLED"
     news = reach(manager, order.job, JobStage.ENDED)
     assert (news.text, news.problem) == ("You cancelled the job.", None)
@@ -729,11 +728,9 @@ def test_a_manager_that_closes_leaves_its_jobs_alone(office: Office) -> None:
 # --- Another program --------------------------------------------------------------------------------------------------
 
 
-def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(
-    office: Office, manager: SiteJobManager
-) -> None:
+def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(office: Office, manager: JobManager) -> None:
     order, other = an_order(), JobBook(office.path)
-    manager.take(order)
+    manager.submit(order)
     reach(manager, order.job, JobStage.QUEUED)
     other.refresh()
     late = msgspec.structs.replace(other.news(order.job), stage=JobStage.PREPARING, id="")
@@ -741,7 +738,7 @@ def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(
     office.book.refresh()
     manager.noted(order.job)
     assert manager.news(order.job).stage is JobStage.QUEUED
-    other.note_wish(order.job, JobWish.CANCEL)
+    other.note_end_request(order.job, EndRequest.CANCEL)
     office.book.refresh()
     manager.noted(order.job)
     assert "being cancelled" in "".join(office.texts(order.job))
@@ -752,29 +749,22 @@ def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(
 
 
 def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Office) -> None:
-    class Person:
-        def ask(self, prompt: Prompt) -> str | None:
-            raise AssertionError("nobody is to be asked")
-
-    policy = LoginPromptPolicy(AskOnce(Person()))
+    asker = AskOnce(NobodyHere())
+    access = SiteAccess("lab", lambda _access: a_line(login), asker, quiet=True, deployer=a_deployer())
 
     class Asking(Login):
         def connected(self) -> Login:
-            with policy.dialling():
-                policy.ask(Prompt(kind=PromptKind.CODE, title="login", text="Code:"))
+            with access.dialling():
+                access.ask(Prompt(kind=PromptKind.CODE, title="login", text="Code:"))
             return super().connected()
 
     order, login = an_order(), Asking()
     login.away = AWAY  # not connected yet
     JobBook(office.path).note_order(order)
     JobBook(office.path).note_news(JobNews(job=order.job, stage=JobStage.QUEUED, id="7"))
-    book = JobBook(office.path)
-    with closing(
-        SiteJobManager("lab", lambda: a_line(login), book, office.told.append, sure=0.2, policy=policy)
-    ) as manager:
+    with closing(JobManager(JobBook(office.path), lambda _name: access, str, sure=0.2)) as manager:
         manager.follow(order.job, asked=False)
-        until(manager, lambda: manager.refusal is not None)
-        assert manager.refusal is not None
-        assert manager.refusal.code == "ssh.person"
+        until(manager, lambda: bool(manager.refusals()))
+        assert manager.refusals()["lab"].code == "ssh.person"
         until(manager, lambda: manager.news(order.job).problem is not None)
         assert manager.news(order.job).stage is JobStage.QUEUED, "nothing is over because of it"

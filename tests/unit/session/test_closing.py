@@ -11,15 +11,16 @@ import pytest
 
 from clew_gui.doctor import login
 from clew_gui.doctor.finding import Verdict
+from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.job import JobOrder
 from clew_gui.jobs.job_book import job_book
-from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.manager import JobManager
 from clew_gui.jobs.target import JobTarget
-from clew_gui.session.job_managers import JobManagers
-from clew_gui.sites.shared_connection import SharedConnection
 from clew_gui.ssh.connection import Hop
+from clew_gui.ssh.prompts import AskOnce
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
+from tests.unit.fake_site import NobodyHere, an_access
 
 BOUND_S = 30.0
 
@@ -38,13 +39,13 @@ def test_a_line_that_is_made_while_its_owner_closes_is_closed_as_well() -> None:
         shared.close()
         return line
 
-    shared = SharedConnection(made_meanwhile)
+    shared = an_access(made_meanwhile)
     with pytest.raises(ProblemError, match="closed here"):
         shared.opened()
     assert line.closed
 
 
-def no_site() -> Any:
+def no_site(*_: object) -> Any:
     raise problem("site.absent", "There is none.")
 
 
@@ -52,7 +53,7 @@ def test_all_ways_to_nodes_begin_to_end_before_one_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     book = job_book(Places(home=tmp_path, private=tmp_path / "private"))
-    manager = SiteJobManager("site", no_site, book, lambda _news: None)
+    manager = JobManager(book, lambda name: an_access(no_site, name=name), str)
     targets = []
     for job in ("one", "two"):
         book.note_order(JobOrder(job=job, site="site"), "")
@@ -79,16 +80,15 @@ def test_all_ways_to_nodes_begin_to_end_before_one_is_waited_for(
 def test_all_sites_are_closed_at_the_same_time(tmp_path: Path) -> None:
     together = threading.Barrier(2)
 
-    class FakeManager:
+    class Closing(SiteAccess):
         def close(self) -> None:
             together.wait(BOUND_S)
 
     book = job_book(Places(home=tmp_path, private=tmp_path / "private"))
-    make: Any = lambda *_: FakeManager()  # noqa: E731
-    managers = JobManagers(book, make, str)
+    manager = JobManager(book, lambda name: Closing(name, no_site, AskOnce(NobodyHere())), str)
     for site in ("one", "two"):
-        managers.manager_of(site)
-    managers.close()
+        manager.site(site)
+    manager.close()
     assert not together.broken
 
 

@@ -7,10 +7,9 @@ from typing import cast
 
 import pytest
 
-from clew_gui.sites.shared_connection import SharedConnection
+from clew_gui.jobs.access import SiteAccess
 from clew_gui.sites.site_connection import SiteConnection
-from clew_gui.ssh.login_policy import NEEDS_PERSON, LoginPromptPolicy
-from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompt, PromptKind
 from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.problem import ProblemError, problem
 from tests.unit.fake_site import Login, a_line
@@ -35,8 +34,8 @@ class Site:
 
     def __init__(self) -> None:
         self.person = Person()
-        self.policy = LoginPromptPolicy(AskOnce(self.person))
-        self.asker = AskOnce(self.policy)
+        self.access = SiteAccess("lab", lambda _access: a_line(self.login), AskOnce(self.person), quiet=True)
+        self.asker = self.access.asker
         self.dials = 0
 
         class Dialled(Login):
@@ -46,13 +45,12 @@ class Site:
 
         self.login = Dialled()
         self.login.away = problem("ssh.lost", "not dialled yet")
-        self.shared = SharedConnection(lambda: a_line(self.login), self.policy)
 
     def _dial(self) -> None:
         if self.login.alive:
             return
         self.dials += 1
-        with self.policy.dialling():
+        with self.access.dialling():
             for prompt in (PASSWORD, CODE):
                 self.asker.ask(prompt)
         self.login.away = None
@@ -67,7 +65,7 @@ def site() -> Site:
 
 
 def refused(site: Site) -> bool:
-    return site.shared.refusal is not None
+    return site.access.refusal is not None
 
 
 def code(error: pytest.ExceptionInfo[ProblemError]) -> str:
@@ -76,9 +74,9 @@ def code(error: pytest.ExceptionInfo[ProblemError]) -> str:
 
 def test_nobody_is_asked_before_a_person_wants_something(site: Site) -> None:
     with pytest.raises(ProblemError) as error:
-        site.shared.line()
+        site.access.connected()
     assert (code(error), site.person.asked) == (NEEDS_PERSON, [])
-    refusal = site.shared.refusal
+    refusal = site.access.refusal
     assert refusal is not None
     assert "asks for a password" in refusal.text
     traces = {_trace_of_the_next_refusal(site) for _ in range(5)}
@@ -88,24 +86,24 @@ def test_nobody_is_asked_before_a_person_wants_something(site: Site) -> None:
 
 def _trace_of_the_next_refusal(site: Site) -> int:
     with pytest.raises(ProblemError) as error:
-        site.shared.line()
+        site.access.connected()
     return len(list(traceback.walk_tb(error.value.__traceback__)))
 
 
 def test_what_a_person_wants_may_ask_once_and_a_lost_login_waits_for_the_person_again(site: Site) -> None:
-    site.shared.allow_prompts()
-    site.shared.line()
+    site.access.allow_prompts()
+    site.access.connected()
     assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
     assert not refused(site)
     site.hang_up()
-    site.shared.wake()
+    site.access.wake()
     with pytest.raises(ProblemError) as error:
-        site.shared.line()
+        site.access.connected()
     assert "asks for a one-time code" in str(error.value), "the password is remembered"
     assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
     assert refused(site)
-    site.shared.allow_prompts()
-    site.shared.line()
+    site.access.allow_prompts()
+    site.access.connected()
     assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE, PromptKind.CODE]
     assert not refused(site)
 
@@ -117,14 +115,14 @@ def test_prompts_allowed_while_a_quiet_login_fails_are_not_lost(site: Site) -> N
         try:
             dial()
         finally:
-            site.shared.allow_prompts()
+            site.access.allow_prompts()
 
     site._dial = allowing  # type: ignore[method-assign]
     with pytest.raises(ProblemError):
-        site.shared.line()
+        site.access.connected()
     site._dial = dial  # type: ignore[method-assign]
     assert not refused(site)
-    site.shared.line()
+    site.access.connected()
     assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
 
 
@@ -134,25 +132,27 @@ def test_questions_beyond_the_sites_own_login_are_asked(site: Site) -> None:
     assert site.person.asked == [PromptKind.CODE]
 
 
-def test_without_a_gate_everybody_may_ask(site: Site) -> None:
-    door = SharedConnection(lambda: a_line(site.login))
-    site.policy.open()
-    assert isinstance(door.line(), SiteConnection)
+def test_an_access_that_is_not_quiet_asks_at_any_time(site: Site) -> None:
+    access = SiteAccess("lab", lambda _access: a_line(site.login), AskOnce(site.person))
+    with access.dialling():
+        assert access.ask(CODE) == "493021"
+    site.access.allow_prompts()
+    assert isinstance(access.connected(), SiteConnection)
     assert cast(ReconnectingConnection, site.login).alive
 
 
 def test_after_a_logout_nobody_is_asked_and_nothing_dialled_until_a_person_wants_something(site: Site) -> None:
-    site.shared.allow_prompts()
-    line = site.shared.line()
-    site.shared.log_out("The Cave")
+    site.access.allow_prompts()
+    line = site.access.connected()
+    site.access.log_out()
     assert not line.connection.alive
     for _look in range(2):
         with pytest.raises(ProblemError) as error:
-            site.shared.line()
+            site.access.connected()
         assert code(error) == "ssh.logged_out"
     assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
-    site.shared.allow_prompts()
-    site.shared.line()
+    site.access.allow_prompts()
+    site.access.connected()
     assert not refused(site)
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.doctor.context import Questions
+from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.connection import Hop
-from clew_gui.ssh.login_policy import LoginPromptPolicy
 from clew_gui.ssh.openssh import askpass
 from clew_gui.ssh.openssh.askpass_bridge import AskpassBridge, prompt_of
 from clew_gui.ssh.prompts import (
@@ -34,6 +34,7 @@ from clew_gui.ssh.prompts import (
 )
 from clew_shared.base.problem import ProblemError
 from tests.integration.agents import wait_for
+from tests.unit.fake_site import Login, a_line
 
 PASSWORD = Prompt(kind=PromptKind.PASSWORD, title="student@login", text="Password:")
 CODE = Prompt(kind=PromptKind.CODE, title="student@login", text="Verification code:")
@@ -110,7 +111,8 @@ def test_what_is_only_told_reaches_the_terminal_through_all_who_hand_questions_o
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lock = TerminalLock(NobodyToAsk())
-    AskOnce(LoginPromptPolicy(AskOnce(Questions(lock)))).show_message("You stay logged in.")
+    quiet = SiteAccess("lab", lambda _access: a_line(Login()), AskOnce(Questions(lock)), quiet=True)
+    quiet.asker.show_message("You stay logged in.")
     AskOnce(Counting()).show_message("Who only asks is not disturbed.")
     assert (capsys.readouterr().err, lock.asked) == ("You stay logged in.\n", 1)
 

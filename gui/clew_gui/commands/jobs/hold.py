@@ -16,9 +16,9 @@ from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, compla
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
 from clew_gui.jobs.held import held_jobs, held_line, live_job
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, JobStage
+from clew_gui.jobs.manager import ASK_S, JobManager, open_manager
 from clew_gui.jobs.target import JobTarget
 from clew_gui.schedulers.allocation import build_allocation, summary
-from clew_gui.session.job_managers import ASK_S, JobManagers, open_managers
 from clew_gui.sites.site import Site, is_local
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import headless_prompter
@@ -31,20 +31,18 @@ _LINE_EVERY_S = 60.0
 class HeldNode:
     """Follows one job with an allocation. ``own``: this command asked for it, and gives it back at its end."""
 
-    def __init__(
-        self, managers: JobManagers, job: str, stops: Callable[[], int], order: JobOrder | None = None
-    ) -> None:
+    def __init__(self, manager: JobManager, job: str, stops: Callable[[], int], order: JobOrder | None = None) -> None:
         self.job = job
         self.own = order is not None
-        self._managers = managers
+        self._manager = manager
         self._stops = stops
         self._heard: queue.SimpleQueue[JobNews] = queue.SimpleQueue()
-        managers.listen = self._heard.put
+        manager.listen = self._heard.put
         if order is not None:
-            managers.submit(order)
+            manager.submit(order)
         else:
-            managers.follow(job)
-        self.news = managers.book.news(job)
+            manager.follow(job)
+        self.news = manager.book.news(job)
 
     @property
     def hint(self) -> str:
@@ -54,16 +52,15 @@ class HeldNode:
     @property
     def nodes(self) -> int:
         """Returns how many nodes were asked for."""
-        return self._managers.book.order(self.job).allocation.nodes
+        return self._manager.book.order(self.job).allocation.nodes
 
     def target(self) -> JobTarget:
         """The connection to its agent."""
-        target: JobTarget = self._managers.target(self.job)  # type: ignore[assignment]  # that of a real manager
-        return target
+        return self._manager.target(self.job)
 
     def is_over(self) -> bool:
         """Whether nothing more will come of it. From any thread."""
-        return self._managers.book.news(self.job).over
+        return self._manager.book.news(self.job).over
 
     def wait(self, context: CommandContext, *wanted: JobStage) -> bool:
         """Wait until it is there, printing each new sentence; False when it ended instead, or someone wants to stop."""
@@ -104,7 +101,7 @@ class HeldNode:
         if self.news.over:
             return
         context.note("The allocation is given back.")
-        self._managers.let_go(self.job)
+        self._manager.let_go(self.job)
         before = self._stops()
         while self._stops() == before and not self.is_over():
             self.hear(context)
@@ -126,23 +123,23 @@ def reach_node(
     """
     found = known_site(context, site)
     allocation = build_allocation(found.allocation, given_allocation(asking) if asking is not None else {})
-    managers = open_managers(context.places, headless_prompter(os.environ))
+    manager = open_manager(context.places, headless_prompter(os.environ))
     try:
-        job = "" if fresh else live_job(managers.book, site)
+        job = "" if fresh else live_job(manager.book, site)
         if not job and asking is None:
             text = f"No allocation of {found.title or site} is held, and no run is training there."
             raise problem(
                 "hold.none", text, f"Hold one with: clew hold --site {shlex.quote(site)} {hint}".strip(), "site"
             )
         order = None if job else JobOrder(job=str(uuid.uuid4()), site=site, allocation=allocation, hold=True)
-        node = HeldNode(managers, order.job if order is not None else job, stops, order)
+        node = HeldNode(manager, order.job if order is not None else job, stops, order)
         try:
             yield node
         finally:
             if node.own:
                 node.give_back(context)
     finally:
-        managers.close()
+        manager.close()
 
 
 def known_site(context: CommandContext, name: str) -> Site:
@@ -199,17 +196,17 @@ def let_go(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--site", metavar="NAME", default="", help="only those of one site")
     parser.add_argument("--list", action="store_true", help="only list them, as their schedulers see them now")
     options = parser.parse_args(list(argv))
-    managers = open_managers(context.places, headless_prompter(os.environ))
-    with closing(managers), stop_requests() as stops:
-        jobs = held_jobs(managers.book, options.site)
+    manager = open_manager(context.places, headless_prompter(os.environ))
+    with closing(manager), stop_requests() as stops:
+        jobs = held_jobs(manager.book, options.site)
         if options.list:
-            managers.ask_now(jobs, ASK_S)
+            manager.ask_now(jobs, ASK_S)
         if not jobs:
             raise problem("hold.none", "No allocation is held.", "`clew hold --site NAME` takes one.", "site")
         for job in jobs:
-            order, news = managers.book.order(job), managers.book.news(job)
-            context.say(f"{managers.book.title(job)}: {summary(order.allocation)}. {held_state(news, order)}")
+            order, news = manager.book.order(job), manager.book.news(job)
+            context.say(f"{manager.book.title(job)}: {summary(order.allocation)}. {held_state(news, order)}")
             if options.list:
                 continue
-            HeldNode(managers, job, stops).give_back(context)
+            HeldNode(manager, job, stops).give_back(context)
         return OK

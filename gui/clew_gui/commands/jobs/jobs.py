@@ -21,7 +21,7 @@ from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
 from clew_gui.commands.run.site_run import open_session, open_terminal
 from clew_gui.jobs.job import JobNews, JobOrder, job_word
 from clew_gui.jobs.job_book import JobBook, job_book
-from clew_gui.session.job_managers import ASK_S, JobManagers
+from clew_gui.jobs.manager import ASK_S, JobManager
 from clew_gui.session.links.mirror import attempts_before
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import verdict
@@ -79,21 +79,21 @@ def jobs(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of jobs")
     options = parser.parse_args(list(argv))
     if not options.last_heard and job_book(context.places).open_jobs():
-        with closing(open_terminal(context).managers) as managers:
-            return list_jobs(context, ask_schedulers(context, managers), options.all, options.json)
+        with closing(open_terminal(context).manager) as manager:
+            return list_jobs(context, ask_schedulers(context, manager), options.all, options.json)
     return list_jobs(context, job_book(context.places), options.all, options.json)
 
 
-def ask_schedulers(context: CommandContext, managers: JobManagers) -> JobBook:
+def ask_schedulers(context: CommandContext, manager: JobManager) -> JobBook:
     """The book after all schedulers were asked about the jobs that are not over; a wait for them is said."""
-    book = managers.book
+    book = manager.book
     titles = ", ".join(dict.fromkeys(book.title(job) for job in book.open_jobs()))
     text = f"Waiting for an answer from {titles}, for at most {ASK_S:.0f} s; --last-heard does not ask."
     said = threading.Timer(_SAID_S, context.note, (text,))
     said.daemon = True
     said.start()
     try:
-        managers.ask_now(book.open_jobs(), ASK_S)
+        manager.ask_now(book.open_jobs(), ASK_S)
     finally:
         said.cancel()
         said.join()
@@ -159,7 +159,7 @@ def cancel(context: CommandContext, argv: Sequence[str]) -> int:
 
 def cancel_job(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
     """End the job that ``word`` names; returns the exit status."""
-    context, book = terminal.context, terminal.managers.book
+    context, book = terminal.context, terminal.manager.book
     job = named_job(context, book, word)
     if not book.news(job).over:
         with open_session(terminal, cards(context.places), (job,)) as session:
@@ -197,7 +197,7 @@ def attach(context: CommandContext, argv: Sequence[str]) -> int:
 
 def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
     """Follow the run that ``word`` names, or the last one of that job."""
-    context, book = terminal.context, terminal.managers.book
+    context, book = terminal.context, terminal.manager.book
     record = run_record(context.places)
     word = last_run(book, record) if word == "last" else word
     job = named_job(context, book, word)

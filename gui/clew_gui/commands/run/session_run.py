@@ -17,7 +17,7 @@ from clew_gui.commands.output.standstill import Standstill, Watched, no_agent, w
 from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.jobs.job import JobStage
-from clew_gui.session.job_managers import JobManagers
+from clew_gui.jobs.manager import JobManager
 from clew_gui.session.job_model import JobModel
 from clew_gui.session.links.other_version import CODES
 from clew_gui.session.links.status import LinkState
@@ -45,7 +45,7 @@ class SiteTerminal(NamedTuple):
     """The objects that a command on a site's jobs works with."""
 
     context: CommandContext
-    managers: JobManagers
+    manager: JobManager
     lock: TerminalLock
 
 
@@ -214,7 +214,7 @@ class SiteRun(SessionRun):
         others: Sequence[str] = (),
     ) -> None:
         super().__init__(terminal.context, session, run, as_json, stops, after_attempt)
-        self._lock, self._book = terminal.lock, terminal.managers.book
+        self._lock, self._book = terminal.lock, terminal.manager.book
         self._answered = 0
         self.folder, self.word = self.model.folder, str(self.model.number)
         self._others = others

@@ -21,8 +21,8 @@ from clew_gui.commands.run.arguments import count
 from clew_gui.commands.run.fetch import fetch_runs
 from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
 from clew_gui.commands.sites.flags import given_allocation
+from clew_gui.jobs.manager import ASK_S, open_manager
 from clew_gui.schedulers.allocation import build_allocation
-from clew_gui.session.job_managers import ASK_S, open_managers
 from clew_gui.session.job_model import Place
 from clew_gui.session.links.mirror import stray_attempts
 from clew_gui.session.run_record import run_record
@@ -43,13 +43,13 @@ from clew_shared.spec import RunSpec, read_spec
 def open_terminal(context: CommandContext) -> SiteTerminal:
     """Logins ask on the terminal, or through the program that ``SSH_ASKPASS`` names."""
     lock = TerminalLock(headless_prompter(os.environ))
-    return SiteTerminal(context, open_managers(context.places, lock), lock)
+    return SiteTerminal(context, open_manager(context.places, lock), lock)
 
 
 @contextmanager
 def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str] = ()) -> Iterator[Session]:
     """A session with nothing but ``jobs`` and what is sent within."""
-    session = Session(terminal.context.places, known, managers=terminal.managers, only=jobs)
+    session = Session(terminal.context.places, known, manager=terminal.manager, only=jobs)
     try:
         session.start()
         yield session
@@ -59,11 +59,11 @@ def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str]
 
 def show_script(context: CommandContext, place: Place, specs: Sequence[RunSpec], as_json: bool) -> int:
     """Print the script of a job for these runs, exactly as it would be sent."""
-    managers = open_terminal(context).managers
+    manager = open_terminal(context).manager
     try:
-        script = managers.preview(place.order(*specs))
+        script = manager.preview(place.order(*specs))
     finally:
-        managers.close()
+        manager.close()
     if as_json:
         context.say_json({"script": script})
     else:
@@ -99,8 +99,8 @@ def with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Pla
         say(f"{place.held_unused} The run gets its own job.")
     if not place.job:
         return place
-    terminal.managers.ask_now((place.job,), ASK_S)
-    news = terminal.managers.book.news(place.job)
+    terminal.manager.ask_now((place.job,), ASK_S)
+    news = terminal.manager.book.news(place.job)
     if not news.over:
         return place
     say(f"The held allocation is over. {news.text} The run gets its own job.".replace("  ", " "))
@@ -119,7 +119,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
     run = folder.name
     _fetch_from_elsewhere(terminal, folder)
     raise_all(_not_resumable(terminal, folder, options))
-    order = terminal.managers.book.order(terminal.managers.book.job_of(run))
+    order = terminal.manager.book.order(terminal.manager.book.job_of(run))
     changes, given = _spread_changes(folder, options, known), given_allocation(options)
     given = {name: value for name, value in given.items() if name not in changes}
     allocation = build_allocation(order.allocation, given) if given else None
@@ -146,7 +146,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
 def _fetch_from_elsewhere(terminal: SiteTerminal, folder: Path) -> None:
     """Bring what is new of a run that another computer sent, and learn how its job ended: this one takes it over then.
     Raises ``ProblemError``."""
-    context, book = terminal.context, terminal.managers.book
+    context, book = terminal.context, terminal.manager.book
     record, job = run_record(context.places), book.job_of(folder.name)
     where, known = record.where.get(folder.name, ""), site_store(context.places).known()
     found = next(((name, one) for name, one in known.items() if one is not None and where in (name, one.title)), None)
@@ -184,7 +184,7 @@ def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue)
 def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Namespace) -> list[Problem]:
     """Says why the run in the mirror ``folder`` cannot go on, as far as this computer knows."""
     places, run = terminal.context.places, folder.name
-    record, book = run_record(places), terminal.managers.book
+    record, book = run_record(places), terminal.manager.book
     name = f"Run {record.numbers[run]}" if run in record.numbers else f"The run {run[:8]}"
     if not book.job_of(run):
         where = record.where.get(run, "another computer")

@@ -19,7 +19,7 @@ from clew_gui.commands.run.finished_runs import (
 )
 from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
 from clew_gui.commands.run.site_run import open_session, with_living_node
-from clew_gui.session.job_managers import ASK_S
+from clew_gui.jobs.manager import ASK_S
 from clew_gui.session.job_model import Place
 from clew_gui.session.kept_studies import KnownRun, KnownRuns
 from clew_gui.session.run_record import run_record
@@ -49,12 +49,12 @@ class SiteStudy:
 
         Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
         """
-        book = self._terminal.managers.book
+        book = self._terminal.manager.book
         sent = self._sent()
         late = [run for run in sent if self._is_late(run)]
         jobs = {book.job_of(run) for run in sent if run in late or not book.news(book.job_of(run)).over}
         jobs |= {self._place.job} - {""}
-        self._terminal.managers.ask_now(sorted(jobs), ASK_S)
+        self._terminal.manager.ask_now(sorted(jobs), ASK_S)
         with open_session(self._terminal, known, jobs) as session, stop_requests() as stops:
             for run in sent:
                 if not book.news(book.job_of(run)).over:  # a program that was killed may not have sent it at all
@@ -73,7 +73,7 @@ class SiteStudy:
 
     def _sent(self) -> list[str]:
         """The study's runs that this computer has sent to the site, in the order in which they were sent."""
-        book, numbers = self._terminal.managers.book, self._record.numbers
+        book, numbers = self._terminal.manager.book, self._record.numbers
         jobs = (job for job in book.jobs() if book.order(job).site == self._place.site)
         runs = dict.fromkeys(run for job in jobs for run in book.runs(job))
         mine = (run for run in runs if run not in self._record.forgotten)
@@ -82,14 +82,14 @@ class SiteStudy:
 
     def _is_late(self, run: str) -> bool:
         """Whether its job is over, and what that left is not all here. One that was never sent has left nothing."""
-        book = self._terminal.managers.book
+        book = self._terminal.manager.book
         job = book.job_of(run)
         return book.news(job).over and book.went_with(run) and self._record.settled.get(run) != job
 
     def _known(self, sent: Sequence[str]) -> KnownRuns:
         """What was sent and need not be sent again. A run without an attempt has not begun: it is on its way as long as
         its job is."""
-        book, found = self._terminal.managers.book, []
+        book, found = self._terminal.manager.book, []
         for run in sent:
             folder = self._mirrors / run
             finished = is_finished(folder, self._study.timed)
@@ -104,7 +104,7 @@ class SiteStudy:
         """The plan with every run sent; those that were not go in one job."""
         going = self._names(plan)
         if going:
-            job = session.jobs[self._terminal.managers.book.job_of(going[0])]
+            job = session.jobs[self._terminal.manager.book.job_of(going[0])]
             self._say(
                 f"{_runs(len(going), 'is', 'are')} on {job.title} already, in job j{job.number}: {self._study.study}."
             )
@@ -112,7 +112,7 @@ class SiteStudy:
         if not missing:
             return list(plan)
         names = session.start_runs(missing, self._place)
-        job = session.jobs[self._terminal.managers.book.job_of(names[0])]
+        job = session.jobs[self._terminal.manager.book.job_of(names[0])]
         self._say(f"{_runs(len(names), 'goes', 'go')} to {job.title} as job j{job.number}: {self._study.study}.")
         fresh = (KnownRun(name, spec, RunState.SUBMITTED) for name, spec in zip(names, missing, strict=True))
         return [one if one.known is not None else one._replace(known=next(fresh)) for one in plan]
@@ -158,7 +158,7 @@ class SiteStudy:
 
     def _forget_replaced(self, session: Session, sent: Sequence[str], plan: Sequence[PlannedRun]) -> None:
         """Take runs out of the list whose job was over before they began: others are sent in their place."""
-        book, kept = self._terminal.managers.book, {one.known.id for one in plan if one.known is not None}
+        book, kept = self._terminal.manager.book, {one.known.id for one in plan if one.known is not None}
         for run in sent:
             if run not in kept and not attempts(self._mirrors / run) and book.news(book.job_of(run)).over:
                 session.recall(run)

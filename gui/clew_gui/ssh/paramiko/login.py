@@ -19,10 +19,10 @@ from clew_gui.ssh.connection import Hop, SshFiles, lost, timed_out
 from clew_gui.ssh.errors import refused_answers, refused_keys
 from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.key_offers import Credential, SshKeyAgent, credentials
-from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.ssh.paramiko.transport import SshTransport
 from clew_gui.ssh.prompts import (
     ANSWER_WITHIN_S,
+    NEEDS_PERSON,
     PROOF,
     AskOnce,
     PersonNeeded,

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from typing import cast
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
@@ -14,8 +13,7 @@ from PySide6.QtGui import QGuiApplication
 from clew_gui.base.terminal_program import open_terminal
 from clew_gui.base.times import time_of_day
 from clew_gui.jobs.job import JobStage
-from clew_gui.nodes.services import Node
-from clew_gui.session.job_managers import JobManagers
+from clew_gui.jobs.manager import JobManager
 from clew_gui.session.job_model import JobModel
 from clew_gui.sites.logins import LoggedOut, log_out, logins, stays_s
 from clew_gui.views.actions.controller import WindowController
@@ -32,7 +30,7 @@ _NO_NODE = "There is no node yet: hold one (Ctrl+H), or select a run that is tra
 
 
 class NodeActions(QObject):
-    """Handles jobs and logins on sites for the window. ``managers`` None: this session talks to no sites. ``terminal``
+    """Handles jobs and logins on sites for the window. ``manager`` None: this session talks to no sites. ``terminal``
     opens a window with one of Clew's commands in it."""
 
     def __init__(
@@ -41,10 +39,10 @@ class NodeActions(QObject):
         controller: WindowController,
         places: Places,
         bar: SiteBar,
-        managers: JobManagers | None,
+        manager: JobManager | None,
     ) -> None:
         super().__init__(window)
-        self._window, self._controller, self._bar, self._managers = window, controller, bar, managers
+        self._window, self._controller, self._bar, self._manager = window, controller, bar, manager
         self.services = NodeServices(self, places.private)
         self.services.changed.connect(lambda _job: self.show())
         self.services.failed.connect(window.messages.show_problems)
@@ -130,7 +128,7 @@ class NodeActions(QObject):
     def open(self, job: str, kind: str) -> None:
         """Open Jupyter, TensorBoard or a terminal on the node of a job."""
         model = next((one for one in self.jobs() if one.id == job), None)
-        if model is None or self._managers is None:
+        if model is None or self._manager is None:
             return
         if kind == "terminal":
             self._open_terminal(model)
@@ -138,7 +136,7 @@ class NodeActions(QObject):
         if model.locked is not None:
             self.log_in(model.order.site)
         try:
-            self.services.open(model, cast("Node", self._managers.target(job)), kind)
+            self.services.open(model, self._manager.target(job), kind)
         except ProblemError as error:
             self._controller.refused(error)
 
@@ -174,8 +172,8 @@ class NodeActions(QObject):
 
     def log_in(self, site: str) -> None:
         """Log in on a site; what it asks comes as dialogs."""
-        if self._managers is not None:
-            self._managers.log_in(site)
+        if self._manager is not None:
+            self._manager.log_in(site)
 
     def log_in_for_run(self) -> None:
         """Log in where the selected run is."""
@@ -193,11 +191,11 @@ class NodeActions(QObject):
 
     def log_out(self) -> None:
         """End all logins, those of this window and those that stay; jobs go on."""
-        managers, places = self._managers, self._places
+        manager, places = self._manager, self._places
 
         def end() -> LoggedOut:
-            if managers is not None:
-                managers.log_out()
+            if manager is not None:
+                manager.log_out()
             return log_out(places)
 
         def ended(_found: LoggedOut) -> None:

@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 from clew_gui.base.settings import local_settings
 from clew_gui.doctor.examine import examine
 from clew_gui.doctor.modules import available
+from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import LABELS
 from clew_gui.schedulers.registry import scheduler_of
-from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
 from clew_gui.sites.consent import OwnWords, consents
 from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
@@ -88,7 +88,7 @@ def the_modules(name: str, site: Site, places: Places, prompter: Prompter) -> Se
 
 
 class SiteActions(QObject):
-    """Joins the window's parts that concern sites. ``managers`` None: this session talks to no sites."""
+    """Joins the window's parts that concern sites. ``manager`` None: this session talks to no sites."""
 
     def __init__(
         self,
@@ -97,18 +97,18 @@ class SiteActions(QObject):
         places: Places,
         prompter: Prompter,
         store: SiteStore,
-        managers: JobManagers | None = None,
+        manager: JobManager | None = None,
         examine: Examination = the_doctor,
         search: Search = the_search,
         modules: ModuleList = the_modules,
     ) -> None:
         super().__init__(window)
         self._window, self._controller, self._places = window, controller, places
-        self._prompter, self._store, self._managers = prompter, store, managers
+        self._prompter, self._store, self._manager = prompter, store, manager
         self._examine, self._search, self._modules = examine, search, modules
         self._refused_keys: set[str] = set()
         self.bar = SiteBar(window.appearance)
-        self.nodes = NodeActions(window, controller, places, self.bar, managers)
+        self.nodes = NodeActions(window, controller, places, self.bar, manager)
         self.bar.let_go_asked.connect(self.nodes.end)
         window.next_run.put_site_bar(self.bar)
         where = window.next_run.where
@@ -298,8 +298,8 @@ class SiteActions(QObject):
     def show_script(self) -> None:
         """The job script of what is in the form, exactly as it would be sent."""
         place, chosen = self._place(), self._window.next_run.where.choice()
-        managers = self._managers
-        if place is None or chosen.site is None or managers is None:
+        manager = self._manager
+        if place is None or chosen.site is None or manager is None:
             self._window.messages.show_note("Only runs on a site have a job script: choose one under Run on.")
             return
         spec = msgspec.structs.replace(self._window.next_run.spec(), run=str(uuid.uuid4()))
@@ -308,7 +308,7 @@ class SiteActions(QObject):
         def show() -> None:
             dialog = ScriptDialog(self._window, self._window.appearance, chosen.title)
             call_elsewhere(
-                dialog, "job script", lambda: managers.preview(order), dialog.show_script, dialog.show_problems
+                dialog, "job script", lambda: manager.preview(order), dialog.show_script, dialog.show_problems
             )
             dialog.open()
 

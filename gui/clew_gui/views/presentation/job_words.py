@@ -9,7 +9,7 @@ from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage, job_word
 from clew_gui.schedulers.allocation import node_hours
 from clew_gui.session.job_model import JobModel
 from clew_gui.session.runs import RunModel
-from clew_gui.ssh.login_policy import NEEDS_PERSON
+from clew_gui.ssh.prompts import NEEDS_PERSON
 from clew_gui.views.presentation import words
 from clew_shared.base.number_words import number_ranges
 from clew_shared.journal.lifecycle import TERMINAL

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
-from clew_gui.jobs.job import JobNews, JobStage
-from clew_gui.jobs.job_book import JobWish
+from clew_gui.jobs.job import EndRequest, JobNews, JobStage
+from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest, refit
-from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import Inbox
@@ -29,7 +28,7 @@ _LOOK_EVERY_S = 1.0
 _AGAIN_S = 10.0
 
 
-class SiteJobs:
+class JobLinks:
     """Handles the jobs on sites for a session. ``models`` by UUID: all jobs of the book and those that were sent since,
     the oldest first. ``here`` is this computer's link, through which runs come whose job needs none any more. ``grace``
     is for how many seconds a node without work is kept, if nobody holds it: so long Continue goes on at once. With
@@ -45,7 +44,7 @@ class SiteJobs:
         places: Places,
         runs: RunTable,
         inbox: Inbox,
-        managers: JobManagers | None,
+        manager: JobManager | None,
         grace: float,
         watching: bool = True,
     ) -> None:
@@ -53,7 +52,7 @@ class SiteJobs:
         self._places = places
         self._runs = runs
         self._inbox = inbox
-        self._managers = managers
+        self._manager = manager
         self._links: dict[str, Link] = {}
         self._left: list[Link] = []
         self._handed: dict[str, str] = {}
@@ -61,21 +60,21 @@ class SiteJobs:
         self._grace = grace
         self._let_go_at: dict[str, float] = {}
         self._started = False
-        self._watching = watching and managers is not None
+        self._watching = watching and manager is not None
         self._look_next = 0.0
         self._mark: tuple[int, int] | None = None
-        self._wishes: dict[str, JobWish | None] = {}
-        if managers is not None:
-            managers.listen = inbox.put
-            for job in managers.book.jobs():
-                self._know(managers, job)
+        self._end_requests: dict[str, EndRequest | None] = {}
+        if manager is not None:
+            manager.listen = inbox.put
+            for job in manager.book.jobs():
+                self._know(manager, job)
 
     # --- Life ---------------------------------------------------------------------------------------------------------
 
     def reopen(self, only: Collection[str] | None) -> None:
         """Make links to the jobs that are not over, or still have something to fetch; to those of ``only`` if it is
         given."""
-        for job in self.models if self._managers is not None else ():
+        for job in self.models if self._manager is not None else ():
             if only is not None and job not in only:
                 continue
             if not self._is_done(job):
@@ -103,8 +102,8 @@ class SiteJobs:
             link.leave()
         for link in links:
             link.close()
-        if self._managers is not None:
-            self._managers.close()
+        if self._manager is not None:
+            self._manager.close()
 
     def link(self, job: str) -> Link | None:
         """The link to a job; None when it is over and everything is here."""
@@ -114,10 +113,10 @@ class SiteJobs:
 
     def submit(self, place: Place, *specs: RunSpec) -> str:
         """Send a job with these runs; its UUID. Raises ``ProblemError``."""
-        managers = self._needed()
+        manager = self._needed()
         order = place.order(*specs)
-        managers.submit(order)
-        self._know(managers, order.job)
+        manager.submit(order)
+        self._know(manager, order.job)
         return order.job
 
     def follow(self, job: str, *handed: RunModel) -> None:
@@ -136,7 +135,7 @@ class SiteJobs:
     def give(self, job: str, spec: RunSpec) -> Link:
         """Gives another run to a job that holds a node; returns the link through which to start it. Raises
         ``ProblemError`` if that job is over."""
-        managers, link = self._needed(), self._links.get(job)
+        manager, link = self._needed(), self._links.get(job)
         model = self.models.get(job)
         if model is None or link is None or model.news.over:
             raise problem("job.over", "That allocation is over.", "Take another one.", job)
@@ -144,7 +143,7 @@ class SiteJobs:
             at = time.strftime("%H:%M", time.localtime(model.news.until))
             raise problem("job.over", f"The time of that allocation was up at {at}.", "Take another one.", job)
         try:
-            managers.book.note_runs(job, spec.run)
+            manager.book.note_runs(job, spec.run)
         except OSError as error:
             raise problem("session.disk", f"The job cannot be recorded: {error}.") from None
         model.runs.append(spec.run)
@@ -158,8 +157,8 @@ class SiteJobs:
     ) -> str:
         """Send a job that goes on with a run whose job is over, like the one before; with this ``allocation`` if one is
         given, and as ``change`` spreads it over devices. Raises ``ProblemError``."""
-        managers = self._needed()
-        last = managers.book.order(managers.book.job_of(model.id))
+        manager = self._needed()
+        last = manager.book.order(manager.book.job_of(model.id))
         asked = last.allocation if allocation is None else allocation
         spec = next((spec for spec in last.runs if spec.run == model.id), model.spec)
         if change is not None:
@@ -173,15 +172,15 @@ class SiteJobs:
 
     def end(self, job: str) -> None:
         """Cancel a job, or give back an allocation. Raises ``ProblemError`` for an unknown one."""
-        managers, model = self._needed(), self.models.get(job)
+        manager, model = self._needed(), self.models.get(job)
         if model is None:
             raise problem("job.unknown", f"There is no job {job}.", "", job, list_all("jobs"))
         if model.news.over:
             return
         if model.order.hold and not not_begun(model.news):
-            managers.let_go(job)
+            manager.let_go(job)
         else:
-            managers.cancel(job)
+            manager.cancel(job)
 
     def continued(self, model: RunModel) -> None:
         """Notes that the run's agent was asked to continue it: if the job ends before that is done, the next job does
@@ -278,26 +277,26 @@ class SiteJobs:
         if not self._watching or not self._started or now < self._look_next:
             return set(), set()
         self._look_next = now + _LOOK_EVERY_S
-        managers = self._needed()
-        changed = self._locked(managers)
-        mark, self._mark = self._mark, managers.book.mark()
+        manager = self._needed()
+        changed = self._locked(manager)
+        mark, self._mark = self._mark, manager.book.mark()
         if mark == self._mark:
             return set(), changed
         with suppress(OSError):
-            managers.book.refresh()
+            manager.book.refresh()
             self._runs.record.refresh()
         before = set(self._runs.models)
-        for job in managers.book.jobs():
+        for job in manager.book.jobs():
             if job not in self.models:
-                self._take_up(managers, job)
+                self._take_up(manager, job)
                 changed.add(job)
-            elif self._take_more(managers, job):
+            elif self._take_more(manager, job):
                 changed.add(job)
         return self._runs.models.keys() - before, changed
 
-    def _locked(self, managers: JobManagers) -> set[str]:
+    def _locked(self, manager: JobManager) -> set[str]:
         """Note why nobody is logged in; returns the jobs for which that is new."""
-        refusals, changed = managers.refusals(), set()
+        refusals, changed = manager.refusals(), set()
         for job, model in self.models.items():
             locked = refusals.get(model.order.site) if job in self._links else None
             if locked != model.locked:
@@ -305,27 +304,27 @@ class SiteJobs:
                 changed.add(job)
         return changed
 
-    def _take_up(self, managers: JobManagers, job: str) -> None:
+    def _take_up(self, manager: JobManager, job: str) -> None:
         """Follow a job that another program sent. Nobody is asked to log in for it."""
-        self._know(managers, job)
+        self._know(manager, job)
         self.models[job].elsewhere = True
-        self._wishes[job] = managers.book.wish(job)
+        self._end_requests[job] = manager.book.end_request(job)
         moved = self._moved(job, self.models[job].runs)
         if not self._is_done(job):
             self.follow(job, *moved)
             if self.models[job].news.over:
                 self._links[job].finish()
             else:
-                managers.follow(job, asked=False)
+                manager.follow(job, asked=False)
         self._hand_over(moved)
 
-    def _take_more(self, managers: JobManagers, job: str) -> bool:
+    def _take_more(self, manager: JobManager, job: str) -> bool:
         """Take in what another program gave to a job or wants of it; whether there are further runs."""
-        book, model, link = managers.book, self.models[job], self._links.get(job)
-        if book.news(job) != model.news or book.wish(job) is not self._wishes.get(job):
-            self._wishes[job] = book.wish(job)
+        book, model, link = manager.book, self.models[job], self._links.get(job)
+        if book.news(job) != model.news or book.end_request(job) is not self._end_requests.get(job):
+            self._end_requests[job] = book.end_request(job)
             if not model.news.over:
-                managers.noted(job)
+                manager.noted(job)
         new = [run for run in book.runs(job) if run not in model.runs]
         model.runs += new
         moved = self._moved(job, new)
@@ -358,13 +357,13 @@ class SiteJobs:
 
     # --- Parts --------------------------------------------------------------------------------------------------------
 
-    def _needed(self) -> JobManagers:
-        if self._managers is None:
+    def _needed(self) -> JobManager:
+        if self._manager is None:
             raise problem("session.sites", "This window does not connect to sites.", "Run it on this computer.")
-        return self._managers
+        return self._manager
 
-    def _know(self, managers: JobManagers, job: str) -> None:
-        book = managers.book
+    def _know(self, manager: JobManager, job: str) -> None:
+        book = manager.book
         model = JobModel(book.number(job), book.order(job), book.title(job), book.news(job))
         model.runs = list(book.runs(job))
         self.models[job] = model
