@@ -20,7 +20,7 @@ from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.links.status import LinkState
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
-from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_shared.base.problem import Problem
 from clew_shared.catalogue import load_builtin
@@ -108,7 +108,7 @@ class LaptopManager(JobManager):
             return installed
 
         def open_site(access: SiteAccess) -> SiteConnection:
-            return open_line(name, site, laptop.places, access.asker)
+            return open_connection(name, site, laptop.places, access.asker)
 
         return SiteAccess(name, open_site, laptop.asker, deployer=Deployer(ensure_agent=bring))
 

@@ -24,7 +24,7 @@ from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site import Site
-from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.connection import ssh_files
 from clew_gui.ssh.openssh.kept_logins import KeptLogins
@@ -118,7 +118,7 @@ class Student:
 
     def line(self) -> SiteConnection:
         """A connection of its own to the login node."""
-        return open_line("mini", site_store(self.places).load("mini"), self.places, AskOnce(Agrees()))
+        return open_connection("mini", site_store(self.places).load("mini"), self.places, AskOnce(Agrees()))
 
     def there(self, run: str) -> RunFolder:
         """The run's folder on the cluster, seen from outside: no fault of a network or host hides it."""

@@ -30,7 +30,7 @@ SITE = Site(title="Mini", host="login", scheduler="slurm", modules=("tensorflow"
 
 
 @pytest.fixture
-def open_line(cluster: MiniCluster, tmp_path: Path) -> Iterator[OpenLine]:
+def open_connection(cluster: MiniCluster, tmp_path: Path) -> Iterator[OpenLine]:
     """The way from the laptop to the login node, by the laptop's key. The student's home is as on the first day."""
     info = cluster.info()
     home = Path(info["laptop_home"])
@@ -78,8 +78,8 @@ def on_node(cluster: MiniCluster, installed: Installed, *words: str) -> str:
     return cluster.on("student@node2", shlex.join(["env", *setting, installed.command[0], *words]))
 
 
-def test_what_was_installed_from_the_laptop_runs_on_a_node(cluster: MiniCluster, open_line: OpenLine) -> None:
-    line = open_line(SITE)
+def test_what_was_installed_from_the_laptop_runs_on_a_node(cluster: MiniCluster, open_connection: OpenLine) -> None:
+    line = open_connection(SITE)
     installed, again = ensure_agent(line, ignore), ensure_agent(line, ignore)
     assert (again.command, again.environment, again.sent) == (installed.command, installed.environment, 0)
     assert installed.tensorflow.startswith("2.")
@@ -101,8 +101,8 @@ def write_until_refused(cluster: MiniCluster, line: SiteConnection, size: int) -
     return "it was never refused"
 
 
-def test_noise_a_full_home_and_no_internet(cluster: MiniCluster, open_line: OpenLine) -> None:
-    line = open_line(SITE)
+def test_noise_a_full_home_and_no_internet(cluster: MiniCluster, open_connection: OpenLine) -> None:
+    line = open_connection(SITE)
     with cluster.broken("noise"):
         assert ensure_agent(line, ignore).sent > 0
         assert probe(line, thorough=True).index is False
@@ -118,21 +118,21 @@ def test_noise_a_full_home_and_no_internet(cluster: MiniCluster, open_line: Open
     assert "are needed" in text
 
 
-def test_what_is_missing_has_its_own_sentence(cluster: MiniCluster, open_line: OpenLine) -> None:
-    assert refusal(open_line(Site(title="Mini", host="login", modules=("no-such/1.0",))))[0] == "bootstrap.module"
-    code, text = refusal(open_line(Site(title="Mini", host="login", modules=("python",))))
+def test_what_is_missing_has_its_own_sentence(cluster: MiniCluster, open_connection: OpenLine) -> None:
+    assert refusal(open_connection(Site(title="Mini", host="login", modules=("no-such/1.0",))))[0] == "bootstrap.module"
+    code, text = refusal(open_connection(Site(title="Mini", host="login", modules=("python",))))
     assert (code, "has no TensorFlow" in text) == ("bootstrap.tensorflow", True)
     with cluster.broken("no-tensorflow"):
-        code, text = refusal(open_line(SITE))
+        code, text = refusal(open_connection(SITE))
     assert (code, "tensorflow" in text) == ("bootstrap.module", True)
     with cluster.broken("no-python"):
-        assert refusal(open_line(Site(title="Mini", host="login")))[0] == "bootstrap.python"
+        assert refusal(open_connection(Site(title="Mini", host="login")))[0] == "bootstrap.python"
 
 
 def test_data_is_brought_and_goes_on_after_the_link_was_cut(
-    cluster: MiniCluster, open_line: OpenLine, tmp_path: Path
+    cluster: MiniCluster, open_connection: OpenLine, tmp_path: Path
 ) -> None:
-    line = open_line(SITE)
+    line = open_connection(SITE)
     content = bytes(range(256)) * 40_000
     file = tmp_path / "my set.bin"
     file.write_bytes(content)
@@ -149,8 +149,8 @@ def test_data_is_brought_and_goes_on_after_the_link_was_cut(
     assert stage(line, str(file), told.append) == path
 
 
-def test_the_courses_copy_and_a_full_home(cluster: MiniCluster, open_line: OpenLine, tmp_path: Path) -> None:
-    line = open_line(SITE)
+def test_the_courses_copy_and_a_full_home(cluster: MiniCluster, open_connection: OpenLine, tmp_path: Path) -> None:
+    line = open_connection(SITE)
     digits = tmp_path / "digits.csv"
     digits.write_text("3,1,4\n")
     assert stage(line, str(digits), ignore) == "/opt/data/digits.csv"

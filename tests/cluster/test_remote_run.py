@@ -24,7 +24,7 @@ from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.state import Phase
 from clew_gui.sites.site import Site
-from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
 from clew_shared.base.places import Places
@@ -72,7 +72,7 @@ class Laptop:
 
     def line(self, site: Site | None = None) -> SiteConnection:
         """A further line to the site."""
-        return open_line("mini", site or self.site, self.places, AskOnce(Agrees()))
+        return open_connection("mini", site or self.site, self.places, AskOnce(Agrees()))
 
     @contextmanager
     def manager(self, *jobs: str, site: Site | None = None) -> Iterator[JobManager]:
@@ -268,9 +268,9 @@ def test_the_first_way_that_leads_to_the_agent_is_taken(
         found = RouteFinder(line, manager.site("mini").access.installed).find(
             JobRef(manager.news(held.job).id, held.job), address
         )
-        assert found.way is not None, found.problem
-        assert (found.way.kind, found.way.text.replace(address.host, "node1")) == (kind, text)
-        found.way.close()
+        assert found.route is not None, found.problem
+        assert (found.route.kind, found.route.text.replace(address.host, "node1")) == (kind, text)
+        found.route.close()
 
 
 def test_where_no_way_leads_each_one_is_told_with_its_reason(
@@ -281,7 +281,7 @@ def test_where_no_way_leads_each_one_is_told_with_its_reason(
         assert address is not None
         gone = JobRef("999999", held.job)
         found = RouteFinder(line, manager.site("mini").access.installed).find(gone, address)
-        assert found.way is None
+        assert found.route is None
         assert found.problem is not None
         assert found.problem.code == "route.none"
         assert "does not forward connections" in found.problem.text

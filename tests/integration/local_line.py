@@ -10,7 +10,7 @@ from typing import Any
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, RemoteFile, lost, marked, new_mark, unmarked
-from clew_gui.ssh.shell_files import no_file
+from clew_gui.ssh.hop_connection import no_file
 
 LONG = 100_000
 """Input that holds an archive."""

@@ -147,8 +147,8 @@ class CompareChart:
         with drawing.clipped(self._area.inset(-3, -3, -3, -3)):
             if group.band is not None and self._form == "curves":
                 self._draw_band(drawing, group, group.band.deviation, stroke.colour)
-            line = self.line(number)
-            drawing.path(line[:, 0], line[:, 1], stroke)
+            connection = self.line(number)
+            drawing.path(connection[:, 0], connection[:, 1], stroke)
 
     def _draw_band(self, drawing: Drawing, group: CompareGroup, deviation: FloatArray, colour: str) -> None:
         floor = 10.0**self._scene.y.span.low if self._scene.y.log else -math.inf

@@ -40,25 +40,25 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
     sent: int = 0
 
 
-def ensure_agent(line: SiteConnection, report: Say) -> Installed:
+def ensure_agent(connection: SiteConnection, report: Say) -> Installed:
     """The agent of this very version on the site, brought there if need be: one round trip when nothing is missing.
 
     Raises ``ProblemError``: no Python or TensorFlow that will do, a module that is not there, no room, no connection.
     """
     own = own_files()
     agent = name_of("agent", own)
-    found = probe(line, agent)
-    raise_all(unfit(line, found))
+    found = probe(connection, agent)
+    raise_all(unfit(connection, found))
     sent = 0
     if found.states.get(agent) != "intact":
-        sent += _send(line, found, agent, own, (), report, "the agent")
+        sent += _send(connection, found, agent, own, (), report, "the agent")
     if found.packages and found.states.get(found.packages) != "intact":
-        sent += _bring_packages(line, found, report)
-    layout = line.layout()
+        sent += _bring_packages(connection, found, report)
+    layout = connection.layout()
     folders = [f"{layout.software}/{name}" for name in (agent, found.packages) if name]
-    text = launcher_text(found.executable, folders, layout.home, line.site.data)
+    text = launcher_text(found.executable, folders, layout.home, connection.site.data)
     if found.launcher != text:
-        put_launcher(line, text, report)
+        put_launcher(connection, text, report)
     return _installed(found, folders, sent)
 
 
@@ -74,28 +74,28 @@ def _installed(found: Probe, folders: Sequence[str], sent: int) -> Installed:
     )
 
 
-def try_packages(line: SiteConnection, found: Probe, report: Say) -> tuple[str, ...]:
+def try_packages(connection: SiteConnection, found: Probe, report: Say) -> tuple[str, ...]:
     """Find out whether ``ensure_agent`` could bring the packages that the site lacks, without keeping anything there.
 
     Returns the names of those that the site's own pip fetches. Raises the ``ProblemError`` of ``ensure_agent``.
     """
-    _, left = _gather(line, found, report)
+    _, left = _gather(connection, found, report)
     if left:
-        question = {"software": line.layout().software, "name": "", "files": {}, "replace": False, "kept": []}
+        question = {"software": connection.layout().software, "name": "", "files": {}, "replace": False, "kept": []}
         question["fetch"] = [need.requirement for need in left]
-        answer = ask_there(line, "install_there.py", question, b"", LIMIT_S + _PIP_S)
+        answer = ask_there(connection, "install_there.py", question, b"", LIMIT_S + _PIP_S)
         if "refused" in answer:
-            raise _refused(line, found, answer, left, 0)
+            raise _refused(connection, found, answer, left, 0)
     return tuple(need.name for need in left)
 
 
-def _bring_packages(line: SiteConnection, found: Probe, report: Say) -> int:
-    files, left = _gather(line, found, report)
+def _bring_packages(connection: SiteConnection, found: Probe, report: Say) -> int:
+    files, left = _gather(connection, found, report)
     missing = ", ".join(need.name for need in SMALL if need.name in found.missing)
-    return _send(line, found, found.packages, files, left, report, missing)
+    return _send(connection, found, found.packages, files, left, report, missing)
 
 
-def _gather(line: SiteConnection, found: Probe, report: Say) -> tuple[dict[str, bytes], list[Need]]:
+def _gather(connection: SiteConnection, found: Probe, report: Say) -> tuple[dict[str, bytes], list[Need]]:
     """Gathers what the site lacks: files out of this computer's own packages, else of wheels, and what is left to the
     site's pip with its index. Raises ``ProblemError`` if it has no pip."""
     files: dict[str, bytes] = {}
@@ -108,12 +108,12 @@ def _gather(line: SiteConnection, found: Probe, report: Say) -> tuple[dict[str, 
         files |= wheels
         left = []
     if left and not found.pip:
-        raise _nowhere(line, found, left, "its Python has no pip")
+        raise _nowhere(connection, found, left, "its Python has no pip")
     return files, left
 
 
 def _send(
-    line: SiteConnection,
+    connection: SiteConnection,
     found: Probe,
     name: str,
     files: Mapping[str, bytes],
@@ -124,11 +124,11 @@ def _send(
     """Install one folder of software; how many bytes that took."""
     archive = packed(files) if files else b""
     again = "again, since it was damaged" if found.states.get(name) == "damaged" else ""
-    report(f"Bringing {what} to {line.title} ({in_bytes(len(archive))}){f' {again}' if again else ''}…")
+    report(f"Bringing {what} to {connection.title} ({in_bytes(len(archive))}){f' {again}' if again else ''}…")
     if fetch:
-        report(f"The Python of {line.title} fetches {', '.join(need.name for need in fetch)} by itself…")
+        report(f"The Python of {connection.title} fetches {', '.join(need.name for need in fetch)} by itself…")
     question: dict[str, Any] = {
-        "software": line.layout().software,
+        "software": connection.layout().software,
         "name": name,
         "files": digests(files),
         "fetch": [need.requirement for need in fetch],
@@ -136,36 +136,40 @@ def _send(
         "kept": sorted(found.states),
     }
     limit = LIMIT_S + len(archive) / _SLOWEST + (_PIP_S if fetch else 0)
-    answer = ask_there(line, "install_there.py", question, archive, limit)
+    answer = ask_there(connection, "install_there.py", question, archive, limit)
     if "refused" in answer:
-        raise _refused(line, found, answer, fetch, sum(map(len, files.values())))
+        raise _refused(connection, found, answer, fetch, sum(map(len, files.values())))
     return len(archive)
 
 
 def _refused(
-    line: SiteConnection, found: Probe, answer: Mapping[str, Any], fetch: Sequence[Need], needed: int
+    connection: SiteConnection, found: Probe, answer: Mapping[str, Any], fetch: Sequence[Need], needed: int
 ) -> ProblemError:
     why, free = str(answer.get("why", ""))[:300], answer.get("free")
-    software = line.layout().software
+    software = connection.layout().software
     if answer["refused"] == "pip":
-        return _nowhere(line, found, fetch, f"its own pip says: {why}")
+        return _nowhere(connection, found, fetch, f"its own pip says: {why}")
     if answer["refused"] == "full":
         room = f" {in_bytes(free)} are free there," if isinstance(free, int) else ""
-        text = f"The agent does not fit into {software} on {line.title}: {why}.{room} {in_bytes(needed)} are needed."
-        return problem("bootstrap.full", text, "Remove files there, or name another folder as scratch.", line.name)
-    text = f"The agent could not be installed in {software} on {line.title}: {why}."
-    return problem("bootstrap.install", text, "Check that this folder can be written there.", line.name)
+        text = (
+            f"The agent does not fit into {software} on {connection.title}: {why}.{room} {in_bytes(needed)} are needed."
+        )
+        return problem(
+            "bootstrap.full", text, "Remove files there, or name another folder as scratch.", connection.name
+        )
+    text = f"The agent could not be installed in {software} on {connection.title}: {why}."
+    return problem("bootstrap.install", text, "Check that this folder can be written there.", connection.name)
 
 
-def _nowhere(line: SiteConnection, found: Probe, left: Sequence[Need], why: str) -> ProblemError:
+def _nowhere(connection: SiteConnection, found: Probe, left: Sequence[Need], why: str) -> ProblemError:
     names = ", ".join(need.name for need in left)
     text = (
-        f"The Python of {line.title} ({found.python}, {found.machine}) lacks {names}. This computer's own do not fit, "
-        f"no wheels could be fetched here, and {why}."
+        f"The Python of {connection.title} ({found.python}, {found.machine}) lacks {names}. This computer's own do not "
+        f"fit, no wheels could be fetched here, and {why}."
     )
     words = " ".join(f"'{need.requirement}'" for need in left)
     hint = f"Connect this computer to the internet once, or run there: {found.executable} -m pip install {words}"
-    return problem("bootstrap.packages", text, hint, line.name)
+    return problem("bootstrap.packages", text, hint, connection.name)
 
 
 # --- Launcher ---------------------------------------------------------------------------------------------------------
@@ -193,10 +197,12 @@ def launcher_text(python: str, folders: Sequence[str], home: str, data: str) -> 
     return "\n".join([*lines, ""])
 
 
-def put_launcher(line: SiteConnection, text: str, report: Callable[[str], None]) -> None:
+def put_launcher(connection: SiteConnection, text: str, report: Callable[[str], None]) -> None:
     """Write it there, so that it appears whole. Where that cannot be done it is said: no run of Clew's needs it."""
-    path = line.layout().launcher
-    done = line.run(("sh", "-c", _PUT, "sh", path), stdin=text.encode())
+    path = connection.layout().launcher
+    done = connection.run(("sh", "-c", _PUT, "sh", path), stdin=text.encode())
     if done.late or done.code:
         said = done.err.strip().splitlines()[-1:] or ["it did not answer"]
-        report(f"{path} could not be written on {line.title}, which only job scripts of your own need: {said[0]}.")
+        report(
+            f"{path} could not be written on {connection.title}, which only job scripts of your own need: {said[0]}."
+        )

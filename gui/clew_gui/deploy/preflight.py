@@ -36,20 +36,20 @@ _HINTS = {
 on."""
 
 
-def check_time(line: SiteConnection, allocation: AllocationRequest) -> None:
+def check_time(connection: SiteConnection, allocation: AllocationRequest) -> None:
     """Raise ``ProblemError`` when every partition that the job may go to allows less time than it asks for.
 
     Where the scheduler does not report its limits, the job is sent.
     """
-    command = line.scheduler.ask_partitions()
+    command = connection.scheduler.ask_partitions()
     if command is None or not seconds_asked(allocation):
         return
-    output = line.run(command, timeout=_LIMITS_S)
-    found = time_problem(line.scheduler.partitions(output), allocation)
+    output = connection.run(command, timeout=_LIMITS_S)
+    found = time_problem(connection.scheduler.partitions(output), allocation)
     raise_all([found] if found is not None else [])
 
 
-def check_runs(line: SiteConnection, environment: Mapping[str, str], runs: Sequence[RunSpec], own: bool) -> None:
+def check_runs(connection: SiteConnection, environment: Mapping[str, str], runs: Sequence[RunSpec], own: bool) -> None:
     """Raise ``ProblemError`` when the agent, asked on the login node, would refuse one of ``runs``.
 
     ``runs`` are as the site reads them, ``environment`` is the agent's in a job; ``own``: there are exercises of one's
@@ -58,18 +58,18 @@ def check_runs(line: SiteConnection, environment: Mapping[str, str], runs: Seque
     if not runs:
         return
     question = {"environment": dict(environment), "specs": [to_toml(spec) for spec in runs], "own": own}
-    answer = ask_there(line, "check_there.py", question)
+    answer = ask_there(connection, "check_there.py", question)
     try:
         found: Problem | None = msgspec.convert(answer.get("problem", ""), Problem | None)
     except msgspec.ValidationError as error:
-        text = f"The agent on {line.title} gave an answer that Clew cannot understand: {error}."
-        raise problem("preflight.answer", text, "Try again.", line.name) from None
+        text = f"The agent on {connection.title} gave an answer that Clew cannot understand: {error}."
+        raise problem("preflight.answer", text, "Try again.", connection.name) from None
     if found is not None:
-        raise ProblemError(_from_here(line, found))
+        raise ProblemError(_from_here(connection, found))
 
 
-def _from_here(line: SiteConnection, found: Problem) -> Problem:
-    seen = f"That is what the login node of {line.title} sees; nothing was sent."
+def _from_here(connection: SiteConnection, found: Problem) -> Problem:
+    seen = f"That is what the login node of {connection.title} sees; nothing was sent."
     hint, remedies = _HINTS.get(found.code, found.hint), found.remedies
     if found.code in _HINTS:
         own = next((one for one in remedies if one.act == OWN_FILE), own_file())

@@ -62,51 +62,57 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return int(major), int(minor)
 
 
-def probe(line: SiteConnection, agent: str = "agent", *, thorough: bool = False) -> Probe:
+def probe(connection: SiteConnection, agent: str = "agent", *, thorough: bool = False) -> Probe:
     """Ask the site, in one round trip. ``agent`` is the folder whose state is wanted as well.
 
     Raises ``ProblemError`` when there is no Python, a module cannot be loaded, or the site cannot be reached.
     """
     needed = [(need.name, need.module, need.least, need.others) for need in (*FRAMEWORK, *SMALL)]
     question: dict[str, Any] = {"needed": needed, "never": [need.name for need in FRAMEWORK]}
-    layout = line.layout()
+    layout = connection.layout()
     question |= {"software": layout.software, "launcher": layout.launcher, "agent": agent}
-    folders = (line.site.data, layout.data)
+    folders = (connection.site.data, layout.data)
     known = known_sets()
     sets = {name: card.files for name, card in known.items() if card.files}
     data = {"folders": folders, "sets": sets, "digits": known[BUILT_IN].packaged}
     question |= {"thorough": thorough, "index": INDEX, "data": data}
-    answer = ask_there(line, "probe_there.py", question)
+    answer = ask_there(connection, "probe_there.py", question)
     try:
         found = msgspec.convert(answer, Probe)
     except msgspec.ValidationError as error:
-        text = f"The Python of {line.title} gave an answer that Clew cannot understand: {error}."
-        raise problem("bootstrap.there", text, "Check python in the site.", line.name) from None
+        text = f"The Python of {connection.title} gave an answer that Clew cannot understand: {error}."
+        raise problem("bootstrap.there", text, "Check python in the site.", connection.name) from None
     right = {name: file for name, file in found.sets.items() if data_set_of(file) == name}
     return msgspec.structs.replace(found, sets=right)
 
 
-def unfit(line: SiteConnection, found: Probe) -> list[Problem]:
+def unfit(connection: SiteConnection, found: Probe) -> list[Problem]:
     """Says what keeps this Python from training, each problem in its own sentence; Clew can fix none of it by
     itself."""
     if found.minor < PYTHON:
-        text = f"{found.executable} on {line.title} is Python {found.python}; the agent needs 3.11 or newer."
+        text = f"{found.executable} on {connection.title} is Python {found.python}; the agent needs 3.11 or newer."
         return [
             Problem(
-                "bootstrap.old", text, "Name a newer module, python or venv in the site.", line.name, _modules(line)
+                "bootstrap.old",
+                text,
+                "Name a newer module, python or venv in the site.",
+                connection.name,
+                _modules(connection),
             )
         ]
     if found.system != "Linux" or found.machine not in _MACHINES:
-        text = f"{line.title} is {found.system} on {found.machine}; jobs run on Linux on x86-64 or aarch64."
-        return [Problem("bootstrap.machine", text, "Choose another site.", line.name)]
-    return [_unfit_package(line, found, need.name, need.least) for need in FRAMEWORK if need.name in found.missing][:1]
+        text = f"{connection.title} is {found.system} on {found.machine}; jobs run on Linux on x86-64 or aarch64."
+        return [Problem("bootstrap.machine", text, "Choose another site.", connection.name)]
+    return [
+        _unfit_package(connection, found, need.name, need.least) for need in FRAMEWORK if need.name in found.missing
+    ][:1]
 
 
-def _unfit_package(line: SiteConnection, found: Probe, name: str, least: str) -> Problem:
+def _unfit_package(connection: SiteConnection, found: Probe, name: str, least: str) -> Problem:
     called = {TENSORFLOW: "TensorFlow", KERAS: "Keras"}.get(name, name)
     has = found.have.get(name)
     what = f"has {called} {has}; the exercises need {least} or newer" if has else f"has no {called}"
-    text = f"{found.executable} on {line.title} {what}."
+    text = f"{found.executable} on {connection.title} {what}."
     if found.too_old not in ("", found.executable):
         text += f" {found.too_old}, which is found there first, was passed over: it is older than Python 3.11."
     if name == TENSORFLOW and not has:
@@ -114,10 +120,10 @@ def _unfit_package(line: SiteConnection, found: Probe, name: str, least: str) ->
             "Name the module that brings it in the site, or make a virtual environment there with "
             f"pip install 'tensorflow>=2.16' ({_TENSORFLOW_SIZE}) and name it as venv. Clew never installs it unasked."
         )
-        return Problem("bootstrap.tensorflow", text, hint, line.name, _modules(line))
+        return Problem("bootstrap.tensorflow", text, hint, connection.name, _modules(connection))
     hint = "Name a newer module, or a venv, in the site."
-    return Problem(f"bootstrap.{name}", text, hint, line.name, _modules(line))
+    return Problem(f"bootstrap.{name}", text, hint, connection.name, _modules(connection))
 
 
-def _modules(line: SiteConnection) -> tuple[Remedy, ...]:
-    return (list_modules(line.name),)
+def _modules(connection: SiteConnection) -> tuple[Remedy, ...]:
+    return (list_modules(connection.name),)

@@ -45,53 +45,55 @@ class _Found(msgspec.Struct):
     free: int = -1
 
 
-def stage(line: SiteConnection, path: str, report: Say) -> str:
+def stage(connection: SiteConnection, path: str, report: Say) -> str:
     """The path on the site of a file or folder of this computer, brought there if need be.
 
     ``site:/path`` means the site's own file, which must be there. A transfer that was cut goes on where it ended, in
     this call or a later one. Raises ``ProblemError``.
     """
     if path.startswith(SITE_PATH):
-        return _own_path(line, path.removeprefix(SITE_PATH))
-    return _bring(line, source_of(local_path(path), report), report, shared=True)
+        return _own_path(connection, path.removeprefix(SITE_PATH))
+    return _bring(connection, source_of(local_path(path), report), report, shared=True)
 
 
-def stage_exercises(line: SiteConnection, folder: Path | str, report: Say) -> str:
+def stage_exercises(connection: SiteConnection, folder: Path | str, report: Say) -> str:
     """The same for a folder of exercises: only what belongs to them. Raises ``ProblemError``."""
-    return _bring(line, exercises_of(local_path(str(folder)), report), report, shared=False)
+    return _bring(connection, exercises_of(local_path(str(folder)), report), report, shared=False)
 
 
-def _own_path(line: SiteConnection, path: str) -> str:
+def _own_path(connection: SiteConnection, path: str) -> str:
     if not is_remote_path(path):
         hint = "It begins with / or ~/, such as site:/data/mnist.npz, and has no .. in it."
-        raise problem("staging.path", f"{path!r} is not a path on {line.title}.", hint, line.name)
-    done = line.run(("sh", "-c", _EXISTS, "sh", path))
+        raise problem("staging.path", f"{path!r} is not a path on {connection.title}.", hint, connection.name)
+    done = connection.run(("sh", "-c", _EXISTS, "sh", path))
     if done.late or done.code or not done.out.strip():
-        text = f"There is no {path} on {line.title} that you can read."
-        raise problem("staging.absent", text, "Check its name. Without site: it is a path of this computer.", line.name)
+        text = f"There is no {path} on {connection.title} that you can read."
+        raise problem(
+            "staging.absent", text, "Check its name. Without site: it is a path of this computer.", connection.name
+        )
     return done.out.strip("\n")
 
 
-def _bring(line: SiteConnection, source: Upload, report: Say, *, shared: bool) -> str:
-    folder = f"{line.layout().staged}/{source.digest}"
+def _bring(connection: SiteConnection, source: Upload, report: Say, *, shared: bool) -> str:
+    folder = f"{connection.layout().staged}/{source.digest}"
     target, part = f"{folder}/{source.name}", f"{folder}/.part-{_this_computer()}"
     for last in (False, True):
-        found = _look(line, source, folder, part, line.site.data if shared else "")
+        found = _look(connection, source, folder, part, connection.site.data if shared else "")
         if found.path:
             return found.path
-        _check_room(line, source, found)
-        line.make_folder(folder)
-        _send(line, source, part, found, report)
-        if _finish(line, source, part, target):
+        _check_room(connection, source, found)
+        connection.make_folder(folder)
+        _send(connection, source, part, found, report)
+        if _finish(connection, source, part, target):
             return target
         if not last:
             report(f"{source.name} arrived damaged and is sent again…")
             part = f"{folder}/.part-{secrets.token_hex(8)}"
-    text = f"{source.name} arrived damaged on {line.title} twice."
-    raise problem("staging.damaged", text, "Is another program sending it there now? Try again.", line.name)
+    text = f"{source.name} arrived damaged on {connection.title} twice."
+    raise problem("staging.damaged", text, "Is another program sending it there now? Try again.", connection.name)
 
 
-def _look(line: SiteConnection, source: Upload, folder: str, part: str, data: str) -> _Found:
+def _look(connection: SiteConnection, source: Upload, folder: str, part: str, data: str) -> _Found:
     """Ask whether it is there, in one round trip."""
     kind = "d" if source.folder else "f"
     pattern = re.sub(r"([*?\[\]\\])", r"\\\1", source.name)
@@ -109,28 +111,28 @@ def _look(line: SiteConnection, source: Upload, folder: str, part: str, data: st
         part,
     )
     listed = "".join(f"{digest}  {name}\n" for name, digest in source.files.items())
-    done = line.run(words, stdin=listed.encode(), timeout=_LIMIT_S + source.size / _CHECKED_PER_S)
+    done = connection.run(words, stdin=listed.encode(), timeout=_LIMIT_S + source.size / _CHECKED_PER_S)
     answers = {word: rest for word, _, rest in (one.partition(" ") for one in done.out.splitlines())}
     if done.late or done.code:
-        raise _no_answer(line, source, done)
+        raise _no_answer(connection, source, done)
     return _Found(answers.get("there", ""), _number(answers.get("part"), 0), _kibibytes(answers.get("free")))
 
 
-def _send(line: SiteConnection, source: Upload, part: str, found: _Found, report: Say) -> None:
+def _send(connection: SiteConnection, source: Upload, part: str, found: _Found, report: Say) -> None:
     """Send what is lacking. After a cut it goes on as long as each try brings something."""
     offset = found.part if 0 < found.part <= source.size else 0
     if offset:
-        report(f"{source.name}: {in_bytes(offset)} of {in_bytes(source.size)} are on {line.title} already.")
+        report(f"{source.name}: {in_bytes(offset)} of {in_bytes(source.size)} are on {connection.title} already.")
     size, failed_at, sent_any, shown_at = FIRST_PIECE, -1, False, 0.0
     while offset < source.size or not sent_any:
         data = source.read(offset, size)
         since = time.monotonic()
         try:
-            line.connection.write(part, data, offset=offset)
+            connection.connection.write(part, data, offset=offset)
         except ProblemError as error:
             if error.problems[0].code == "ssh.file" or offset <= failed_at:
-                raise _not_written(line, source, offset, error) from None
-            there = line.connection.stat(part)
+                raise _not_written(connection, source, offset, error) from None
+            there = connection.connection.stat(part)
             failed_at, offset = offset, min(there.size if there is not None else 0, source.size)
             continue
         sent_any = True
@@ -138,49 +140,49 @@ def _send(line: SiteConnection, source: Upload, part: str, found: _Found, report
         now = time.monotonic()
         if now - shown_at > _PIECE_S or offset == source.size:
             shown_at = now
-            report(f"Bringing {source.name} to {line.title}: {in_bytes(offset)} of {in_bytes(source.size)}.")
+            report(f"Bringing {source.name} to {connection.title}: {in_bytes(offset)} of {in_bytes(source.size)}.")
         if now - since < _PIECE_S / 2:
             size = min(2 * size, LARGEST_PIECE)
 
 
-def _finish(line: SiteConnection, source: Upload, part: str, target: str) -> bool:
+def _finish(connection: SiteConnection, source: Upload, part: str, target: str) -> bool:
     """Check what arrived and give it its name; False when it is damaged."""
     words = ("sh", "-c", _script("finish_there.sh"), "sh", part, source.digest, target, "d" if source.folder else "f")
-    done = line.run(words, timeout=_LIMIT_S + 2 * source.size / _CHECKED_PER_S)
+    done = connection.run(words, timeout=_LIMIT_S + 2 * source.size / _CHECKED_PER_S)
     if done.out.strip() == "damaged":
         return False
     if done.out.strip() != "done":
-        raise _no_answer(line, source, done)
+        raise _no_answer(connection, source, done)
     return True
 
 
-def _check_room(line: SiteConnection, source: Upload, found: _Found) -> None:
+def _check_room(connection: SiteConnection, source: Upload, found: _Found) -> None:
     needed = source.size * (2 if source.folder else 1) - found.part  # a folder comes as an archive
     if 0 <= found.free < needed:
-        raise _full(line, source, found.free, needed)
+        raise _full(connection, source, found.free, needed)
 
 
-def _not_written(line: SiteConnection, source: Upload, offset: int, error: ProblemError) -> ProblemError:
+def _not_written(connection: SiteConnection, source: Upload, offset: int, error: ProblemError) -> ProblemError:
     """The refusal with numbers, when it is room that lacks."""
     if error.problems[0].code != "ssh.file":
         return error
-    done = line.run(("sh", "-c", _FREE, "sh", line.layout().home))
+    done = connection.run(("sh", "-c", _FREE, "sh", connection.layout().home))
     free, needed = _kibibytes(done.out.strip()), source.size - offset
-    return _full(line, source, free, needed) if 0 <= free < needed else error
+    return _full(connection, source, free, needed) if 0 <= free < needed else error
 
 
-def _full(line: SiteConnection, source: Upload, free: int, needed: int) -> ProblemError:
+def _full(connection: SiteConnection, source: Upload, free: int, needed: int) -> ProblemError:
     text = (
-        f"{source.name} does not fit on {line.title}: {in_bytes(needed)} are needed in {line.layout().staged}, "
-        f"{in_bytes(free)} are free."
+        f"{source.name} does not fit on {connection.title}: {in_bytes(needed)} are needed in "
+        f"{connection.layout().staged}, {in_bytes(free)} are free."
     )
-    return problem("staging.full", text, "Remove files there, or name another folder as scratch.", line.name)
+    return problem("staging.full", text, "Remove files there, or name another folder as scratch.", connection.name)
 
 
-def _no_answer(line: SiteConnection, source: Upload, done: Output) -> ProblemError:
+def _no_answer(connection: SiteConnection, source: Upload, done: Output) -> ProblemError:
     said = "it did not answer in time" if done.late else (done.said.strip() or f"exit code {done.code}")[:300]
-    text = f"{source.name} could not be brought to {line.title}: {said}."
-    return problem("staging.failed", text, "Try again; what arrived is kept.", line.name)
+    text = f"{source.name} could not be brought to {connection.title}: {said}."
+    return problem("staging.failed", text, "Try again; what arrived is kept.", connection.name)
 
 
 def _this_computer() -> str:

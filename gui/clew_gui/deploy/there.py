@@ -52,7 +52,11 @@ clew_choose() {
 
 
 def ask_there(
-    line: SiteConnection, program: str, question: Mapping[str, Any], payload: bytes = b"", timeout: float = LIMIT_S
+    connection: SiteConnection,
+    program: str,
+    question: Mapping[str, Any],
+    payload: bytes = b"",
+    timeout: float = LIMIT_S,
 ) -> dict[str, Any]:
     """Run ``program``, a file beside this one, with a question in JSON; its answer. ``payload`` follows the question.
 
@@ -60,15 +64,15 @@ def ask_there(
     """
     mark = f"clew-{secrets.token_hex(8)}:"
     source = files("clew_gui.deploy").joinpath(program).read_bytes()
-    shell = _shell(line.site, mark, len(source)).encode()
+    shell = _shell(connection.site, mark, len(source)).encode()
     asked = msgspec.json.encode({**question, "mark": mark}) + b"\n"
     words = ("sh", "-c", _START, "sh", _READ, str(len(shell)))
-    done = _behind_noise(line.run(words, stdin=shell + source + asked + payload, timeout=timeout), mark)
+    done = _behind_noise(connection.run(words, stdin=shell + source + asked + payload, timeout=timeout), mark)
     answer = read_answer(done.out, mark)
     if answer is None:
-        raise _silent(line, done, timeout)
+        raise _silent(connection, done, timeout)
     if answer.get("refused") in ("module", "python") and "detail" in answer:
-        raise _refused(line, answer, done.out.partition(mark)[0])
+        raise _refused(connection, answer, done.out.partition(mark)[0])
     return answer
 
 
@@ -118,32 +122,34 @@ def read_answer(out: str, mark: str) -> dict[str, Any] | None:
     return answer
 
 
-def _refused(line: SiteConnection, answer: Mapping[str, Any], before: str) -> ProblemError:
-    title, detail = line.title, answer["detail"]
+def _refused(connection: SiteConnection, answer: Mapping[str, Any], before: str) -> ProblemError:
+    title, detail = connection.title, answer["detail"]
     if answer["refused"] == "python":
-        tried = " or ".join(pythons(line.site))
+        tried = " or ".join(pythons(connection.site))
         text = f"There is no working Python on {title}: looked for {tried}."
         hint = "Name a module that brings one, or python or venv, in the site."
-        return problem("bootstrap.python", text, hint, line.name)
+        return problem("bootstrap.python", text, hint, connection.name)
     if detail == "module-command":
-        text = f"{title} has no module command, but the site names modules: {', '.join(line.site.modules)}."
+        text = f"{title} has no module command, but the site names modules: {', '.join(connection.site.modules)}."
         return problem(
             "bootstrap.module",
             text,
             "Remove them from the site, or source what brings the command in its prologue.",
-            line.name,
+            connection.name,
         )
     text = f"The module {detail} cannot be loaded on {title}.{_said(before)}"
-    return problem("bootstrap.module", text, "Name one that the site has.", line.name, list_modules(line.name))
+    return problem(
+        "bootstrap.module", text, "Name one that the site has.", connection.name, list_modules(connection.name)
+    )
 
 
-def _silent(line: SiteConnection, done: Output, timeout: float) -> ProblemError:
+def _silent(connection: SiteConnection, done: Output, timeout: float) -> ProblemError:
     if done.late:
-        text = f"{line.title} did not prepare its Python within {timeout:g} s."
-        return problem("bootstrap.late", text, "The login node may be busy. Try again.", line.name)
-    text = f"{line.title} could not run its Python (exit code {done.code}).{_said(done.said)}"
-    where = "modules and prologue" if line.site.prologue or line.site.modules else "python in the site"
-    return problem("bootstrap.there", text, f"Check the {where}.", line.name)
+        text = f"{connection.title} did not prepare its Python within {timeout:g} s."
+        return problem("bootstrap.late", text, "The login node may be busy. Try again.", connection.name)
+    text = f"{connection.title} could not run its Python (exit code {done.code}).{_said(done.said)}"
+    where = "modules and prologue" if connection.site.prologue or connection.site.modules else "python in the site"
+    return problem("bootstrap.there", text, f"Check the {where}.", connection.name)
 
 
 def _said(text: str) -> str:

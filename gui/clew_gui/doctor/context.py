@@ -114,7 +114,7 @@ class Diagnosis(Examination):
         self.refused_modules: tuple[str, ...] = ()
         self.probed: Probe | None = None
         self.node: NodeAnswer | None = None
-        self._line: SiteConnection | None = None
+        self._connection: SiteConnection | None = None
 
     @property
     def left_s(self) -> float:
@@ -136,31 +136,31 @@ class Diagnosis(Examination):
                 raise problem("ssh.lost", text, "Start the doctor again.", self.name)
             return there.pop()
 
-        self._line = self._bounded(self.site, ReconnectingConnection(once))
+        self._connection = self._bounded(self.site, ReconnectingConnection(once))
 
     def _bounded(self, site: Site, connection: ReconnectingConnection) -> SiteConnection:
         return _BoundedLine(self.name, site, connection, lambda: self.left_s)
 
-    def line_with(self, modules: Sequence[str]) -> SiteConnection:
+    def connection_with(self, modules: Sequence[str]) -> SiteConnection:
         """The same line for a site that loads only these modules."""
         site = msgspec.structs.replace(self.site, modules=tuple(modules))
-        return self._bounded(site, self.line.connection)
+        return self._bounded(site, self.connection.connection)
 
     @property
-    def line(self) -> SiteConnection:
+    def connection(self) -> SiteConnection:
         """The site as commands. Checks that use it need a login."""
-        if self._line is None:
+        if self._connection is None:
             raise problem("ssh.lost", f"There is no connection to {self.site.title or self.name}.", where=self.name)
-        return self._line
+        return self._connection
 
     def sh(self, script: str, *arguments: str) -> Output:
         """Run a script for ``/bin/sh`` there, as ``SiteConnection.run`` does commands."""
-        return self.line.run(("sh", "-c", script, "sh", *arguments))
+        return self.connection.run(("sh", "-c", script, "sh", *arguments))
 
     def close(self) -> None:
         """Hang up."""
-        if self._line is not None:
-            self._line.close()
+        if self._connection is not None:
+            self._connection.close()
 
 
 def last_line(output: Output, limit: int = 300) -> str:

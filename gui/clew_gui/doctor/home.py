@@ -53,7 +53,7 @@ def shell(diagnosis: Diagnosis) -> CheckResult:
 
 def home(diagnosis: Diagnosis) -> CheckResult:
     """Whether there is room, found out by writing there."""
-    folder = diagnosis.line.layout().home
+    folder = diagnosis.connection.layout().home
     done = diagnosis.sh(_WRITE, folder)
     if done.late:
         text = f"The file system of {folder} does not answer."
@@ -81,7 +81,7 @@ def _room(text: str) -> tuple[int | None, int]:
 
 def quota(diagnosis: Diagnosis) -> CheckResult:
     """Checks what is left of the quota, if the site reports it."""
-    limits = parse_quota(diagnosis.sh(_QUOTA, diagnosis.line.layout().home).out)
+    limits = parse_quota(diagnosis.sh(_QUOTA, diagnosis.connection.layout().home).out)
     if not limits:
         return fine("The site reports no quota for you.")
     where, used, limit = max(limits, key=lambda one: one[1] / one[2])

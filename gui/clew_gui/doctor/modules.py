@@ -54,28 +54,28 @@ def _keeper() -> str:
     return files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8") + _SAY
 
 
-def load(line: SiteConnection, modules: Sequence[str], timeout: float = AVAIL_S) -> Loaded:
+def load(connection: SiteConnection, modules: Sequence[str], timeout: float = AVAIL_S) -> Loaded:
     """Load ``modules`` in their order, as a job will. Raises ``ProblemError`` when the site does not answer."""
     script = _keeper() + 'clew_find_modules\nfor clew_name in "$@"; do clew_load "$clew_name"; done\n'
-    done = line.run(("bash", "-l", "-c", script, "bash", *modules), timeout=timeout)
+    done = connection.run(("bash", "-l", "-c", script, "bash", *modules), timeout=timeout)
     if done.late:
-        raise _late(line, timeout)
+        raise _late(connection, timeout)
     out = _without_noise(done).out
     refused = re.findall(r"^clew-refuses (\S+)$", out, re.MULTILINE)
     said = [one.strip() for one in out.splitlines() if one.strip() and not one.startswith("clew-refuses")]
     return Loaded(tuple(one for one in refused if one != _NO_COMMAND), " ".join(said)[:300], _NO_COMMAND in refused)
 
 
-def available(line: SiteConnection, timeout: float = AVAIL_S) -> Available:
+def available(connection: SiteConnection, timeout: float = AVAIL_S) -> Available:
     """Returns all that ``module avail`` has once the site's own modules are loaded. Raises ``ProblemError`` if there
     are none, or no answer."""
-    done = line.run(("bash", "-l", "-c", _keeper() + _LIST, "bash", *line.site.modules), timeout=timeout)
+    done = connection.run(("bash", "-l", "-c", _keeper() + _LIST, "bash", *connection.site.modules), timeout=timeout)
     if done.late:
-        raise _late(line, timeout)
+        raise _late(connection, timeout)
     if f"clew-refuses {_NO_COMMAND}" in done.out:
-        text = f"{line.title} has no module command."
+        text = f"{connection.title} has no module command."
         hint = "Name python or venv in the site, or source what brings modules in its prologue."
-        raise problem("modules.absent", text, hint, line.name)
+        raise problem("modules.absent", text, hint, connection.name)
     return parse_avail(_without_noise(done))
 
 
@@ -84,9 +84,9 @@ def _without_noise(done: Output) -> Output:
     return msgspec.structs.replace(done, out=done.out.partition("\nclew-begins\n")[2])
 
 
-def _late(line: SiteConnection, timeout: float) -> Exception:
-    text = f"The modules of {line.title} were not listed within {timeout:g} s."
-    return problem("modules.late", text, "The site may be busy. Try again.", line.name)
+def _late(connection: SiteConnection, timeout: float) -> Exception:
+    text = f"The modules of {connection.title} were not listed within {timeout:g} s."
+    return problem("modules.late", text, "The site may be busy. Try again.", connection.name)
 
 
 def parse_avail(done: Output) -> Available:

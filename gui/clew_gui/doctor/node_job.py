@@ -73,28 +73,28 @@ def _sent(diagnosis: Diagnosis) -> Iterator[tuple[JobSpec, JobRef]]:
     """The job in the queue; ended and forgotten afterwards, whatever happens. Raises ``ProblemError``."""
     dialect = scheduler_of(diagnosis.site.scheduler)
     spec = _job(diagnosis)
-    diagnosis.line.make_folder(spec.folder)
+    diagnosis.connection.make_folder(spec.folder)
     ref = JobRef("", spec.job)
     try:
         texts = {"doctor.sh": _PROGRAM, SCRIPT: dialect.script(spec)}
         texts["node_there.py"] = files("clew_gui.doctor").joinpath("node_there.py").read_text(encoding="utf-8")
         for name, text in texts.items():
-            diagnosis.line.connection.write(f"{spec.folder}/{name}", text.encode())
-        taken = dialect.submitted(diagnosis.line.run(dialect.submit(spec)))
+            diagnosis.connection.connection.write(f"{spec.folder}/{name}", text.encode())
+        taken = dialect.submitted(diagnosis.connection.run(dialect.submit(spec)))
         if taken.problem is not None:
             raise ProblemError(taken.problem)
-        ref = JobRef(taken.id or dialect.found(spec, diagnosis.line.run(dialect.find(spec))), spec.job)
+        ref = JobRef(taken.id or dialect.found(spec, diagnosis.connection.run(dialect.find(spec))), spec.job)
         yield spec, ref
     finally:
         with suppress(ProblemError):  # the link may be gone; the job's own time is short
             if ref.id:
-                diagnosis.line.run(dialect.cancel(ref))
+                diagnosis.connection.run(dialect.cancel(ref))
             diagnosis.sh('rm -rf -- "$1"', spec.folder)
 
 
 def _job(diagnosis: Diagnosis) -> JobSpec:
     job = str(uuid.uuid4())
-    folder = diagnosis.line.layout().job(job)
+    folder = diagnosis.connection.layout().job(job)
     asked = diagnosis.site.allocation
     seconds = min(JOB_S, seconds_asked(asked) or JOB_S)
     executable = diagnosis.probed.executable if diagnosis.probed is not None else "python3"
@@ -114,7 +114,7 @@ def _started(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | Non
         if read_answer(diagnosis, spec) is not None:
             return JobState(id=ref.id, phase=Phase.RUNNING)
         dialect = scheduler_of(diagnosis.site.scheduler)
-        state = dialect.states([ref], diagnosis.line.run(dialect.status([ref]))).get(ref.id)
+        state = dialect.states([ref], diagnosis.connection.run(dialect.status([ref]))).get(ref.id)
         if state is not None and state.phase not in WAITING and state.phase is not Phase.SILENT:
             return state
         if state is not None and dialect.explain(state).blocked:
@@ -154,7 +154,9 @@ class _Ended:
         if now >= self._next:
             self._next = now + _LONGEST_POLL_S
             dialect = scheduler_of(self._diagnosis.site.scheduler)
-            state = dialect.states([self._ref], self._diagnosis.line.run(dialect.status([self._ref]))).get(self._ref.id)
+            state = dialect.states([self._ref], self._diagnosis.connection.run(dialect.status([self._ref]))).get(
+                self._ref.id
+            )
             over = state is not None and (state.phase in ENDED or state.phase is Phase.GONE)
             self._since = min(self._since, now) if over else math.inf
         return now - self._since >= LATE_S
@@ -175,7 +177,9 @@ def _heard(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
             diagnosis.node = msgspec.structs.replace(
                 diagnosis.node, tensorflow=found.tensorflow, devices=found.devices, trouble=found.trouble
             )
-            return fine(f"The doctor's job ran on {found.host}, which sees the folder {diagnosis.line.layout().home}.")
+            return fine(
+                f"The doctor's job ran on {found.host}, which sees the folder {diagnosis.connection.layout().home}."
+            )
         if found is None and (_over(diagnosis, spec) or ended.for_long()):
             break
         if found is None and not said and time.monotonic() - started >= SAID_S:
@@ -220,7 +224,7 @@ def call_node(diagnosis: Diagnosis, found: JobAnswer) -> NodeAnswer:
     del known["whole"]
     if found.port:
         try:
-            stream = diagnosis.line.connection.connect(found.host, found.port)
+            stream = diagnosis.connection.connection.connect(found.host, found.port)
             try:
                 known["reached"] = (first_bytes(stream, SPEAKS_S) or b"").startswith(b"clew")
             finally:

@@ -26,7 +26,7 @@ def scheduler(diagnosis: Diagnosis) -> CheckResult:
     if not dialect.has_queue:
         return fine("There is no scheduler: runs begin at once, on the host itself.")
     job = job_of(diagnosis.site, str(uuid.uuid4()), "/nowhere", ("true",))
-    done = diagnosis.line.run(dialect.find(job))
+    done = diagnosis.connection.run(dialect.find(job))
     if re.search(r"not found|no such file", done.said, re.IGNORECASE):
         text = f"The commands of {dialect.label} are not found on this host: {last_line(done)}."
         hint = "Is this the login node, and is the site's scheduler the right one?"
@@ -67,11 +67,11 @@ def partition(diagnosis: Diagnosis) -> CheckResult:
 def _partitions(diagnosis: Diagnosis) -> tuple[Partition, ...]:
     dialect = diagnosis.scheduler
     command = dialect.ask_partitions()
-    found = dialect.partitions(diagnosis.line.run(command)) if command is not None else ()
+    found = dialect.partitions(diagnosis.connection.run(command)) if command is not None else ()
     command = dialect.ask_gpus()
     if command is None:
         return found
-    gpus = dialect.most_gpus(diagnosis.line.run(command))
+    gpus = dialect.most_gpus(diagnosis.connection.run(command))
     return tuple(msgspec.structs.replace(one, gpus=gpus) for one in found)
 
 
@@ -137,7 +137,7 @@ def account(diagnosis: Diagnosis) -> CheckResult:
     command = diagnosis.scheduler.ask_accounts()
     if command is None:
         return fine(f"Jobs are charged to {named}." if named else "The site names none.")
-    mine = diagnosis.scheduler.accounts(diagnosis.line.run(command))
+    mine = diagnosis.scheduler.accounts(diagnosis.connection.run(command))
     if not mine:
         text = "The site keeps no accounts that can be asked"
         return fine(f"{text}; jobs are charged to {named}." if named else f"{text}.")
@@ -157,8 +157,8 @@ def request(diagnosis: Diagnosis) -> CheckResult:
         able = " and ".join(one.label for one in SCHEDULERS.values() if one.ask_acceptance() is not None)
         text = f"Only {able} can test a job before it is sent; a check with a small job sends one."
         return untried(text, check_node(diagnosis.name))
-    spec = job_of(diagnosis.site, str(uuid.uuid4()), diagnosis.line.layout().job("doctor"), ("true",))
-    done = diagnosis.line.run(command, stdin=dialect.script(spec).encode())
+    spec = job_of(diagnosis.site, str(uuid.uuid4()), diagnosis.connection.layout().job("doctor"), ("true",))
+    done = diagnosis.connection.run(command, stdin=dialect.script(spec).encode())
     if done.code == 0 and not done.late:
         return fine(f"{dialect.label} would take such a job: {summary(diagnosis.site.allocation)}.")
     found = dialect.submitted(Output(done.code or 1, "", done.said, done.late)).problem

@@ -45,7 +45,7 @@ def ports(diagnosis: Diagnosis) -> CheckResult:
         where, further = "the login node; a job shows it for a node", (check_node(diagnosis.name),)
     if diagnosis.probed is None:
         return untried("Not tried, because no Python was found to try them with.")
-    done = diagnosis.line.run((diagnosis.probed.executable, "-c", _BIND, str(first), str(last)))
+    done = diagnosis.connection.run((diagnosis.probed.executable, "-c", _BIND, str(first), str(last)))
     if not re.fullmatch(r"\s*[0-9]+\s*", done.out):
         return untried(f"This could not be checked: {last_line(done) or 'the site does not answer'}.")
     free = int(done.out)
@@ -69,7 +69,7 @@ def forwarding(diagnosis: Diagnosis) -> CheckResult:
 def _connects(diagnosis: Diagnosis, port: int) -> bool:
     """Whether the login node is willing to; nothing need listen there."""
     try:
-        diagnosis.line.connection.connect("localhost", port).close()
+        diagnosis.connection.connection.connect("localhost", port).close()
     except ProblemError as error:
         return error.problems[0].code != "ssh.forwarding"
     return True
@@ -80,7 +80,7 @@ def nodes(diagnosis: Diagnosis) -> CheckResult:
     if not diagnosis.scheduler.has_queue:
         return untried("There are no other nodes.")
     command = diagnosis.scheduler.ask_nodes()
-    node = diagnosis.scheduler.node_up(diagnosis.line.run(command)) if command is not None else ""
+    node = diagnosis.scheduler.node_up(diagnosis.connection.run(command)) if command is not None else ""
     if not node:
         return untried("The scheduler's commands here do not show the names of nodes.")
     refusal = refused_at(diagnosis, node)
@@ -112,7 +112,7 @@ def refused_at(diagnosis: Diagnosis, node: str) -> Problem | None:
     questions.quiet = True
     asked = len(questions.asked)
     try:
-        diagnosis.line.connection.hop(node_hop(diagnosis.hops[-1], node), HOP_S).close()
+        diagnosis.connection.connection.hop(node_hop(diagnosis.hops[-1], node), HOP_S).close()
     except ProblemError as error:
         return _with_question(error.problems[0], questions.asked[asked:])
     finally:

@@ -38,7 +38,7 @@ def modules(diagnosis: Diagnosis) -> CheckResult:
     wanted = diagnosis.site.modules
     if not wanted:
         return fine("The site loads no modules.")
-    done = load(diagnosis.line, wanted)
+    done = load(diagnosis.connection, wanted)
     if done.no_command:
         diagnosis.refused_modules = wanted
         text = f"There is no module command, but the site loads modules: {listed(wanted)}."
@@ -60,7 +60,7 @@ def _others(diagnosis: Diagnosis, name: str) -> str:
     """Suggests what to name instead."""
     see = "Name another of those that the site has."
     try:
-        meant = near(name, available(diagnosis.line))
+        meant = near(name, available(diagnosis.connection))
     except ProblemError:
         return see
     return f"Did you mean {' or '.join(meant)}?" if meant else see
@@ -68,12 +68,14 @@ def _others(diagnosis: Diagnosis, name: str) -> str:
 
 def python(diagnosis: Diagnosis) -> CheckResult:
     """The Python that the agent would run in; the bootstrap's own probe finds it."""
-    line, without = diagnosis.line, ""
+    connection, without = diagnosis.connection, ""
     if diagnosis.refused_modules:
-        line = diagnosis.line_with([one for one in diagnosis.site.modules if one not in diagnosis.refused_modules])
+        connection = diagnosis.connection_with(
+            [one for one in diagnosis.site.modules if one not in diagnosis.refused_modules]
+        )
         without = "Without the modules that cannot be loaded: "
-    diagnosis.probed = found = probe(line, thorough=True)
-    problems = [one for one in unfit(diagnosis.line, found) if one.code in _PYTHON_CODES]
+    diagnosis.probed = found = probe(connection, thorough=True)
+    problems = [one for one in unfit(diagnosis.connection, found) if one.code in _PYTHON_CODES]
     if problems:
         return refused(problems[0])
     return fine(f"{without}{found.executable} is Python {found.python}, {found.system} on {found.machine}.")
@@ -86,7 +88,7 @@ def _probed(diagnosis: Diagnosis) -> Probe:
 
 def tensorflow(diagnosis: Diagnosis) -> CheckResult:
     """The versions of TensorFlow, Keras and NumPy, without importing them."""
-    problems = [one for one in unfit(diagnosis.line, _probed(diagnosis)) if one.code not in _PYTHON_CODES]
+    problems = [one for one in unfit(diagnosis.connection, _probed(diagnosis)) if one.code not in _PYTHON_CODES]
     if problems:
         return refused(problems[0])
     have = _probed(diagnosis).have
@@ -102,7 +104,7 @@ def packages(diagnosis: Diagnosis) -> CheckResult:
         return fine("Everything else that the agent needs is there.")
     if found.states.get(found.packages) == "intact":
         return fine(f"What the site lacks is there already, brought by Clew: {listed(missing)}.")
-    fetched = try_packages(diagnosis.line, found, lambda _: None)
+    fetched = try_packages(diagnosis.connection, found, lambda _: None)
     if fetched:
         return fine(f"Clew brings what the site lacks; the site's own pip fetches {listed(fetched)}.")
     return fine(f"Clew brings what the site lacks, a few megabytes: {listed(missing)}.")

@@ -14,31 +14,31 @@ _MOST_RECORDS: Final = 200
 _PRINTED_BYTES: Final = 16384
 
 
-def read_record(line: SiteConnection, job: str) -> ExitRecord | None:
+def read_record(connection: SiteConnection, job: str) -> ExitRecord | None:
     """Reads the latest record that the job's keeper has left; None if there is none.
 
     Raises ``ProblemError`` when the site cannot be reached.
     """
-    folder, latest = line.layout().job(job), None
+    folder, latest = connection.layout().job(job), None
     for number in range(_MOST_RECORDS):
         path = f"{folder}/record.{number}"
-        if line.connection.stat(path) is None:
+        if connection.connection.stat(path) is None:
             break
-        latest = parse_record(line.connection.read(path, 0, 65536).decode(errors="replace"), job) or latest
+        latest = parse_record(connection.connection.read(path, 0, 65536).decode(errors="replace"), job) or latest
     return latest
 
 
-def read_printed(line: SiteConnection, job: str, log: str = SCHEDULER_LOG) -> str:
+def read_printed(connection: SiteConnection, job: str, log: str = SCHEDULER_LOG) -> str:
     """The end of what the scheduler wrote into the job's output, or of another log in its folder; empty when there is
     nothing that can be read.
 
     Raises ``ProblemError`` when the site cannot be reached.
     """
-    path = f"{line.layout().job(job)}/{log}"
+    path = f"{connection.layout().job(job)}/{log}"
     try:
-        found = line.connection.stat(path)
+        found = connection.connection.stat(path)
         start = max(0, found.size - _PRINTED_BYTES) if found is not None else 0
-        data = line.connection.read(path, start, _PRINTED_BYTES) if found is not None else b""
+        data = connection.connection.read(path, start, _PRINTED_BYTES) if found is not None else b""
     except ProblemError as error:
         if error.problems[0].code != "ssh.file":
             raise

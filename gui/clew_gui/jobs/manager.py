@@ -18,7 +18,7 @@ from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.managed_job import ManagedJob, Work
 from clew_gui.jobs.target import JobTarget
 from clew_gui.jobs.watch import SURE_S, JobWatch
-from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_shared.base.places import Places
@@ -251,7 +251,7 @@ def open_manager(places: Places, prompter: Prompter, quiet: bool = False) -> Job
     store, asker = site_store(places), AskOnce(prompter)
 
     def open_site(access: SiteAccess) -> SiteConnection:
-        return open_line(access.name, store.load(access.name), places, access.asker, access.dialling)
+        return open_connection(access.name, store.load(access.name), places, access.asker, access.dialling)
 
     def title(name: str) -> str:
         return store.load(name).title or name

@@ -44,16 +44,16 @@ class KeptRoute:
         self._stirred = stirred
         self._clock = clock
         self._lock = threading.Lock()
-        self._way: Route | None = None
+        self._route: Route | None = None
         self._broken = False
         self._streams = 0
         self._failures = 0
         self._since = self._not_before = 0.0
 
     @property
-    def way(self) -> Route | None:
+    def route(self) -> Route | None:
         """The route in use."""
-        return self._way
+        return self._route
 
     # --- For the thread that searches ---------------------------------------------------------------------------------
 
@@ -85,18 +85,18 @@ class KeptRoute:
         """Look for a route. Raises ``ProblemError`` if the site does not answer."""
         found = finder.find(job, address, ended)
         with self._lock:
-            self._way, self.problem = found.way, found.problem
+            self._route, self.problem = found.route, found.problem
             self._broken, self._streams, self._since = False, 0, self._clock()
-        if found.way is None:
+        if found.route is None:
             self._put_off()
-        return found.way
+        return found.route
 
     def leave(self) -> None:
         """Give up the route; streams that were opened through it end when their own ends do."""
         with self._lock:
-            way, self._way, self._broken = self._way, None, False
-        if way is not None:
-            way.close()
+            route, self._route, self._broken = self._route, None, False
+        if route is not None:
+            route.close()
 
     def forget(self) -> None:
         """Give up the route because its agent is gone: nothing that was learned holds for another."""
@@ -111,32 +111,32 @@ class KeptRoute:
 
     def through(self) -> Route:
         """The route in use. Raises ``ProblemError`` while there is none."""
-        if (way := self._way) is None:
+        if (route := self._route) is None:
             raise problem("route.none", "Cannot reach the node now; Clew is looking for a route.")
-        return way
+        return route
 
     def open(self) -> Stream:
         """A stream to the agent. Raises ``ProblemError``."""
-        way = self.through()
+        route = self.through()
         try:
-            stream = way.open()
+            stream = route.open()
         except ProblemError:
-            self._failed(way)
+            self._failed(route)
             raise
         with self._lock:
-            self._streams += way is self._way
-        return _Watched(stream, self._heard, partial(self._ended, way))
+            self._streams += route is self._route
+        return _Watched(stream, self._heard, partial(self._ended, route))
 
-    def _failed(self, way: Route) -> None:
+    def _failed(self, route: Route) -> None:
         with self._lock:
-            self._broken |= way is self._way
+            self._broken |= route is self._route
         self._stirred()
 
-    def _ended(self, way: Route, wanted: bool) -> None:
+    def _ended(self, route: Route, wanted: bool) -> None:
         """Notes the end of a stream. The route is as good as before while another stream goes through it: an agent
         hangs up on strangers."""
         with self._lock:
-            if way is self._way:
+            if route is self._route:
                 self._streams -= 1
                 self._broken |= not wanted and not self._streams
         if not wanted:
@@ -190,20 +190,20 @@ class _Watched:
 # --- On the site ------------------------------------------------------------------------------------------------------
 
 
-def put_key(line: SiteConnection, address: AgentAddress, name: str, public_key: str) -> None:
+def put_key(connection: SiteConnection, address: AgentAddress, name: str, public_key: str) -> None:
     """Write a viewer's key into the agent's allow-list in one go. Raises ``ProblemError``."""
     part, path = f"{address.allow_list}/{name}.part", f"{address.allow_list}/{name}{KEY_SUFFIX}"
-    line.connection.write(part, public_key.encode("ascii"), timeout=_CALL_S)
-    done = line.run(("mv", "-f", "--", part, path), timeout=_CALL_S)
+    connection.connection.write(part, public_key.encode("ascii"), timeout=_CALL_S)
+    done = connection.run(("mv", "-f", "--", part, path), timeout=_CALL_S)
     if done.late or done.code:
-        raise problem("link.key", f"The key for the agent cannot be written on {line.title}: {done.err.strip()}.")
+        raise problem("link.key", f"The key for the agent cannot be written on {connection.title}: {done.err.strip()}.")
 
 
-def read_address(line: SiteConnection, job: str) -> AgentAddress | None:
+def read_address(connection: SiteConnection, job: str) -> AgentAddress | None:
     """Reads where the job's agent listens; None if it does not yet. Raises ``ProblemError`` if the site does not
     answer."""
     try:
-        data = line.connection.read(line.layout().address(job), 0, _ADDRESS_BYTES, timeout=_CALL_S)
+        data = connection.connection.read(connection.layout().address(job), 0, _ADDRESS_BYTES, timeout=_CALL_S)
         found: AgentAddress = from_json(data, AgentAddress)
     except msgspec.DecodeError:
         return None

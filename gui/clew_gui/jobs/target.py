@@ -33,7 +33,7 @@ _ADMIT_S = 2.0
 _SPEC_S = 2.0
 _STEADY_S = 10.0
 """Seconds between two looks while a route works."""
-_WITHOUT_WAY_S = 1.0
+_WITHOUT_ROUTE_S = 1.0
 _PACES = ((20.0, 0.3), (120.0, 2.0))
 """The pace of looking for the address: every 0.3 s for 20 s, every 2 s for two minutes, and then every ``_SLOW_S``."""
 _SLOW_S = 10.0
@@ -45,15 +45,70 @@ _SLEPT_S = 10.0
 _JOIN_S = 3.0
 
 
+# --- Missing agent ----------------------------------------------------------------------------------------------------
+# A job runs, and its agent does not say where it listens: for how long, and what the job's own log says to that.
+
+
+PATIENCE_S = 120.0
+"""The seconds in which an agent should answer: modules on a busy file system and a first import take their time; after
+that something is wrong."""
+_AGAIN_S = 30.0
+_LINES = 3
+_CHARACTERS = 300
+_SOON = "The job runs; its agent is starting."
+
+
+class Absence(msgspec.Struct, frozen=True):
+    """What is known of a job's missing agent. ``text`` says why none serves, ``missed_s`` counts the seconds in which
+    the job was known to run without it, up to ``looked`` (None: nobody knew anything since); its log was ``read`` then.
+    Both are readings of a clock."""
+
+    text: str = _SOON
+    missed_s: float = 0.0
+    looked: float | None = None
+    read: float | None = None
+
+
+def still_missing(before: Absence, connection: SiteConnection, job: str, now: float) -> Absence:
+    """The scheduler says that the job runs, and there is no agent. After two minutes of that the job's log is read,
+    which may wait. Raises ``ProblemError`` when the site cannot be reached."""
+    missed = before.missed_s + (now - before.looked if before.looked is not None else 0.0)
+    seen = msgspec.structs.replace(before, missed_s=missed, looked=now)
+    if missed < PATIENCE_S or (before.read is not None and now - before.read < _AGAIN_S):
+        return seen
+    return msgspec.structs.replace(seen, text=_sentences(connection, job), read=now)
+
+
+def _sentences(connection: SiteConnection, job: str) -> str:
+    folder = connection.layout().job(job)
+    missing = f"The job has run for more than {PATIENCE_S / 60:.0f} minutes without its agent."
+    doctor = "a check of the site with a small job tries a node"
+    for log in (LOG, SCHEDULER_LOG):
+        if last := _last_lines(read_printed(connection, job, log)):
+            said = f"Its log, {folder}/{log} on {connection.title}, ends with: {last.rstrip('.')}."
+            return f"{missing} {said} Fix that, or cancel the job; {doctor}."
+    said = f"Nothing is in its log yet, {folder}/{LOG} on {connection.title}."
+    why = "Look for what takes so long in the site's modules, its prologue or ~/.bashrc there"
+    return f"{missing} {said} {why}, or cancel the job; {doctor}."
+
+
+def _last_lines(text: str) -> str:
+    lines = [line.strip() for line in plain(text, len(text)).splitlines() if line.strip()]
+    return " ".join(lines[-_LINES:])[-_CHARACTERS:]
+
+
+# --- The target -------------------------------------------------------------------------------------------------------
+
+
 class JobTarget:
     """A ``Target``; made by ``JobManager.target``. Only ``fetch`` and ``spec`` wait for the network: with them it is
     also the ``JournalFiles`` of its job. ``slept`` is called after the laptop has slept."""
 
     def __init__(self, job: ManagedJob, slept: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
-        job.changed = self.kick
         self._job = job
         self._slept = slept
-        self._missing = MissingAgent(clock)
+        self._clock = clock
+        self._missing = Absence()
         self._woken = threading.Event()
         self._closed = threading.Event()
         self._changed = threading.Condition()
@@ -71,6 +126,7 @@ class JobTarget:
         self._specs: dict[str, RunSpec | None] = {}
         self._wanted: list[str] = []
         self._attempts: dict[str, int] = {}
+        job.changed = self.kick
         self._thread = threading.Thread(target=self._work, name="clew-target", daemon=True)
         self._thread.start()
 
@@ -85,8 +141,8 @@ class JobTarget:
     @property
     def route(self) -> str:
         """The route in use, in words for the status line; empty while there is none."""
-        if (way := self._kept.way) is not None:
-            return way.text
+        if (route := self._kept.route) is not None:
+            return route.text
         return "its journal as a file" if self.files(self._job.news.over) is not None else ""
 
     def introduce(self, name: str, public_key: str) -> None:
@@ -97,7 +153,7 @@ class JobTarget:
     def find(self) -> AgentAddress | None:
         """The agent with the tunnel's end on this computer as its address; None while it cannot be reached."""
         address, tunnel = self._address, self._tunnel
-        if address is None or tunnel is None or self._kept.way is None or self._job.news.over:
+        if address is None or tunnel is None or self._kept.route is None or self._job.news.over:
             return None
         if self._key is not None and not self._is_admitted(address):
             return None
@@ -215,18 +271,22 @@ class JobTarget:
             except ProblemError as error:
                 self._trouble = error.problems[0]
                 pause = self._again(_PAUSES_S if self._trouble.code in TRANSIENT else ROUTE_PAUSES_S)
-                self._missing.pause()
+                self._look_later()
             except Exception as error:  # noqa: BLE001  # the thread's border: it goes on with what comes next
                 _log.exception("The connection to a job's agent failed.")
                 self._trouble = Problem(
                     "link.internal", f"The connection to the agent failed: {error}.", "Clew tries again."
                 )
                 pause = self._again(ROUTE_PAUSES_S)
-                self._missing.pause()
+                self._look_later()
             self._woken.wait(pause)
             before, drift = drift, time.time() - time.monotonic()
             if drift - before > _SLEPT_S:  # the monotonic clock stands still while a computer sleeps
                 self._slept()
+
+    def _look_later(self) -> None:
+        """Nobody knows anything now: the time until the next look does not count."""
+        self._missing = msgspec.structs.replace(self._missing, looked=None)
 
     def _again(self, pauses: tuple[float, ...]) -> float:
         pause = pauses[min(self._failures, len(pauses) - 1)]
@@ -244,35 +304,35 @@ class JobTarget:
             self._address = None
             return _NEVER_S
         connection = self._job.access.connected()
-        if self._address is None or self._kept.way is None or time.monotonic() - self._looked >= _WITHOUT_WAY_S:
+        if self._address is None or self._kept.route is None or time.monotonic() - self._looked >= _WITHOUT_ROUTE_S:
             self._look(connection)
         address = self._address
         if address is None:
             self._miss(connection, news)
             return self._pace()
-        self._missing.end()
+        self._missing = Absence()
         self._let_in(connection, address)
         self._kept.settle()
-        if self._kept.way is None and (wait := self._kept.wait_s()) > 0:
+        if self._kept.route is None and (wait := self._kept.wait_s()) > 0:
             return wait
-        if self._kept.way is None:
+        if self._kept.route is None:
             self._search(connection, JobRef(news.id, self._job.id), address)
         self._failures = 0
-        return _STEADY_S if self._kept.way is not None else self._kept.wait_s()
+        return _STEADY_S if self._kept.route is not None else self._kept.wait_s()
 
     def _miss(self, connection: SiteConnection, news: JobNews) -> None:
         if news.stage is not JobStage.RUNNING:
-            self._missing.end()
+            self._missing = Absence()
         elif news.problem is not None:
-            self._missing.pause()
+            self._look_later()
         else:
-            self._missing.look(connection, self._job.id)
+            self._missing = still_missing(self._missing, connection, self._job.id, self._clock())
 
     def _search(self, connection: SiteConnection, job: JobRef, address: AgentAddress) -> None:
-        way = self._kept.search(self._job.access.finder(), job, address, self._closed.is_set)
-        if way is None:
+        route = self._kept.search(self._job.access.finder(), job, address, self._closed.is_set)
+        if route is None:
             return
-        _log.info("The agent on %s is reached %s.", address.host, way.text)
+        _log.info("The agent on %s is reached %s.", address.host, route.text)
         if self._tunnel is None:
             self._tunnel = Tunnel(self._open)
         self._let_in(connection, address)
@@ -333,70 +393,3 @@ class JobTarget:
         if time.monotonic() - self._heard > 1.0:
             self._heard = time.monotonic()
             self._job.heard()
-
-
-# --- Missing agent ----------------------------------------------------------------------------------------------------
-# A job runs, and its agent does not say where it listens: for how long, and what the job's own log says to that.
-
-
-PATIENCE_S = 120.0
-"""The seconds in which an agent should answer: modules on a busy file system and a first import take their time; after
-that something is wrong."""
-_AGAIN_S = 30.0
-_LINES = 3
-_CHARACTERS = 300
-_SOON = "The job runs; its agent is starting."
-
-
-class MissingAgent:
-    """Counts the time in which the job is known to run without an agent, and puts it into words.
-
-    One thread calls ``look``, ``pause`` and ``end``; ``text`` may be read by others.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.text = _SOON
-        """The reason why no agent serves, in sentences."""
-        self._clock = clock
-        self._missed = 0.0
-        self._looked: float | None = None
-        self._read: float | None = None
-
-    def look(self, connection: SiteConnection, job: str) -> None:
-        """The scheduler says that the job runs, and there is no agent. After two minutes of that the job's log is read,
-        which may wait. Raises ``ProblemError`` when the site cannot be reached."""
-        now = self._clock()
-        if self._looked is not None:
-            self._missed += now - self._looked
-        self._looked = now
-        if self._missed < PATIENCE_S or (self._read is not None and now - self._read < _AGAIN_S):
-            return
-        self.text = _sentences(connection, job)
-        self._read = now
-
-    def pause(self) -> None:
-        """Forgets the last look, because nobody knows anything now: the time until the next look does not count."""
-        self._looked = None
-
-    def end(self) -> None:
-        """Resets everything, because the job does not run, or has its agent."""
-        self.text, self._missed = _SOON, 0.0
-        self._looked = self._read = None
-
-
-def _sentences(connection: SiteConnection, job: str) -> str:
-    folder = connection.layout().job(job)
-    missing = f"The job has run for more than {PATIENCE_S / 60:.0f} minutes without its agent."
-    doctor = "a check of the site with a small job tries a node"
-    for log in (LOG, SCHEDULER_LOG):
-        if last := _last_lines(read_printed(connection, job, log)):
-            said = f"Its log, {folder}/{log} on {connection.title}, ends with: {last.rstrip('.')}."
-            return f"{missing} {said} Fix that, or cancel the job; {doctor}."
-    said = f"Nothing is in its log yet, {folder}/{LOG} on {connection.title}."
-    why = "Look for what takes so long in the site's modules, its prologue or ~/.bashrc there"
-    return f"{missing} {said} {why}, or cancel the job; {doctor}."
-
-
-def _last_lines(text: str) -> str:
-    lines = [line.strip() for line in plain(text, len(text)).splitlines() if line.strip()]
-    return " ".join(lines[-_LINES:])[-_CHARACTERS:]

@@ -1,11 +1,13 @@
-"""Asks a site's scheduler about all its jobs, politely and in one thread, and finds out how ended jobs ended."""
+"""Asks a site's scheduler about its jobs: seldom, once for all of them in one thread, and not at all while the agents
+themselves answer. Finds out how ended jobs ended."""
 
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from clew_gui.jobs.access import SiteAccess
@@ -13,8 +15,7 @@ from clew_gui.jobs.job_files import read_printed, read_record
 from clew_gui.jobs.journal_files import ended_at
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.state import ENDED, JobState, PartitionLimits, Phase
-from clew_gui.schedulers.verdict import ExitRecord, conclude
-from clew_gui.schedulers.watcher import Watcher
+from clew_gui.schedulers.verdict import ExitRecord, conclude, follow
 from clew_gui.schedulers.words import describe
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import Problem, ProblemError
@@ -52,6 +53,83 @@ class WatchedJob(Protocol):
         """Called when nobody could be asked."""
 
 
+FIRST_S = 2.0
+LONGEST_S = 60.0
+GROWTH = 1.5
+UNANSWERED_S = 10.0
+"""The seconds until a scheduler that does not answer is asked again: it has trouble enough."""
+HEARTBEAT_S = 15.0
+"""An agent that answered within this time speaks for its job."""
+_JITTER = 0.1
+"""The random part of each pause: forty students who start at once must not keep asking at the same moment."""
+
+
+class Watched:
+    """One job with what the scheduler said of it, and when to ask again. Pure: ``now`` is a reading of a clock, and
+    ``dice`` gives numbers from 0 to 1."""
+
+    def __init__(self, job: WatchedJob, now: float, dice: Callable[[], float] = random.random) -> None:
+        self.job = job
+        self.pause = FIRST_S
+        self.next = now + FIRST_S
+        self.state: JobState | None = None
+        """What was last known; a scheduler's silence changes nothing."""
+        self.over: JobState | None = None
+        """The scheduler's word that the job is over, until it is concluded."""
+        self.gone_since: float | None = None
+        self.awaited = False
+        """Whether somebody waits for an answer."""
+        self._heard = float("-inf")
+        self._dice = dice
+
+    @property
+    def ended(self) -> bool:
+        """Whether nobody needs to ask about it any more."""
+        return self.state is not None and self.state.phase in ENDED
+
+    @property
+    def speaks_until(self) -> float:
+        """Returns when its agent no longer speaks for it."""
+        return self._heard + HEARTBEAT_S
+
+    def hear(self, now: float) -> None:
+        """The job's agent answered: nobody asks until it has been silent for a while."""
+        self._heard = now
+
+    def hurry(self, now: float) -> None:
+        """Lets the next question come at once, and often again for a while, because something has happened, such as an
+        agent that fell silent or a network that is back."""
+        self._heard, self.next, self.pause = float("-inf"), now, FIRST_S
+
+    def answer(self, state: JobState | None, now: float) -> None:
+        """Takes the scheduler's answer; None if there was none."""
+        if state is None or state.phase is Phase.SILENT:
+            self._later(now, max(UNANSWERED_S, self.pause * 2))
+            return
+        before, self.state = self.state, follow(self.state, state)
+        moved = before is not None and before.phase is not self.state.phase  # the next change may come soon
+        self._later(now, FIRST_S if moved else self.pause * GROWTH)
+
+    def _later(self, now: float, pause: float) -> None:
+        self.pause = min(LONGEST_S, pause)
+        self.next = now + self.pause * (1 + _JITTER * self._dice())
+
+
+def due(jobs: Mapping[str, Watched], now: float) -> dict[str, Watched]:
+    """The jobs to ask about in one call now; none while nothing is due.
+
+    As soon as one is due all are asked about that no agent speaks for: it costs the scheduler the same.
+    """
+    silent = {job_id: one for job_id, one in jobs.items() if not one.ended and now >= one.speaks_until}
+    return silent if any(one.next <= now for one in silent.values()) else {}
+
+
+def wait_s(jobs: Mapping[str, Watched], now: float) -> float | None:
+    """Seconds until ``due`` may have something; None when nothing is watched."""
+    moments = [max(one.next, one.speaks_until) for one in jobs.values() if not one.ended]
+    return max(0.0, min(moments) - now) if moments else None
+
+
 class JobWatch:
     """Watches from the first ``add`` until ``close``. A job that the scheduler does not know is asked for once more
     after ``sure`` seconds."""
@@ -59,14 +137,10 @@ class JobWatch:
     def __init__(self, access: SiteAccess, sure: float = SURE_S) -> None:
         self.access = access
         self.sure = sure
-        self._watcher = Watcher()
-        self._jobs: dict[str, WatchedJob] = {}
-        self._over: dict[str, JobState] = {}
-        self._gone: dict[str, float] = {}
+        self._jobs: dict[str, Watched] = {}
         self._limits: dict[str, PartitionLimits] = {}
         self._woken = threading.Condition()
         self._ended = False
-        self._unanswered: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="clew-watch", daemon=True)
 
     def add(self, job: WatchedJob, job_id: str) -> None:
@@ -74,8 +148,7 @@ class JobWatch:
         with self._woken:
             if job_id in self._jobs or self._ended:
                 return
-            self._jobs[job_id] = job
-            self._watcher.add(job_id, time.monotonic())
+            self._jobs[job_id] = Watched(job, time.monotonic())
             if self._thread.ident is None:
                 self._thread.start()
             self._woken.notify()
@@ -83,32 +156,30 @@ class JobWatch:
     def heard(self, job_id: str) -> None:
         """The job's agent speaks for it."""
         with self._woken:
-            self._watcher.heard(job_id, time.monotonic())
+            if job_id in self._jobs:
+                self._jobs[job_id].hear(time.monotonic())
 
     def hurry(self) -> None:
-        """Asks now, because something has happened."""
+        """Asks now about all jobs, because something has happened."""
         with self._woken:
-            self._watcher.hurry(time.monotonic())
-            self._woken.notify()
+            for watched in self._jobs.values():
+                watched.hurry(time.monotonic())
+            self._woken.notify_all()
 
     def ask_now(self, job_ids: Iterable[str]) -> None:
         """Ask about these jobs at once; ``await_answers`` waits for that."""
         with self._woken:
-            self._unanswered |= self._jobs.keys() & set(job_ids)
-            self._watcher.hurry(time.monotonic())
-            self._woken.notify_all()
+            for job_id in self._jobs.keys() & set(job_ids):
+                self._jobs[job_id].awaited = True
+            self.hurry()
 
     def await_answers(self, seconds: float) -> bool:
         """Wait until each job has been answered for that somebody asked about at once, or could not be asked about, so
         many seconds at most; whether all have."""
         with self._woken:
-            return self._woken.wait_for(lambda: not self._unanswered or self._ended, seconds)
-
-    def _answered_for(self, *job_ids: str) -> None:
-        """Stop waiting for news of these jobs: call it after the news was reported."""
-        with self._woken:
-            self._unanswered -= set(job_ids)
-            self._woken.notify_all()
+            return self._woken.wait_for(
+                lambda: self._ended or not any(one.awaited for one in self._jobs.values()), seconds
+            )
 
     def close(self) -> None:
         """End the thread; a call that is running ends with the connection."""
@@ -125,56 +196,59 @@ class JobWatch:
             with self._woken:
                 if self._ended:
                     return
-                due = self._watcher.due(time.monotonic())
-                if not due and not self._over:
-                    self._woken.wait(self._watcher.wait(time.monotonic()))
+                now = time.monotonic()
+                jobs, over = due(self._jobs, now), self._over()
+                if not jobs and not over:
+                    self._woken.wait(wait_s(self._jobs, now))
                     continue
-                if due:
-                    self._watcher.asked(due, time.monotonic())
-                    jobs = {job_id: self._jobs[job_id] for job_id in due}
             try:
-                if due:
+                if jobs:
                     self._ask(jobs)
                 self._conclude_all()
             except ProblemError as error:  # the connection went while an answer was used
                 _log.info("A scheduler's answer was not used: %s", error)
-                self._answer({})
             except Exception:  # noqa: BLE001  # the thread's border: one strange answer must not end the watching
                 _log.exception("A scheduler's answer could not be used.")
-                self._answer({})
-            if self._over:
-                with self._woken:
+            with self._woken:
+                if self._over() and not self._ended:
                     self._woken.wait(_AGAIN_S)
 
-    def _ask(self, jobs: Mapping[str, WatchedJob]) -> None:
-        refs = tuple(JobRef(job_id, job.id) for job_id, job in jobs.items())
+    def _over(self) -> dict[str, JobState]:
+        return {job_id: one.over for job_id, one in self._jobs.items() if one.over is not None}
+
+    def _ask(self, jobs: Mapping[str, Watched]) -> None:
+        refs = tuple(JobRef(job_id, one.job.id) for job_id, one in jobs.items())
+        states: Mapping[str, JobState] = {}
         try:
             connection = self.access.connected()
             scheduler = connection.scheduler
             states = scheduler.states(refs, connection.run(scheduler.status(refs)))
         except ProblemError as error:
-            self._answer({})
-            for job in jobs.values():
-                job.unreached(error.problems[0])
-            self._answered_for(*jobs)
+            for one in jobs.values():
+                one.job.unreached(error.problems[0])
+                self._answered_for(one)
             return
-        self._answer(states)
-        for job_id, job in jobs.items():
+        finally:
+            with self._woken:
+                for job_id, one in jobs.items():
+                    one.answer(states.get(job_id), time.monotonic())
+        for job_id, one in jobs.items():
             now = states[job_id]
-            state = self._watcher.state(job_id) or now
+            if now.phase in ENDED or now.phase is Phase.GONE:
+                one.over = now
+                continue
             if now.phase is Phase.SILENT:
-                job.unreached(Problem("scheduler.silent", describe(now, scheduler).text))
-                self._answered_for(job_id)
-            elif now.phase in ENDED or now.phase is Phase.GONE:
-                self._over[job_id] = now
+                one.job.unreached(Problem("scheduler.silent", describe(now, scheduler).text))
             else:
-                self._gone.pop(job_id, None)
-                job.at(state, self._limits_for(connection, job.partition, state))
-                self._answered_for(job_id)
+                one.gone_since, state = None, one.state or now
+                one.job.at(state, self._limits_for(connection, one.job.partition, state))
+            self._answered_for(one)
 
-    def _answer(self, states: Mapping[str, JobState]) -> None:
+    def _answered_for(self, watched: Watched) -> None:
+        """Nobody waits for news of this job any more: call it after the news was reported."""
         with self._woken:
-            self._watcher.answered(states, time.monotonic())
+            watched.awaited = False
+            self._woken.notify_all()
 
     def _limits_for(self, connection: SiteConnection, partition: str, state: JobState) -> PartitionLimits | None:
         """Asks once for the limits of the job's partition, if its reason for waiting could be explained with a
@@ -194,39 +268,42 @@ class JobWatch:
     # --- How it ended -------------------------------------------------------------------------------------------------
 
     def _conclude_all(self) -> None:
-        for job_id, state in list(self._over.items()):
-            job = self._jobs[job_id]
+        with self._woken:
+            over = self._over()
+        for job_id, state in over.items():
+            watched = self._jobs[job_id]
+            job, gone = watched.job, state.phase is Phase.GONE
             try:
                 connection = self.access.connected()
                 record = read_record(connection, job.id)
                 failed = state.phase is Phase.FAILED and not _has_ended(record)
                 printed = read_printed(connection, job.id) if failed else ""
-                gone = state.phase is Phase.GONE
                 done = gone and record is not None and _runs_ended(connection, job.runs, record)
             except ProblemError as error:
                 job.unreached(error.problems[0])
-                self._answered_for(job_id)
+                self._answered_for(watched)
                 continue
-            del self._over[job_id]
-            if gone and not _has_ended(record) and not self._surely_gone(job_id):
+            watched.over = None
+            if gone and not _has_ended(record) and not self._surely_gone(watched):
                 continue
             scheduler = connection.scheduler
             accounts = _accounts(connection, JobRef(job_id, job.id))
             memory = scheduler.ran_out_of_memory(printed)
             verdict = conclude(state, accounts, record, out_of_memory=memory, done=done)
-            with self._woken:
-                self._watcher.remove(job_id)
-                del self._jobs[job_id]
             if verdict.phase is Phase.CANCELLED and record is None:
                 connection.remove_unbegun(job.id)
             if not scheduler.has_queue:
                 connection.remove_agent_files(job.id)
             job.ended(verdict)
-            self._answered_for(job_id)
+            with self._woken:
+                del self._jobs[job_id]
+                self._woken.notify_all()
 
-    def _surely_gone(self, job_id: str) -> bool:
-        """Whether the scheduler has said so before; the watcher asks again by itself."""
-        return time.monotonic() - self._gone.setdefault(job_id, time.monotonic()) >= self.sure
+    def _surely_gone(self, watched: Watched) -> bool:
+        """Whether the scheduler has said so before; it is asked again in its time."""
+        if watched.gone_since is None:
+            watched.gone_since = time.monotonic()
+        return time.monotonic() - watched.gone_since >= self.sure
 
 
 def _has_ended(record: ExitRecord | None) -> bool:

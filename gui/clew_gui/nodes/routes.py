@@ -55,9 +55,9 @@ class Route:
     """A route that worked when it was last tried. ``text`` is for the status line: "through login, jumping into node1".
     ``connect`` makes a stream to a port of that node, ``port`` is the agent's.
 
-    Through a relay the stream that was checked is kept for the first caller that opens the way: the scheduler may take
-    seconds to start another one, and nothing at its far end grows impatient meanwhile. Of the other kinds none is kept:
-    there an agent waits already at the far end, and not for long.
+    Through a relay the stream that was checked is kept for the first caller that opens the route: the scheduler may
+    take seconds to start another one, and nothing at its far end grows impatient meanwhile. Of the other kinds none is
+    kept: there an agent waits already at the far end, and not for long.
     """
 
     def __init__(
@@ -114,18 +114,20 @@ class Route:
 class RouteSearch(msgspec.Struct, frozen=True):
     """The route, or why there is none."""
 
-    way: Route | None
+    route: Route | None
     problem: Problem | None = None
 
 
 class RouteFinder:
-    """Looks for ways at one site. ``installed`` says what starts a program of ours there, for the relay.
+    """Looks for routes at one site. ``installed`` says what starts a program of ours there, for the relay.
 
     The kind that worked last comes first the next time; after a failure all are tried.
     """
 
-    def __init__(self, line: SiteConnection, installed: Callable[[], Installed], patience: float = SPEAKS_S) -> None:
-        self._line = line
+    def __init__(
+        self, connection: SiteConnection, installed: Callable[[], Installed], patience: float = SPEAKS_S
+    ) -> None:
+        self._connection = connection
         self._patience = patience
         self._installed = installed
         self._last: RouteKind | None = None
@@ -134,30 +136,30 @@ class RouteFinder:
 
     def find(self, job: JobRef, address: AgentAddress, ended: Callable[[], bool] = lambda: False) -> RouteSearch:
         """The first route that works. Raises ``ProblemError`` if the login node itself cannot be reached."""
-        self._line.connection.connected()
+        self._connection.connection.connected()
         why: list[str] = []
         for kind in sorted(RouteKind, key=lambda kind: kind is not self._last):
-            for way in self._ways(kind, job, address, why):
+            for route in self._routes(kind, job, address, why):
                 if ended():
-                    way.close()
+                    route.close()
                     return RouteSearch(None)
                 try:
-                    way.check(_RELAY_S if kind is RouteKind.RELAY else self._patience)
+                    route.check(_RELAY_S if kind is RouteKind.RELAY else self._patience)
                 except ProblemError as error:
-                    way.close()
+                    route.close()
                     if error.problems[0].code == "ssh.lost":
                         raise
-                    why.append(f"{way.text}: {error.problems[0].text}")
+                    why.append(f"{route.text}: {error.problems[0].text}")
                     continue
                 self._last = kind
-                return RouteSearch(way)
+                return RouteSearch(route)
         text = f"Cannot reach the agent on {address.host}. " + " ".join(dict.fromkeys(why))
         hint = "The journal comes as a file meanwhile. Ask the site how to reach a port of a compute node."
-        return RouteSearch(None, Problem("route.none", text, hint, self._line.name))
+        return RouteSearch(None, Problem("route.none", text, hint, self._connection.name))
 
-    # --- Kinds of ways ------------------------------------------------------------------------------------------------
+    # --- Kinds of routes ----------------------------------------------------------------------------------------------
 
-    def _ways(self, kind: RouteKind, job: JobRef, address: AgentAddress, why: list[str]) -> Iterator[Route]:
+    def _routes(self, kind: RouteKind, job: JobRef, address: AgentAddress, why: list[str]) -> Iterator[Route]:
         try:
             if kind is RouteKind.LOGIN:
                 yield from self._through_login(address)
@@ -173,13 +175,13 @@ class RouteFinder:
             why.append(f"{_TRIED[kind].format(node=address.host)}: {error.problems[0].text}")
 
     def _through_login(self, address: AgentAddress) -> Iterator[Route]:
-        through = self._line.connection
+        through = self._connection.connection
         text = f"through {self._login}"
         for host in dict.fromkeys((address.address, address.host)):
             yield Route(RouteKind.LOGIN, text, partial(through.connect, host, timeout=_OPEN_S), address.port)
 
     def _into_the_node(self, address: AgentAddress) -> Iterator[Route]:
-        if not self._line.hops or not self._line.scheduler.has_queue or address.host in self._declined:
+        if not self._connection.hops or not self._connection.scheduler.has_queue or address.host in self._declined:
             return
         node = self._jump(address)
 
@@ -198,19 +200,19 @@ class RouteFinder:
 
         Who was reached and said no is not asked by another name: a person would have to answer twice.
         """
-        login, started = self._line.hops[-1], time.monotonic()
+        login, started = self._connection.hops[-1], time.monotonic()
         try:
-            return self._line.connection.hop(node_hop(login, address.host), HOP_S)
+            return self._connection.connection.hop(node_hop(login, address.host), HOP_S)
         except ProblemError as error:
             left = HOP_S - (time.monotonic() - started)
             if error.problems[0].code not in _UNREACHED or address.address == address.host or left < 1.0:
                 raise
-        return self._line.connection.hop(node_hop(login, address.address), left)
+        return self._connection.connection.hop(node_hop(login, address.address), left)
 
     def _relayed(self, job: JobRef, address: AgentAddress) -> Iterator[Route]:
-        if self._line.scheduler.relay(job, ("true",)) is None:
+        if self._connection.scheduler.relay(job, ("true",)) is None:
             return
-        line, installed = self._line, self._installed()
+        line, installed = self._connection, self._installed()
 
         def connect(port: int) -> Stream:
             there = msgspec.structs.replace(address, port=port)
@@ -221,7 +223,7 @@ class RouteFinder:
 
     @property
     def _login(self) -> str:
-        return self._line.site.host or self._line.title
+        return self._connection.site.host or self._connection.title
 
 
 _TRIED = {

@@ -31,61 +31,63 @@ class NodeShell(msgspec.Struct, frozen=True):
     close: Callable[[], None]
 
 
-def where_it_runs(line: SiteConnection, job: JobRef) -> str:
+def where_it_runs(connection: SiteConnection, job: JobRef) -> str:
     """The job's nodes in the scheduler's words. Waits; raises ``ProblemError`` when the job is on no node now."""
-    state = line.scheduler.states((job,), line.run(line.scheduler.status((job,)))).get(job.id)
+    state = connection.scheduler.states((job,), connection.run(connection.scheduler.status((job,)))).get(job.id)
     if state is None or state.phase not in ON_NODE:
-        why = line.scheduler.explain(state).text if state is not None and state.phase in WAITING else ""
+        why = connection.scheduler.explain(state).text if state is not None and state.phase in WAITING else ""
         hint = "Take one that is held and runs, or a terminal that has an allocation of its own."
         text = f"The allocation does not run now. {why}".strip()
-        raise problem("shell.waits", text, hint, "site", list_all("held"), fresh_shell(line.name))
+        raise problem("shell.waits", text, hint, "site", list_all("held"), fresh_shell(connection.name))
     return state.nodes
 
 
 def shell_on_job(
-    line: SiteConnection, job: JobRef, nodes: Sequence[str], command: Command, term: str, size: Size | None
+    connection: SiteConnection, job: JobRef, nodes: Sequence[str], command: Command, term: str, size: Size | None
 ) -> NodeShell:
     """A terminal on a job's first node: as a step of the job where its scheduler can do that, else by SSH.
 
     Waits. Raises ``ProblemError``, also when the site refuses the login.
     """
     wanted = command or LOGIN_SHELL
-    if not line.scheduler.has_queue:
-        return _on(line.connection, "on the host itself", wanted, term, size)
-    ways = line.scheduler
+    if not connection.scheduler.has_queue:
+        return _on(connection.connection, "on the host itself", wanted, term, size)
+    ways = connection.scheduler
     step = ways.attach(job, wanted) if size is not None else ways.relay(job, wanted)
     where = nodes[0] if nodes else "the allocation"
     if step is not None:
-        return _on(line.connection, f"on {where}, as a step of the job", line.command(step), term, size)
-    if not nodes or not line.hops:
-        text = f"{line.title} does not say on which node the job runs."
-        raise problem("shell.node", text, "Try again in a moment.", line.name)
+        return _on(connection.connection, f"on {where}, as a step of the job", connection.command(step), term, size)
+    if not nodes or not connection.hops:
+        text = f"{connection.title} does not say on which node the job runs."
+        raise problem("shell.node", text, "Try again in a moment.", connection.name)
     try:
-        node = line.connection.hop(node_hop(line.hops[-1], where), _START_S)
+        node = connection.connection.hop(node_hop(connection.hops[-1], where), _START_S)
     except ProblemError as error:
         found = error.problems[0]
         hint = "A terminal with an allocation of its own may work."
         text = f"No terminal on {where}: {found.text}"
-        raise problem("shell.refused", text, hint, line.name, fresh_shell(line.name)) from None
+        raise problem("shell.refused", text, hint, connection.name, fresh_shell(connection.name)) from None
     return _on(node, f"on {where}", wanted, term, size, node.close)
 
 
 def shell_of_its_own(
-    line: SiteConnection, job: str, allocation: AllocationRequest, command: Command, term: str, size: Size | None
+    connection: SiteConnection, job: str, allocation: AllocationRequest, command: Command, term: str, size: Size | None
 ) -> NodeShell:
     """A terminal that comes with an allocation and ends with it. Waits only for its start, not for the queue's end.
 
     Raises ``ProblemError``.
     """
-    words = line.scheduler.hold(job_of(line.site, job, "/", _NOBODY, allocation))
+    words = connection.scheduler.hold(job_of(connection.site, job, "/", _NOBODY, allocation))
     if command:
         if words[-len(LOGIN_SHELL) :] != LOGIN_SHELL:
-            text = f"{line.scheduler.label} gives a terminal to a person only, not to a command."
-            raise problem("shell.command", text, "Hold an allocation first.", line.name, hold_node(line.name))
+            text = f"{connection.scheduler.label} gives a terminal to a person only, not to a command."
+            raise problem(
+                "shell.command", text, "Hold an allocation first.", connection.name, hold_node(connection.name)
+            )
         words = (*words[: -len(LOGIN_SHELL)], *command)
     if size is None:
         words = tuple(word for word in words if word != "--pty")
-    return _on(line.connection, "with an allocation of its own", line.command(words), term, size)
+    return _on(connection.connection, "with an allocation of its own", connection.command(words), term, size)
 
 
 def _on(

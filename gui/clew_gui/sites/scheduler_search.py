@@ -57,21 +57,21 @@ class FoundScheduler(msgspec.Struct, frozen=True):
         return f"Found {named}: jobs will go to its queue."
 
 
-def look_for_scheduler(line: SiteConnection) -> FoundScheduler:
+def look_for_scheduler(connection: SiteConnection) -> FoundScheduler:
     """The site's scheduler. Logs in and waits.
 
     Raises ``ProblemError`` when the site cannot be reached or does not answer, and when there is no scheduler that
     Clew speaks: runs would train on the login node then, which a person has to want.
     """
     commands = [signature.command for _, signature in _signatures()]
-    done = line.run(("sh", "-c", _look(), "sh", *commands, *_OTHERS), timeout=LIMIT_S)
+    done = connection.run(("sh", "-c", _look(), "sh", *commands, *_OTHERS), timeout=LIMIT_S)
     if done.late:
-        text = f"{line.title} did not say within {LIMIT_S:g} s which scheduler it has."
+        text = f"{connection.title} did not say within {LIMIT_S:g} s which scheduler it has."
         raise problem("scheduler.late", text, "The login node may be busy. Try again.", "scheduler")
     found = parse_look(done)
     if isinstance(found, FoundScheduler):
         return found
-    where, absent = address(line.site), ", ".join(commands)
+    where, absent = address(connection.site), ", ".join(commands)
     text = f"{where} has {found}, which Clew cannot use." if found else f"{where} has no scheduler: no {absent}."
     text += " Runs would train on that host itself, which most sites forbid on a login node."
     raise problem(ABSENT, text, where="scheduler")

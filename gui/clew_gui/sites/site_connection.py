@@ -13,7 +13,6 @@ import msgspec
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.schedulers.scheduler import Command, environment
 from clew_gui.schedulers.state import Output
-from clew_gui.schedulers.watcher import CALL_LIMIT_S
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
 from clew_gui.sites.site import Site
@@ -88,6 +87,8 @@ class SiteLayout(msgspec.Struct, frozen=True):
 
 
 _REMOVE = 'ls "$1" | grep -q "^record\\.\\|\\.log$" || rm -rf -- "$1"'
+CALL_LIMIT_S = 45.0
+"""The bound on one call: a dead controller kept `squeue` for 28 s with short settings; sites have longer ones."""
 NOT_FOUND = 127
 """A shell's status if there is no such command."""
 # Modules are loaded as the keeper does it in a job. One that cannot be loaded is the doctor's to report.
@@ -206,7 +207,7 @@ class SiteConnection:
         return f"{base.rstrip('/')}/clew"
 
 
-def open_line(
+def open_connection(
     name: str,
     site: Site,
     places: Places,

@@ -157,7 +157,7 @@ def test_the_route_stands_in_the_status_line(kind: RouteKind, words: str) -> Non
         login.streams[AT] = speaks
     login.node = open_node() if kind is RouteKind.HOP else None
     login.relay = speaks if kind is RouteKind.RELAY else None
-    way = finder(login).find(JOB, ADDRESS).way
+    way = finder(login).find(JOB, ADDRESS).route
     assert way is not None
     job = job_with(a_run(), JobStage.RUNNING, nodes="node1")
     job.target = FakeRoute(way.text)  # type: ignore[assignment]

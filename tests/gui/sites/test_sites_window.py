@@ -297,7 +297,7 @@ def test_hosts_of_the_ssh_configuration_are_offered(
     login = {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     (tmp_path / "mnsubmit").touch(0o755)
     there = local_line(tmp_path / "there", dialog.draft().site, **login)[0]
-    monkeypatch.setattr("clew_gui.views.actions.site_actions.open_line", lambda *_: there)
+    monkeypatch.setattr("clew_gui.views.actions.site_actions.open_connection", lambda *_: there)
     dialog.form.find_button.click()
     qtbot.waitUntil(dialog.save.isEnabled, timeout=20_000)
     assert dialog.message.whole() == "Found mnsubmit (MinoTauro): jobs will go to its queue."

@@ -40,7 +40,7 @@ def bare_python(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def open_line(tmp_path: Path, bare_python: str) -> Open:
+def open_connection(tmp_path: Path, bare_python: str) -> Open:
     """A site whose Python has TensorFlow and nothing else; what is given changes it."""
 
     def make(has: dict[str, str] = TENSORFLOW, **changed: object) -> tuple[SiteConnection, LocalConnection]:
@@ -102,8 +102,8 @@ def starts(connection: LocalConnection, installed: Installed) -> subprocess.Comp
     )
 
 
-def test_the_first_time_brings_everything_and_the_second_time_asks_once(open_line: Open) -> None:
-    line, connection = open_line()
+def test_the_first_time_brings_everything_and_the_second_time_asks_once(open_connection: Open) -> None:
+    line, connection = open_connection()
     told: list[str] = []
     first = ensure_agent(line, told.append)
     assert first.sent > 100_000
@@ -118,14 +118,14 @@ def test_the_first_time_brings_everything_and_the_second_time_asks_once(open_lin
     assert first.tensorflow == "2.21.0"
 
 
-def test_the_sites_own_path_stays_behind_what_was_brought(open_line: Open, tmp_path: Path) -> None:
-    line, _ = open_line()
+def test_the_sites_own_path_stays_behind_what_was_brought(open_connection: Open, tmp_path: Path) -> None:
+    line, _ = open_connection()
     path = ensure_agent(line, ignore).environment["PYTHONPATH"].split(":")
     assert [Path(part).name.split("-")[0] for part in path] == ["agent", "packages", "course0"]
 
 
-def test_a_program_for_job_scripts_is_there_and_made_anew_when_it_is_another(open_line: Open) -> None:
-    line, connection = open_line()
+def test_a_program_for_job_scripts_is_there_and_made_anew_when_it_is_another(open_connection: Open) -> None:
+    line, connection = open_connection()
     ensure_agent(line, ignore)
     assert launch(connection, "--version") == f"clew-agent {__version__}\n"
     folder = connection.home / ".local/share/clew/bin"
@@ -150,8 +150,8 @@ def test_what_the_job_says_counts_more_than_what_the_program_for_job_scripts_kno
     assert launch(connection, **asked) == "/other|/data|/a gent:/$HOME:/module|-P|-m|clew_agent|"
 
 
-def test_where_the_program_for_job_scripts_cannot_be_written_runs_go_all_the_same(open_line: Open) -> None:
-    line, connection = open_line()
+def test_where_the_program_for_job_scripts_cannot_be_written_runs_go_all_the_same(open_connection: Open) -> None:
+    line, connection = open_connection()
     folder = connection.home / ".local/share/clew/bin"
     folder.parent.mkdir(parents=True)
     folder.touch()
@@ -170,9 +170,9 @@ def refused(line: SiteConnection, installed: Installed, *runs: RunSpec, own: boo
 
 
 def test_before_a_run_is_sent_the_agent_says_on_the_login_node_what_it_would_refuse(
-    open_line: Open, tmp_path: Path
+    open_connection: Open, tmp_path: Path
 ) -> None:
-    line, connection = open_line(data="~/course")
+    line, connection = open_connection(data="~/course")
     installed = ensure_agent(line, ignore)
     assert refused(line, installed, RunSpec(exercise="softmax", data="digits")) is None, "without scikit-learn there"
     assert refused(line, installed, RunSpec(exercise="linear-regression")) is None
@@ -198,18 +198,18 @@ def test_before_a_run_is_sent_the_agent_says_on_the_login_node_what_it_would_ref
 
 
 def test_digits_are_refused_where_neither_the_laptop_nor_the_site_has_them(
-    open_line: Open, monkeypatch: pytest.MonkeyPatch
+    open_connection: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("clew_gui.deploy.bundle.packaged_file", lambda _: None)
-    line, _ = open_line()
+    line, _ = open_connection()
     found = refused(line, ensure_agent(line, ignore), RunSpec(exercise="softmax", data="digits"))
     assert found is not None
     assert found.code == "data.digits"
     assert "install scikit-learn on this computer (pip install scikit-learn), and Clew brings the digits" in found.hint
 
 
-def test_data_that_a_module_or_prologue_names_are_found_as_in_a_job(open_line: Open, tmp_path: Path) -> None:
-    line, connection = open_line()
+def test_data_that_a_module_or_prologue_names_are_found_as_in_a_job(open_connection: Open, tmp_path: Path) -> None:
+    line, connection = open_connection()
     (tmp_path / "mine.npz").touch()
     prologue = f"{line.site.prologue}\nexport CLEW_DATA={tmp_path}/mine.npz"
     line, _ = local_line(connection.home, Site(host="here", python=line.site.python, prologue=prologue))
@@ -217,8 +217,8 @@ def test_data_that_a_module_or_prologue_names_are_found_as_in_a_job(open_line: O
 
 
 @pytest.mark.parametrize("which", ["agent", "packages"])
-def test_a_damaged_folder_is_noticed_and_replaced(open_line: Open, which: str) -> None:
-    line, connection = open_line()
+def test_a_damaged_folder_is_noticed_and_replaced(open_connection: Open, which: str) -> None:
+    line, connection = open_connection()
     ensure_agent(line, ignore)
     folder = next(path for path in software(connection).iterdir() if path.name.startswith(which))
     damage(next(path for path in folder.rglob("*.py") if path.stat().st_size))
@@ -230,8 +230,8 @@ def test_a_damaged_folder_is_noticed_and_replaced(open_line: Open, which: str) -
     assert connection.commands == 1
 
 
-def test_a_cut_in_the_middle_leaves_nothing_that_looks_installed(open_line: Open) -> None:
-    line, connection = open_line()
+def test_a_cut_in_the_middle_leaves_nothing_that_looks_installed(open_connection: Open) -> None:
+    line, connection = open_connection()
     connection.spoil = 1000
     assert code_of(line) == "bootstrap.install"
     assert names(connection) == []
@@ -239,9 +239,9 @@ def test_a_cut_in_the_middle_leaves_nothing_that_looks_installed(open_line: Open
     assert starts(connection, ensure_agent(line, ignore)).returncode == 0
 
 
-def test_two_laptops_at_once_do_no_harm(open_line: Open) -> None:
-    lines = [open_line()[0] for _ in range(2)]
-    connection = open_line()[1]
+def test_two_laptops_at_once_do_no_harm(open_connection: Open) -> None:
+    lines = [open_connection()[0] for _ in range(2)]
+    connection = open_connection()[1]
     with ThreadPoolExecutor() as pool:
         installed = list(pool.map(lambda line: ensure_agent(line, ignore), lines))
     assert len({one.command for one in installed}) == 1
@@ -249,8 +249,8 @@ def test_two_laptops_at_once_do_no_harm(open_line: Open) -> None:
     assert starts(connection, installed[0]).returncode == 0
 
 
-def test_old_versions_go_when_they_are_old_and_many(open_line: Open) -> None:
-    line, connection = open_line()
+def test_old_versions_go_when_they_are_old_and_many(open_connection: Open) -> None:
+    line, connection = open_connection()
     software(connection).mkdir(parents=True)
     for days in (1, 5, 13, 15, 30):
         made = software(connection) / f"agent-{days:016d}"
@@ -264,14 +264,14 @@ def test_old_versions_go_when_they_are_old_and_many(open_line: Open) -> None:
     assert not [name for name in names(connection) if name.startswith(".")]
 
 
-def test_a_shell_that_prints_does_not_matter(open_line: Open) -> None:
-    line, connection = open_line()
+def test_a_shell_that_prints_does_not_matter(open_connection: Open) -> None:
+    line, connection = open_connection()
     (connection.home / ".bash_profile").write_text("echo 'Welcome! {\"refused\": 1}'; echo oops >&2; read x; cat\n")
     assert ensure_agent(line, ignore).sent > 0
 
 
-def test_what_a_shell_prints_is_not_why_a_module_is_refused(open_line: Open) -> None:
-    line, connection = open_line(modules=("no-such/1.0",))
+def test_what_a_shell_prints_is_not_why_a_module_is_refused(open_connection: Open) -> None:
+    line, connection = open_connection(modules=("no-such/1.0",))
     profile = "echo Welcome; module() { echo no such module; return 1; }\n"
     (connection.home / ".bash_profile").write_text(profile)
     with pytest.raises(ProblemError) as refused:
@@ -279,16 +279,16 @@ def test_what_a_shell_prints_is_not_why_a_module_is_refused(open_line: Open) -> 
     assert refused.value.problems[0].text == "The module no-such/1.0 cannot be loaded on Here. It said: no such module"
 
 
-def test_a_site_with_everything_gets_the_agent_alone(open_line: Open) -> None:
+def test_a_site_with_everything_gets_the_agent_alone(open_connection: Open) -> None:
     here = {need.module: "99.0" for need in SMALL}
-    line, connection = open_line(TENSORFLOW | here)
+    line, connection = open_connection(TENSORFLOW | here)
     ensure_agent(line, ignore)
     assert [name.split("-")[0] for name in names(connection)] == ["agent"]
 
 
-def test_a_package_that_is_too_old_is_brought_and_comes_first(open_line: Open) -> None:
+def test_a_package_that_is_too_old_is_brought_and_comes_first(open_connection: Open) -> None:
     here = {need.module: "99.0" for need in SMALL} | {"psutil": "5.9.8"}
-    line, _ = open_line(TENSORFLOW | here)
+    line, _ = open_connection(TENSORFLOW | here)
     told: list[str] = []
     installed = ensure_agent(line, told.append)
     assert told[1].startswith("Bringing psutil to Here")
@@ -308,33 +308,33 @@ def test_a_package_that_is_too_old_is_brought_and_comes_first(open_line: Open) -
     ],
 )
 def test_each_refusal_has_its_own_sentence(
-    open_line: Open, has: dict[str, str], changed: dict[str, object], code: str
+    open_connection: Open, has: dict[str, str], changed: dict[str, object], code: str
 ) -> None:
-    line, connection = open_line(has, **changed)
+    line, connection = open_connection(has, **changed)
     assert code_of(line) == code
     assert not software(connection).exists()
 
 
-def test_an_old_python_is_named_with_its_version(open_line: Open, tmp_path: Path) -> None:
+def test_an_old_python_is_named_with_its_version(open_connection: Open, tmp_path: Path) -> None:
     """The program that probes must get so far on it; here a new one pretends."""
     pretend = "import platform, sys; sys.version_info = (3, 6, 15); platform.python_version = lambda: '3.6.15';"
     old = _program(tmp_path / "old/python3", f'shift; code=$1; shift; exec {BASE} -S -c "{pretend}$code" "$@"')
-    line, _ = open_line(python=old)
+    line, _ = open_connection(python=old)
     with pytest.raises(ProblemError, match=r"is Python 3\.6\.15; the agent needs 3\.11"):
         ensure_agent(line, ignore)
 
 
-def test_of_several_pythons_the_old_one_that_comes_first_is_known(open_line: Open, tmp_path: Path) -> None:
+def test_of_several_pythons_the_old_one_that_comes_first_is_known(open_connection: Open, tmp_path: Path) -> None:
     old = _program(tmp_path / "old/python3", "exit 11")
-    line, _ = open_line(python="", prologue=f"export PATH={Path(old).parent}:$PATH")
+    line, _ = open_connection(python="", prologue=f"export PATH={Path(old).parent}:$PATH")
     found = probe(line)
     assert (found.too_old, found.minor >= (3, 11)) == (old, True)
 
 
-def test_a_venv_is_used_as_it_is(open_line: Open, tmp_path: Path, bare_python: str) -> None:
+def test_a_venv_is_used_as_it_is(open_connection: Open, tmp_path: Path, bare_python: str) -> None:
     (tmp_path / "home/my env/bin").mkdir(parents=True)
     (tmp_path / "home/my env/bin/python").symlink_to(bare_python)
-    line, _ = open_line(python="/no/such/python", venv="~/my env")
+    line, _ = open_connection(python="/no/such/python", venv="~/my env")
     assert ensure_agent(line, ignore).sent > 0
 
 
@@ -347,7 +347,7 @@ def doctor_says(line: SiteConnection) -> str:
 
 
 def test_what_does_not_run_there_is_fetched_by_the_sites_own_pip(
-    open_line: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_connection: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pip = tmp_path / "pip/pip"
     pip.mkdir(parents=True)
@@ -358,7 +358,7 @@ def test_what_does_not_run_there_is_fetched_by_the_sites_own_pip(
     )
     monkeypatch.setattr(install, "from_here", lambda *_: {})
     monkeypatch.setattr(install, "from_wheels", lambda *_: {})
-    line, connection = open_line()
+    line, connection = open_connection()
     connection.environment["NO_INDEX"] = "1"
     assert doctor_says(line) == code_of(line) == "bootstrap.packages"  # it has no pip
     prologue = f"{line.site.prologue}:{tmp_path}/pip"
@@ -375,7 +375,7 @@ def test_what_does_not_run_there_is_fetched_by_the_sites_own_pip(
 
 
 def test_wheels_for_another_python_are_fetched_and_kept(
-    open_line: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path
+    open_connection: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
@@ -385,7 +385,7 @@ def test_wheels_for_another_python_are_fetched_and_kept(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(shop))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    found = probe(open_line()[0])
+    found = probe(open_connection()[0])
     there = type(found)(**{name: getattr(found, name) for name in found.__struct_fields__} | _OTHER)
     needs = [need for need in SMALL if need.name in ("setproctitle", "tomli-w")]
     files = packages.from_wheels(needs, there, ignore)

@@ -115,7 +115,7 @@ def add(
     host: Host, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     """``clew site add``: its status and what it printed."""
-    monkeypatch.setattr("clew_gui.commands.sites.doctor.open_line", lambda _name, site, *_: host.line(site))
+    monkeypatch.setattr("clew_gui.commands.sites.doctor.open_connection", lambda _name, site, *_: host.line(site))
 
     def call(*words: str) -> tuple[int, str, str]:
         status = main(["site", "add", *words])

@@ -167,7 +167,7 @@ class Line:
 
 
 def told(diagnosis: Diagnosis, look: Callable[[Diagnosis], CheckResult], output: Output) -> CheckResult:
-    diagnosis._line = Line(output)  # type: ignore[assignment]
+    diagnosis._connection = Line(output)  # type: ignore[assignment]
     return look(diagnosis)
 
 

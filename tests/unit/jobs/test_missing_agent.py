@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from clew_gui.jobs.target import MissingAgent
+from clew_gui.jobs.target import Absence, still_missing
 from clew_shared.base.problem import ProblemError
 from tests.unit.fake_site import AWAY, CLEW, Login, a_line
 
@@ -21,13 +22,13 @@ class Scene:
         self.now = 100.0
         self.login = Login()
         self.line = a_line(self.login)
-        self.missing = MissingAgent(lambda: self.now)
-        self.missing.look(self.line, JOB)
+        self.missing = Absence()
+        self.after(0.0)
 
     def after(self, seconds: float) -> str:
         """What is said when it is still missing so much later."""
         self.now += seconds
-        self.missing.look(self.line, JOB)
+        self.missing = still_missing(self.missing, self.line, JOB, self.now)
         return self.missing.text
 
 
@@ -78,7 +79,7 @@ def test_the_log_is_read_again_after_a_while(scene: Scene) -> None:
 
 def test_time_in_which_nobody_knows_does_not_count(scene: Scene) -> None:
     scene.after(60.0)
-    scene.missing.pause()
+    scene.missing = msgspec.structs.replace(scene.missing, looked=None)
     assert scene.after(3600.0) == SOON
     assert scene.after(59.0) == SOON
     assert scene.after(1.0).startswith(MISSING)
@@ -86,7 +87,7 @@ def test_time_in_which_nobody_knows_does_not_count(scene: Scene) -> None:
 
 def test_a_job_that_begins_anew_has_its_two_minutes_again(scene: Scene) -> None:
     assert scene.after(120.0).startswith(MISSING)
-    scene.missing.end()
+    scene.missing = Absence()
     assert scene.missing.text == SOON
     assert scene.after(3600.0) == SOON
     assert scene.after(119.0) == SOON

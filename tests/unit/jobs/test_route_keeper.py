@@ -35,7 +35,7 @@ class Scene:
         while stream.recv(64):
             pass
         self.kept.settle()
-        assert self.kept.way is None
+        assert self.kept.route is None
         return self.kept.wait_s()
 
 
@@ -84,19 +84,19 @@ def test_a_stranger_on_whom_the_agent_hangs_up_costs_nobody_the_way(scene: Scene
     while stranger.recv(64):
         pass
     scene.kept.settle()
-    assert scene.kept.way is not None
+    assert scene.kept.route is not None
     assert scene.stirred == 1  # whether it is still the same agent is worth a look
     while viewer.recv(64):
         pass
     scene.kept.settle()
-    assert scene.kept.way is None
+    assert scene.kept.route is None
 
 
 def test_what_this_end_wanted_is_no_break(scene: Scene) -> None:
     scene.search()
     scene.kept.open().close()
     scene.kept.settle()
-    assert scene.kept.way is not None
+    assert scene.kept.route is not None
     assert scene.stirred == 0
 
 
@@ -108,7 +108,7 @@ def test_the_end_of_a_stream_through_an_earlier_way_says_nothing_of_this_one(sce
     while old.recv(64):
         pass
     scene.kept.settle()
-    assert scene.kept.way is not None
+    assert scene.kept.route is not None
 
 
 def test_a_way_through_which_nothing_can_be_opened_is_broken(scene: Scene) -> None:
@@ -118,7 +118,7 @@ def test_a_way_through_which_nothing_can_be_opened_is_broken(scene: Scene) -> No
     with pytest.raises(ProblemError, match="was lost"):
         scene.kept.open()
     scene.kept.settle()
-    assert scene.kept.way is None
+    assert scene.kept.route is None
     viewer.close()
     with pytest.raises(ProblemError, match="Cannot reach the node now"):
         scene.kept.open()

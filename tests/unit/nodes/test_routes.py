@@ -51,24 +51,24 @@ def test_through_the_login_node() -> None:
     login = Login()
     login.streams[AT] = speaks
     found = finder(login).find(JOB, ADDRESS)
-    assert found.way is not None
-    assert (found.way.kind, found.way.text) == (RouteKind.LOGIN, "through login")
-    assert found.way.open().recv(64) == SPEAKS
+    assert found.route is not None
+    assert (found.route.kind, found.route.text) == (RouteKind.LOGIN, "through login")
+    assert found.route.open().recv(64) == SPEAKS
 
 
 def test_by_its_name_where_the_nodes_own_address_is_not_known_on_the_login_node() -> None:
     login = Login()
     login.streams["node1", 4000] = speaks
-    assert finder(login).find(JOB, ADDRESS).way is not None
+    assert finder(login).find(JOB, ADDRESS).route is not None
 
 
 def test_into_the_node_where_the_login_node_reaches_no_port() -> None:
     login = Login()
     login.node = open_node()
     found = finder(login).find(JOB, ADDRESS)
-    assert found.way is not None
-    assert (found.way.kind, found.way.text) == (RouteKind.HOP, "through login, jumping into node1")
-    found.way.close()
+    assert found.route is not None
+    assert (found.route.kind, found.route.text) == (RouteKind.HOP, "through login, jumping into node1")
+    found.route.close()
     assert login.node.away is not None  # the jump is given back
     assert login.away is None
 
@@ -77,15 +77,15 @@ def test_the_nodes_loopback_where_its_own_address_is_closed() -> None:
     login = Login()
     login.node = Login()
     login.node.streams["127.0.0.1", 4000] = speaks
-    assert finder(login).find(JOB, ADDRESS).way is not None
+    assert finder(login).find(JOB, ADDRESS).route is not None
 
 
 def test_as_a_step_of_the_job_where_nobody_may_log_in_to_nodes() -> None:
     login = Login()
     login.relay = speaks
     found = finder(login).find(JOB, ADDRESS)
-    assert found.way is not None
-    assert (found.way.kind, found.way.text) == (RouteKind.RELAY, "through login, as a step of the job")
+    assert found.route is not None
+    assert (found.route.kind, found.route.text) == (RouteKind.RELAY, "through login, as a step of the job")
     command = login.commands[-1]
     assert command[:3] == ("srun", "--jobid=7", "--overlap")
     assert command[-1].endswith("relay --agent 10.0.0.11 4000 0<&9 1>&8 8>&- 9<&-")
@@ -94,7 +94,7 @@ def test_as_a_step_of_the_job_where_nobody_may_log_in_to_nodes() -> None:
 def test_the_step_that_showed_a_relay_to_work_is_the_first_that_is_used() -> None:
     login = Login()
     login.relay = speaks
-    way = finder(login).find(JOB, ADDRESS).way
+    way = finder(login).find(JOB, ADDRESS).route
     assert way is not None
     first = way.open()
     assert len(login.commands) == 1
@@ -108,7 +108,7 @@ def test_the_step_that_showed_a_relay_to_work_is_the_first_that_is_used() -> Non
 def test_a_relay_that_nobody_took_ends_with_its_way() -> None:
     login, streams = Login(), [FakeStream(SPEAKS)]
     login.relay = lambda: streams[0]
-    way = finder(login).find(JOB, ADDRESS).way
+    way = finder(login).find(JOB, ADDRESS).route
     assert way is not None
     assert not streams[0].closed
     way.close()
@@ -128,8 +128,8 @@ def test_a_port_that_does_not_speak_as_an_agent_is_no_way(first: bytes | None, s
     login.streams[AT] = login.streams["node1", 4000] = lambda: FakeStream(first)
     login.relay = speaks
     found = finder(login).find(JOB, ADDRESS)
-    assert found.way is not None
-    assert found.way.kind is RouteKind.RELAY
+    assert found.route is not None
+    assert found.route.kind is RouteKind.RELAY
     login.relay = None
     nothing = finder(login).find(JOB, ADDRESS)
     assert nothing.problem is not None
@@ -156,7 +156,7 @@ def test_without_a_way_each_one_is_told_with_its_reason() -> None:
     login = Login()
     login.node = problem("ssh.auth", "student@node1 lets nobody in.")
     found = finder(login).find(JOB, ADDRESS)
-    assert found.way is None
+    assert found.route is None
     assert found.problem is not None
     assert found.problem.code == "route.none"
     for words in ("Connection refused", "jumping into node1: student@node1 lets nobody in", "as a step of the job"):
@@ -167,17 +167,17 @@ def test_what_worked_comes_first_the_next_time_and_all_are_tried_after_it() -> N
     login, ways = Login(), finder
     login.relay = speaks
     one = ways(login)
-    assert one.find(JOB, ADDRESS).way is not None
+    assert one.find(JOB, ADDRESS).route is not None
     tried = len(login.commands)
     login.streams[AT] = speaks
     found = one.find(JOB, ADDRESS)
-    assert found.way is not None
-    assert found.way.kind is RouteKind.RELAY
+    assert found.route is not None
+    assert found.route.kind is RouteKind.RELAY
     assert len(login.commands) == tried + 1
     login.relay = None
     found = one.find(JOB, ADDRESS)
-    assert found.way is not None
-    assert found.way.kind is RouteKind.LOGIN
+    assert found.route is not None
+    assert found.route.kind is RouteKind.LOGIN
 
 
 @pytest.mark.parametrize("name", ["", "-oProxyCommand=x", "node1'$(touch x)'", "node1\nnode2", "a b"])
@@ -212,9 +212,9 @@ CLOSED = problem("ssh.connect", "login cannot reach 10.0.0.11, port 22: Connecti
 def test_a_node_is_jumped_into_by_its_address_where_the_login_node_does_not_know_its_name() -> None:
     login = Jumps({"node1": UNKNOWN})
     found = finder(login).find(JOB, ADDRESS)
-    assert found.way is not None
-    assert (found.way.kind, found.way.text) == (RouteKind.HOP, "through login, jumping into node1")
-    assert found.way.open().recv(64) == SPEAKS
+    assert found.route is not None
+    assert (found.route.kind, found.route.text) == (RouteKind.HOP, "through login, jumping into node1")
+    assert found.route.open().recv(64) == SPEAKS
     assert login.names == ["node1", "10.0.0.11"]
 
 
@@ -235,7 +235,7 @@ def test_a_node_that_said_no_is_not_asked_by_another_name(code: str) -> None:
 
 def test_a_node_whose_name_is_its_address_is_jumped_into_once() -> None:
     login = Jumps({"10.0.0.11": CLOSED})
-    assert finder(login).find(JOB, msgspec.structs.replace(ADDRESS, host="10.0.0.11")).way is None
+    assert finder(login).find(JOB, msgspec.structs.replace(ADDRESS, host="10.0.0.11")).route is None
     assert login.names == ["10.0.0.11"]
 
 
@@ -250,9 +250,9 @@ def test_who_cancelled_the_login_to_a_node_is_not_asked_again() -> None:
     login = Jumps({"node1": problem("ssh.cancelled", "The login to student@node1 was cancelled.")})
     login.relay = speaks
     one = finder(login)
-    assert one.find(JOB, ADDRESS).way is not None
+    assert one.find(JOB, ADDRESS).route is not None
     login.relay = None
-    assert one.find(JOB, ADDRESS).way is None
+    assert one.find(JOB, ADDRESS).route is None
     assert login.names == ["node1"]
 
 
@@ -260,7 +260,7 @@ def test_a_plain_host_is_not_jumped_into_and_has_no_steps() -> None:
     login = Login()
     login.node = open_node()
     found = RouteFinder(a_line(login, a_site().__class__(host="login")), lambda: AGENT, 0.05).find(JOB, ADDRESS)
-    assert found.way is None
+    assert found.route is None
 
 
 _TALKS = """

@@ -19,7 +19,7 @@ from clew_gui.nodes.shell import NodeShell as OpenShell
 from clew_gui.nodes.shell import shell_of_its_own, shell_on_job, where_it_runs
 from clew_gui.schedulers.allocation import FIELDS, build_allocation, flag
 from clew_gui.schedulers.job import JobRef
-from clew_gui.sites.site_connection import open_line
+from clew_gui.sites.site_connection import open_connection
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.problem import problem
 
@@ -50,7 +50,7 @@ def shell(context: CommandContext, argv: Sequence[str]) -> int:
         raise problem(
             "shell.terminal", "A shell needs a terminal to run in.", "Give a command: clew shell … -- hostname"
         )
-    with closing(open_line(options.site, site, context.places, AskOnce(headless_prompter(os.environ)))) as line:
+    with closing(open_connection(options.site, site, context.places, AskOnce(headless_prompter(os.environ)))) as line:
         if job:
             ref = JobRef(book.news(job).id, job)
             opened = shell_on_job(line, ref, first_node(where_it_runs(line, ref)), command, term, size)

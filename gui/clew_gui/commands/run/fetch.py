@@ -20,7 +20,7 @@ from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.journal_files import MOST_ATTEMPTS, read_spec_text
 from clew_gui.session.links.mirror import Mirror, stray_attempts
 from clew_gui.session.run_record import RunRecord, run_record
-from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.places import Places
@@ -57,22 +57,22 @@ def fetch(context: CommandContext, argv: Sequence[str]) -> int:
     site = site_store(context.places).load(options.site)
     if not site.host:
         raise problem("cli.site", "The runs of this computer are here already.", "See: clew runs", options.site)
-    line = open_line(options.site, site, context.places, AskOnce(headless_prompter(os.environ)))
+    connection = open_connection(options.site, site, context.places, AskOnce(headless_prompter(os.environ)))
     try:
-        return fetch_runs(context, line, options.run or "", options.json)
+        return fetch_runs(context, connection, options.run or "", options.json)
     finally:
-        line.close()
+        connection.close()
 
 
-def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json: bool) -> int:
+def fetch_runs(context: CommandContext, connection: SiteConnection, word: str, as_json: bool) -> int:
     """Bring the runs that ``word`` names, without one all that are not here yet or have grown; returns the exit status.
 
     Raises ``ProblemError`` when there are none.
     """
     record = run_record(context.places)
-    word = _numbered(context.places, record, line, word)
-    found, problems, unbegun = _bring_all(context, line, record, word)
-    problems += _adopt_jobs(context, line, record, found)
+    word = _numbered(context.places, record, connection, word)
+    found, problems, unbegun = _bring_all(context, connection, record, word)
+    problems += _adopt_jobs(context, connection, record, found)
     if not found and problems:
         raise ProblemError(*problems)
     for one in problems:
@@ -83,7 +83,7 @@ def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json
     if as_json:
         context.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
     elif not found:
-        context.say(f"All your runs on {line.title} are here already.")
+        context.say(f"All your runs on {connection.title} are here already.")
     kept = KeptJobs(context.places)
     for mirror in found if not as_json else ():
         number, history = record.numbers[mirror.folder.name], read_run(mirror.folder)
@@ -94,19 +94,19 @@ def fetch_runs(context: CommandContext, line: SiteConnection, word: str, as_json
 
 
 def _bring_all(
-    context: CommandContext, line: SiteConnection, record: RunRecord, word: str
+    context: CommandContext, connection: SiteConnection, record: RunRecord, word: str
 ) -> tuple[list[Mirror], list[Problem], int]:
     """The copies of the runs that ``word`` names, or of those that were not here or have grown; what was wrong with
     others, and how many have not begun, where just those that have were wanted."""
     found: list[Mirror] = []
     problems: list[Problem] = []
     unbegun = 0
-    for path in find_folders(line, word, runs_of_job(context.places, line.name, word)):
+    for path in find_folders(connection, word, runs_of_job(context.places, connection.name, word)):
         try:
-            there = _look(line, path)
+            there = _look(connection, path)
             if not _is_from_here(context, record, there.spec.run, asked_for=bool(word)):
                 before = _bytes_here(context, there)
-                mirror = _bring(context, line, record, there, check=bool(word))
+                mirror = _bring(context, connection, record, there, check=bool(word))
                 if word or _bytes_here(context, there) != before:
                     found.append(mirror)
         except ProblemError as error:
@@ -118,7 +118,7 @@ def _bring_all(
 
 
 def _adopt_jobs(
-    context: CommandContext, line: SiteConnection, record: RunRecord, found: Sequence[Mirror]
+    context: CommandContext, connection: SiteConnection, record: RunRecord, found: Sequence[Mirror]
 ) -> list[Problem]:
     """Note of runs of another computer's jobs how these ended, so that the runs can be continued from here; returns
     what was wrong. The runs themselves are here already."""
@@ -128,7 +128,7 @@ def _adopt_jobs(
         if not fold.job or spec is None:
             continue
         try:
-            if adopt_job(line, book, fold.job, spec) and record.settled.get(spec.run) != fold.job:
+            if adopt_job(connection, book, fold.job, spec) and record.settled.get(spec.run) != fold.job:
                 record.settle_run(spec.run, fold.job, time.time())
         except ProblemError as error:
             problems += error.problems
@@ -140,14 +140,14 @@ def _adopt_jobs(
 # --- What is there ----------------------------------------------------------------------------------------------------
 
 
-def _numbered(places: Places, record: RunRecord, line: SiteConnection, word: str) -> str:
+def _numbered(places: Places, record: RunRecord, connection: SiteConnection, word: str) -> str:
     """The id of the run that has this number here, or of the ``last`` one, if it is one of the site's; else ``word`` as
     it is."""
     book = job_book(places)
     there: dict[str, str] = {}
     for run, number in sorted(record.numbers.items(), key=lambda known: known[1]):
         job = book.job_of(run)
-        if book.order(job).site == line.name if job else record.where.get(run) == line.title:
+        if book.order(job).site == connection.name if job else record.where.get(run) == connection.title:
             there[str(number)] = there["last"] = run
     return there.get(word, word)
 
@@ -159,30 +159,30 @@ def runs_of_job(places: Places, site: str, word: str) -> tuple[str, ...]:
     return book.runs(called[0]) if len(called) == 1 else ()
 
 
-def find_folders(line: SiteConnection, word: str, of_job: Sequence[str]) -> Iterator[str]:
+def find_folders(connection: SiteConnection, word: str, of_job: Sequence[str]) -> Iterator[str]:
     """Paths of run folders over there, as ``word`` names them: where no run's id begins so, those ``of_job``."""
-    runs = str(PurePosixPath(line.layout().run("x")).parent)
+    runs = str(PurePosixPath(connection.layout().run("x")).parent)
     if re.fullmatch("[0-9a-f-]*", word) is None and not of_job:
-        done = line.run(("sh", "-c", _ABSOLUTE, "sh", word))
+        done = connection.run(("sh", "-c", _ABSOLUTE, "sh", word))
         if done.late or done.code or not done.out.startswith("/"):
-            raise problem("fetch.folder", f"There is no folder {word} on {line.title}.", "Check the path.", word)
+            raise problem("fetch.folder", f"There is no folder {word} on {connection.title}.", "Check the path.", word)
         yield done.out.rstrip("\n")
         return
-    names = [name for name in line.run(("sh", "-c", _LIST, "sh", runs)).out.split() if _is_run(name)]
+    names = [name for name in connection.run(("sh", "-c", _LIST, "sh", runs)).out.split() if _is_run(name)]
     chosen = [name for name in names if name.startswith(word)]
     if word and not chosen and of_job:
         chosen = [name for name in names if name in of_job]
     elif word and len(chosen) != 1:
-        text = f"{len(chosen) or 'No'} runs on {line.title} begin with {word!r}."
+        text = f"{len(chosen) or 'No'} runs on {connection.title} begin with {word!r}."
         raise problem("fetch.run", text, "Give the whole id, or the path of its folder there.", word)
     yield from (f"{runs}/{name}" for name in chosen)
 
 
-def _look(line: SiteConnection, path: str) -> There:
+def _look(connection: SiteConnection, path: str) -> There:
     """The run in that folder. Raises ``ProblemError`` when it is none."""
-    text = read_spec_text(line, path)
+    text = read_spec_text(connection, path)
     if text is None:
-        raise problem("fetch.folder", f"{path} on {line.title} is no run folder: it has no spec.toml.", "", path)
+        raise problem("fetch.folder", f"{path} on {connection.title} is no run folder: it has no spec.toml.", "", path)
     file = f"{path}/spec.toml"
     spec = from_toml(text, file)
     if not _is_run(spec.run):
@@ -216,53 +216,56 @@ def _bytes_here(context: CommandContext, there: There) -> int:
     return sum(mirror.length(attempt) for attempt in mirror.attempts())
 
 
-def _bring(context: CommandContext, line: SiteConnection, record: RunRecord, there: There, check: bool) -> Mirror:
+def _bring(context: CommandContext, connection: SiteConnection, record: RunRecord, there: There, check: bool) -> Mirror:
     mirror = Mirror(context.places.mirrors / there.spec.run)
-    if not mirror.attempts() and line.connection.stat(f"{there.path}/{journal_path(mirror.folder, 1).name}") is None:
+    if (
+        not mirror.attempts()
+        and connection.connection.stat(f"{there.path}/{journal_path(mirror.folder, 1).name}") is None
+    ):
         raise problem(_EMPTY, f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)
     try:
         if mirror.spec() is None:
             mirror.keep_spec(there.spec)
         attempt = 1
-        while attempt <= MOST_ATTEMPTS and _copy(line, there, mirror, attempt, check):
+        while attempt <= MOST_ATTEMPTS and _copy(connection, there, mirror, attempt, check):
             attempt += 1
         for stray in [one for one in mirror.attempts() if one >= attempt]:
             aside = mirror.set_aside_stray(stray)
-            text = f"Attempt {stray} of run {there.spec.run[:8]} was not made on {line.title}"
+            text = f"Attempt {stray} of run {there.spec.run[:8]} was not made on {connection.title}"
             context.note(f"{text}; what it left is now in {aside}.")
         record.number(there.spec.run, time.time())
-        if record.where.get(there.spec.run) != line.title:
-            record.came_from(there.spec.run, line.title, time.time())
+        if record.where.get(there.spec.run) != connection.title:
+            record.came_from(there.spec.run, connection.title, time.time())
     except OSError as error:
         text = f"The run cannot be stored in {mirror.folder}: {error}."
         raise problem("mirror.write", text, "Make room on that disk.", str(mirror.folder)) from None
     return mirror
 
 
-def _copy(line: SiteConnection, there: There, mirror: Mirror, attempt: int, check: bool) -> bool:
+def _copy(connection: SiteConnection, there: There, mirror: Mirror, attempt: int, check: bool) -> bool:
     """Bring what is missing of one journal; whether there is one. Where the copy is not the node's, the node's wins;
     with ``check`` also a copy is looked at that seems whole."""
     path = f"{there.path}/{journal_path(mirror.folder, attempt).name}"
-    state = line.connection.stat(path)
+    state = connection.connection.stat(path)
     if state is None or state.folder:
         return False
     if attempt in stray_attempts(mirror.folder):
         mirror.set_aside_stray(attempt)
     if mirror.length(attempt) > state.size:
         mirror.set_aside(attempt)
-    _bring_bytes(line, path, mirror, attempt, state.size, check)
+    _bring_bytes(connection, path, mirror, attempt, state.size, check)
     if mirror.damaged.pop(attempt, None) is not None:
         mirror.set_aside(attempt)
-        _bring_bytes(line, path, mirror, attempt, state.size, check)
+        _bring_bytes(connection, path, mirror, attempt, state.size, check)
     return True
 
 
-def _bring_bytes(line: SiteConnection, path: str, mirror: Mirror, attempt: int, size: int, check: bool) -> None:
+def _bring_bytes(connection: SiteConnection, path: str, mirror: Mirror, attempt: int, size: int, check: bool) -> None:
     if check or mirror.length(attempt) < size:
         for _ in mirror.read(attempt):  # what is here is checked against its seal, and so is what comes
             pass
     while (have := mirror.length(attempt)) < size:
-        data = line.connection.read(path, have, min(MAX_FETCH_BYTES, size - have))
+        data = connection.connection.read(path, have, min(MAX_FETCH_BYTES, size - have))
         if not data:
             break
         mirror.append(attempt, have, data)

@@ -27,7 +27,7 @@ from clew_gui.session.job_model import Place
 from clew_gui.session.links.mirror import stray_attempts
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
-from clew_gui.sites.site_connection import open_line
+from clew_gui.sites.site_connection import open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.problem import Problem, problem, raise_all
@@ -152,12 +152,12 @@ def _fetch_from_elsewhere(terminal: SiteTerminal, folder: Path) -> None:
     found = next(((name, one) for name, one in known.items() if one is not None and where in (name, one.title)), None)
     if not where or found is None or not attempts(folder) or (job and record.settled.get(folder.name) != job):
         return
-    line = open_line(*found, context.places, AskOnce(terminal.lock))
+    connection = open_connection(*found, context.places, AskOnce(terminal.lock))
     try:
         quiet = CommandContext(context.places, io.StringIO(), context.err)
-        fetch_runs(quiet, line, folder.name, as_json=False)
+        fetch_runs(quiet, connection, folder.name, as_json=False)
     finally:
-        line.close()
+        connection.close()
     book.refresh()
     fold = read_run(folder).fold
     if fold.job and fold.job not in book.jobs() and fold.state is not RunState.FINISHED:

@@ -15,7 +15,7 @@ from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER
 from clew_gui.sites.consent import consents
 from clew_gui.sites.scheduler_search import ABSENT, FoundScheduler, look_for_scheduler
 from clew_gui.sites.site import LOCAL, Site, address, is_local
-from clew_gui.sites.site_connection import open_line
+from clew_gui.sites.site_connection import open_connection
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import Remedy, typed_sentence
@@ -112,11 +112,11 @@ def look(context: CommandContext, name: str, made: Site, consent: bool) -> Found
         consents(context.places).give(all_words(made))
     context.note(f"Looking for the scheduler on {address(made)} …")
     try:
-        line = open_line(name, made, context.places, AskOnce(headless_prompter(os.environ)))
+        connection = open_connection(name, made, context.places, AskOnce(headless_prompter(os.environ)))
         try:
-            return look_for_scheduler(line)
+            return look_for_scheduler(connection)
         finally:
-            line.close()
+            connection.close()
     except ProblemError as error:
         first = error.problems[0]
         hint = f"{first.hint} {_UNSEEN}".lstrip()
@@ -132,11 +132,11 @@ def modules(context: CommandContext, name: str, found: Site, pattern: str, as_js
     """List what ``module avail`` has. Raises ``ProblemError`` when nothing fits or there is no such command."""
     if is_local(found):
         raise problem("site.local", "This computer has no modules of a site.", where=name)
-    line = open_line(name, found, context.places, AskOnce(headless_prompter(os.environ)))
+    connection = open_connection(name, found, context.places, AskOnce(headless_prompter(os.environ)))
     try:
-        there = available(line)
+        there = available(connection)
     finally:
-        line.close()
+        connection.close()
     names = matching(there, pattern)
     if not names and not as_json:
         text = f"None of the {len(there.names)} modules has {pattern!r} in its name."

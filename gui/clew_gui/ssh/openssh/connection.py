@@ -16,14 +16,11 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
-from clew_gui.ssh import shell_files
 from clew_gui.ssh.connection import (
     Command,
     Finished,
     Hop,
-    RemoteFile,
     Size,
     SshFiles,
     after_mark,
@@ -37,6 +34,7 @@ from clew_gui.ssh.connection import (
     unmarked,
 )
 from clew_gui.ssh.errors import PROHIBITED, cannot_connect, no_further_command, refused_channel, when_there_is_room
+from clew_gui.ssh.hop_connection import HopConnection, route_to
 from clew_gui.ssh.last_words import LastWords
 from clew_gui.ssh.openssh.master import Master, private_folder
 from clew_gui.ssh.prompts import AskOnce, PromptKind
@@ -84,13 +82,7 @@ def dial_system(
     return SystemSsh(master, route_to(hop, how, through), files, asker, asks_codes, through)
 
 
-def route_to(hop: Hop, how: str, through: SystemSsh | None) -> str:
-    """The route to ``hop`` in words, as ``Connection.route`` has it."""
-    before = f"{through.route}, then " if through is not None else ""
-    return f"{before}{hop.title} ({how})"
-
-
-class SystemSsh:
+class SystemSsh(HopConnection):
     """A ``Connection`` through the system's ``ssh``. Made by ``dial_system``, ``hop`` and ``KeptLogins``."""
 
     def __init__(
@@ -102,15 +94,8 @@ class SystemSsh:
         asks_codes: bool,
         below: SystemSsh | None = None,
     ) -> None:
-        self.route: str = route
-        self.asks_codes: bool = asks_codes
-        self.owns_below = False
-        """Whether closing this one closes the hops that it goes through."""
-        self._below = below
+        super().__init__(master.hop, route, files, asker, asks_codes, below)
         self.master = master
-        self._files = files
-        self._asker = asker
-        self._title = master.hop.title
         self._streams: set[ProcessStream] = set()
 
     @property
@@ -231,25 +216,6 @@ class SystemSsh:
         self._check()
         return dial_system(hop, self._files, self._asker, timeout, self)
 
-    # --- Files -------------------------------------------------------------------------------------------------------
-
-    def _run(self, command: Sequence[str], stdin: bytes, timeout: float) -> Finished:
-        return self.run(command, stdin=stdin, timeout=timeout)
-
-    def read(self, path: str, offset: int = 0, limit: int | None = None, timeout: float = 60.0) -> bytes:
-        """See ``Connection.read``."""
-        return shell_files.read_file(self._run, path, offset, limit, timeout, self._title)
-
-    def write(
-        self, path: str, data: bytes | Path, *, mode: int = 0o600, offset: int = 0, timeout: float = 600.0
-    ) -> None:
-        """See ``Connection.write``."""
-        shell_files.write_file(self._run, path, data, mode, offset, timeout, self._title)
-
-    def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
-        """See ``Connection.stat``."""
-        return shell_files.stat_file(self._run, path, timeout, self._title)
-
     # --- The link ----------------------------------------------------------------------------------------------------
 
     def probe(self, timeout: float = 5.0) -> bool:
@@ -260,18 +226,11 @@ class SystemSsh:
             return error.problems[0].code not in ("ssh.timeout", "ssh.lost")
         return True
 
-    def close(self) -> None:
-        """See ``Connection.close``."""
+    def end(self) -> None:
+        """See ``HopConnection.end``."""
         for stream in tuple(self._streams):
             stream.close()
         self.master.close()
-        if self.owns_below and self._below is not None:
-            self._below.close_all()
-
-    def close_all(self) -> None:
-        """Close this one and all hops that it goes through."""
-        self.owns_below = True
-        self.close()
 
 
 class ProcessStream:

@@ -20,7 +20,8 @@ from typing import IO
 import msgspec
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.openssh.connection import SystemSsh, route_to
+from clew_gui.ssh.hop_connection import route_to
+from clew_gui.ssh.openssh.connection import SystemSsh
 from clew_gui.ssh.openssh.master import Master
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, PROOF, AskOnce, PromptKind
 from clew_shared.base.file_lock import lock_now

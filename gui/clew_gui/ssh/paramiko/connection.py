@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
-from clew_gui.ssh import errors, shell_files
+from clew_gui.ssh import errors
 from clew_gui.ssh.connection import (
     Command,
     Finished,
@@ -39,6 +39,7 @@ from clew_gui.ssh.errors import (
     refused_channel,
     when_there_is_room,
 )
+from clew_gui.ssh.hop_connection import HopConnection, no_file, route_to
 from clew_gui.ssh.host_keys import HostKey, HostKeys
 from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.paramiko import sftp_files
@@ -112,7 +113,8 @@ def _log_in(
             link.end()
             raise
         later = asker.asker if isinstance(asker, Unattended) else asker  # for hops that are wanted afterwards
-        return ParamikoConnection(link, how, hop, files, later, below, login.asked_codes)
+        asks_codes = login.asked_codes or (below is not None and below.asks_codes)
+        return ParamikoConnection(link, hop, route_to(hop, how, below), files, later, asks_codes, below)
     raise login.given_up(door)
 
 
@@ -170,29 +172,21 @@ def _no_handshake(hop: Hop, error: Exception, timeout: float) -> ProblemError:
     return not_reached(hop, error)
 
 
-class ParamikoConnection:
+class ParamikoConnection(HopConnection):
     """A ``Connection`` through paramiko. Made by ``dial_paramiko`` and ``hop``."""
 
     def __init__(
         self,
         link: SshTransport,
-        how: str,
         hop: Hop,
+        route: str,
         files: SshFiles,
         asker: AskOnce,
+        asks_codes: bool,
         below: ParamikoConnection | None,
-        asked_codes: bool,
     ) -> None:
-        before = f"{below.route}, then " if below is not None else ""
-        self.route: str = f"{before}{hop.title} ({how})"
-        self.asks_codes: bool = asked_codes or (below is not None and below.asks_codes)
-        self.owns_below = False
-        """Whether closing this one closes the hops that it goes through."""
-        self._below = below
+        super().__init__(hop, route, files, asker, asks_codes, below)
         self._link = link
-        self._hop = hop
-        self._files = files
-        self._asker = asker
         self._sftp_is_there = True
         self._resting: paramiko.SFTPClient | None = None
         """An SFTP session that nobody uses just now, for the next file."""
@@ -217,16 +211,16 @@ class ParamikoConnection:
             status = channel.recv_exit_status()
             writer.join()
         if status == -1 and self._link.has_ended(channel):
-            raise lost(self._hop.title, self._link.goodbye)
-        return unmarked(status, out, noise, mark, self._hop.title)
+            raise lost(self._title, self._link.goodbye)
+        return unmarked(status, out, noise, mark, self._title)
 
     def open(self, command: Command, timeout: float = 30.0) -> ChannelStream:
         """See ``Connection.open``."""
         mark = new_mark()
         with self._session(f"the command {_short(command)}", timeout, keep=True) as channel:
             channel.exec_command(marked(command, mark))
-            rest = skip_noise(channel.recv, mark, self._hop.title)
-        return ChannelStream(self._link, channel, self._hop.title, rest, mark)
+            rest = skip_noise(channel.recv, mark, self._title)
+        return ChannelStream(self._link, channel, self._title, rest, mark)
 
     def terminal(self, command: Command, term: str, size: Size | None, timeout: float = 30.0) -> ChannelTerminal:
         """See ``Connection.terminal``."""
@@ -236,31 +230,31 @@ class ParamikoConnection:
             else:
                 channel.set_combine_stderr(True)
             channel.exec_command(for_login_shell(shell_line(command)))
-        return ChannelTerminal(self._link, channel, self._hop.title)
+        return ChannelTerminal(self._link, channel, self._title)
 
     # --- Streams and hops --------------------------------------------------------------------------------------------
 
     def connect(self, host: str, port: int, timeout: float = 10.0) -> ChannelStream:
         """See ``Connection.connect``."""
-        return ChannelStream(self._link, self.tcp_channel(host, port, timeout), self._hop.title)
+        return ChannelStream(self._link, self.tcp_channel(host, port, timeout), self._title)
 
     def tcp_channel(self, host: str, port: int, timeout: float) -> paramiko.Channel:
         """A bare channel to ``host:port``, for a further hop. Raises ``ProblemError``."""
         try:
             return self._link.open_channel("direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=timeout)
         except paramiko.ChannelException as error:
-            raise refused_channel(self._hop.title, host, port, error.code, self._link.refusal) from error
+            raise refused_channel(self._title, host, port, error.code, self._link.refusal) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             if not self._link.is_active():
-                raise lost(self._hop.title, self._link.goodbye) from error
-            raise cannot_connect(self._hop.title, host, port, f"no answer within {timeout:g} s") from error
+                raise lost(self._title, self._link.goodbye) from error
+            raise cannot_connect(self._title, host, port, f"no answer within {timeout:g} s") from error
 
     def hop(self, hop: Hop, timeout: float = 30.0) -> ParamikoConnection:
         """See ``Connection.hop``."""
         try:
             return dial_paramiko(hop, self._files, self._asker, timeout, self)
         except Incompatible as error:
-            text = f"{hop.title} cannot be reached through {self._hop.title} as it is: {error}."
+            text = f"{hop.title} cannot be reached through {self._title} as it is: {error}."
             raise problem(
                 "ssh.incompatible", text, "Let the whole way go through the system's ssh.", hop.title
             ) from error
@@ -269,9 +263,10 @@ class ParamikoConnection:
 
     def read(self, path: str, offset: int = 0, limit: int | None = None, timeout: float = 60.0) -> bytes:
         """See ``Connection.read``."""
-        return self._files_by(
+        shell = super().read
+        return self._by_sftp(
             lambda sftp: sftp_files.sftp_read(sftp, path, offset, limit),
-            lambda: shell_files.read_file(self._run, path, offset, limit, timeout, self._hop.title),
+            lambda: shell(path, offset, limit, timeout),
             path,
             timeout,
         )
@@ -280,23 +275,20 @@ class ParamikoConnection:
         self, path: str, data: bytes | Path, *, mode: int = 0o600, offset: int = 0, timeout: float = 600.0
     ) -> None:
         """See ``Connection.write``."""
-        self._files_by(
+        shell = super().write
+        self._by_sftp(
             lambda sftp: sftp_files.sftp_write(sftp, path, data, mode, offset),
-            lambda: shell_files.write_file(self._run, path, data, mode, offset, timeout, self._hop.title),
+            lambda: shell(path, data, mode=mode, offset=offset, timeout=timeout),
             path,
             timeout,
         )
 
     def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
         """See ``Connection.stat``."""
-        return self._files_by(
-            lambda sftp: sftp_files.sftp_stat(sftp, path),
-            lambda: shell_files.stat_file(self._run, path, timeout, self._hop.title),
-            path,
-            timeout,
-        )
+        shell = super().stat
+        return self._by_sftp(lambda sftp: sftp_files.sftp_stat(sftp, path), lambda: shell(path, timeout), path, timeout)
 
-    def _files_by(
+    def _by_sftp(
         self, sftp: Callable[[paramiko.SFTPClient], T], shell: Callable[[], T], path: str, timeout: float
     ) -> T:
         """Works through SFTP; through the shell if there is no SFTP, or a noisy login shell spoils it."""
@@ -305,14 +297,14 @@ class ParamikoConnection:
             return shell()
         channel = client.get_channel()
         if channel is None:
-            raise lost(self._hop.title, self._link.goodbye)
+            raise lost(self._title, self._link.goodbye)
         with self._bounded(channel, path, timeout, keep=True, started=time.monotonic()):
             try:
                 found = sftp(client)
             except (OSError, paramiko.SFTPError) as error:
                 if channel.closed:
                     raise
-                raise shell_files.no_file(path, self._hop.title, [sftp_files.words_of(error)]) from error
+                raise no_file(path, self._title, [sftp_files.words_of(error)]) from error
         self._rest(client)
         return found
 
@@ -331,7 +323,7 @@ class ParamikoConnection:
                 return paramiko.SFTPClient(channel)
             except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
                 if not self._link.is_active():
-                    raise lost(self._hop.title, self._link.goodbye) from error
+                    raise lost(self._title, self._link.goodbye) from error
             channel.close()
         self._sftp_is_there = False
         return None
@@ -344,9 +336,6 @@ class ParamikoConnection:
             with suppress(paramiko.SSHException, EOFError, OSError):
                 before.close()
         return before is not None
-
-    def _run(self, command: list[str] | Any, stdin: bytes, timeout: float) -> Finished:
-        return self.run(command, stdin=stdin, timeout=timeout)
 
     # --- The link ----------------------------------------------------------------------------------------------------
 
@@ -372,14 +361,14 @@ class ParamikoConnection:
             good = True
         except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
             if bound.expired:
-                raise timed_out(self._hop.title, what, timeout) from error
-            raise lost(self._hop.title, self._link.goodbye) from error
+                raise timed_out(self._title, what, timeout) from error
+            raise lost(self._title, self._link.goodbye) from error
         finally:
             if not (good and keep):
                 with suppress(paramiko.SSHException, EOFError, OSError):
                     channel.close()
         if bound.expired:
-            raise timed_out(self._hop.title, what, timeout)
+            raise timed_out(self._title, what, timeout)
 
     def _open_session(self, what: str, timeout: float) -> paramiko.Channel:
         try:
@@ -388,25 +377,18 @@ class ParamikoConnection:
             if _is_refused(error):
                 if self._rest(None):  # its session is of more use now
                     return self._open_session(what, timeout)
-                raise no_further_command(self._hop.title, self._link.refusal) from error
+                raise no_further_command(self._title, self._link.refusal) from error
             if self._link.is_active():
-                raise timed_out(self._hop.title, what, timeout) from error
-            raise lost(self._hop.title, self._link.goodbye) from error
+                raise timed_out(self._title, what, timeout) from error
+            raise lost(self._title, self._link.goodbye) from error
 
     def probe(self, timeout: float = 5.0) -> bool:
         """See ``Connection.probe``."""
         return self._link.is_active() and self._link.ping(timeout)
 
-    def close(self) -> None:
-        """See ``Connection.close``."""
+    def end(self) -> None:
+        """See ``HopConnection.end``."""
         self._link.end()
-        if self.owns_below and self._below is not None:
-            self._below.close_all()
-
-    def close_all(self) -> None:
-        """Close this one and all hops that it goes through."""
-        self.owns_below = True
-        self.close()
 
 
 def _is_refused(error: Exception) -> bool:

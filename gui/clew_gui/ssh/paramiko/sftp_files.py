@@ -9,8 +9,8 @@ from typing import Any
 import paramiko
 from paramiko.sftp import CMD_DATA, CMD_HANDLE, CMD_OPEN, CMD_READ, CMD_STATUS, int64
 
-from clew_gui.ssh import shell_files
 from clew_gui.ssh.connection import RemoteFile
+from clew_gui.ssh.hop_connection import pieces
 
 CHUNK = 32768
 AHEAD = 64  # so many pieces are asked for before the first is there: 2 MiB under way
@@ -117,7 +117,7 @@ def _send_pieces(file: paramiko.SFTPFile, data: bytes | Path) -> None:
     paramiko ignores a refusal, of a full disk for example, when the file is closed."""
     file.set_pipelined(True)
     last: bytes | None = None
-    for piece in shell_files.pieces(data, CHUNK):
+    for piece in pieces(data, CHUNK):
         if last is not None:
             file.write(last)
         last = piece

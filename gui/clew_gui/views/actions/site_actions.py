@@ -20,7 +20,7 @@ from clew_gui.session.job_model import Place
 from clew_gui.sites.consent import OwnWords, consents
 from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
 from clew_gui.sites.site import LOCAL, Site, is_local
-from clew_gui.sites.site_connection import open_line
+from clew_gui.sites.site_connection import open_connection
 from clew_gui.sites.store import SiteStore
 from clew_gui.ssh.config import offered_hosts, user_config
 from clew_gui.ssh.prompts import AskOnce, Prompter
@@ -62,9 +62,9 @@ def the_doctor(
 def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tuple[str, Site]:
     """Finds a site's scheduler; returns it in words, and the site with it. Waits for the network. Raises
     ``ProblemError``."""
-    line = open_line(name, site, places, AskOnce(prompter))
+    connection = open_connection(name, site, places, AskOnce(prompter))
     try:
-        found = look_for_scheduler(line)
+        found = look_for_scheduler(connection)
     except ProblemError as error:
         first = error.problems[0]
         if first.code == ABSENT:
@@ -74,17 +74,17 @@ def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tup
             raise problem(first.code, first.text, hint, first.where) from None
         raise
     finally:
-        line.close()
+        connection.close()
     return found.text, with_scheduler(site, found)
 
 
 def the_modules(name: str, site: Site, places: Places, prompter: Prompter) -> Sequence[str]:
     """The modules of a site. Waits for the network. Raises ``ProblemError``."""
-    line = open_line(name, site, places, AskOnce(prompter))
+    connection = open_connection(name, site, places, AskOnce(prompter))
     try:
-        return available(line).names
+        return available(connection).names
     finally:
-        line.close()
+        connection.close()
 
 
 class SiteActions(QObject):

@@ -1,8 +1,6 @@
-"""When the scheduler is asked, what an answer means after an earlier one, and how it all ends. No clock but ours."""
+"""What a scheduler's answer means after an earlier one, and how it all ends. No clock but ours."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -21,7 +19,6 @@ from clew_gui.schedulers.verdict import (
     parse_record,
     state_of_record,
 )
-from clew_gui.schedulers.watcher import CALL_LIMIT_S, HEARTBEAT_S, LONGEST_S, Watcher
 from clew_gui.schedulers.words import describe
 
 JOB = "0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11"
@@ -29,135 +26,6 @@ JOB = "0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11"
 
 def a_state(phase: Phase, reason: str = "", **fields: object) -> JobState:
     return JobState(id="7", phase=phase, reason=reason, **fields)  # type: ignore[arg-type]
-
-
-# --- When to ask ------------------------------------------------------------------------------------------------------
-
-
-class Night:
-    """A watcher that is asked every tenth of a second; ``calls`` are the moments of its questions."""
-
-    def __init__(self, *jobs: str) -> None:
-        self.watcher = Watcher(dice=lambda: 0.0)
-        self.now = 0.0
-        self.calls: list[tuple[float, tuple[str, ...]]] = []
-        self.phase = Phase.PENDING
-        for job in jobs:
-            self.watcher.add(job, self.now)
-
-    def until(self, end: float) -> None:
-        while self.now < end:
-            due = self.watcher.due(self.now)
-            if due:
-                self.calls.append((round(self.now, 1), due))
-                self.watcher.asked(due, self.now)
-                self.watcher.answered({job: JobState(id=job, phase=self.phase) for job in due}, self.now)
-            self.now += 0.1
-
-
-def test_the_first_question_comes_after_two_seconds_and_then_ever_more_seldom() -> None:
-    night = Night("7")
-    night.until(400)
-    moments = [moment for moment, _ in night.calls]
-    pauses = [later - sooner for sooner, later in pairwise(moments)]
-    assert moments[0] == pytest.approx(2.0)
-    assert pauses[0] == pytest.approx(3.0, abs=0.2)
-    assert all(later >= sooner - 0.2 for sooner, later in pairwise(pauses))
-    assert pauses[-1] == pytest.approx(LONGEST_S, abs=0.2)
-    assert len(moments) < 16
-
-
-def test_one_call_is_for_all_jobs() -> None:
-    night = Night("7", "8", "9")
-    night.until(300)
-    assert {jobs for _, jobs in night.calls} == {("7", "8", "9")}
-
-
-def test_after_something_has_happened_it_is_asked_at_once_although_agents_spoke() -> None:
-    night = Night("7")
-    night.until(200)
-    night.watcher.heard("7", night.now)
-    asked = len(night.calls)
-    night.watcher.hurry(night.now)
-    night.until(206)
-    moments = [moment for moment, _ in night.calls[asked:]]
-    assert moments[0] == pytest.approx(200, abs=0.2)
-    assert moments[1] - moments[0] < 4
-
-
-def test_after_a_change_the_next_question_comes_soon_again() -> None:
-    night = Night("7")
-    night.until(200)
-    night.phase = Phase.RUNNING
-    asked = len(night.calls)
-    night.until(300)
-    news = [moment for moment, _ in night.calls[asked:]]
-    assert news[1] - news[0] == pytest.approx(2.0, abs=0.2)
-
-
-def test_nobody_asks_about_jobs_whose_agent_is_heard() -> None:
-    night = Night("7", "8")
-    while night.now < 300:
-        night.watcher.heard("7", night.now)
-        night.until(night.now + 5)
-    assert {jobs for _, jobs in night.calls} == {("8",)}
-    silent_since = night.now
-    night.calls.clear()
-    night.until(silent_since + 120)
-    first = next(moment for moment, jobs in night.calls if "7" in jobs)
-    assert first >= silent_since + HEARTBEAT_S - 5.2
-
-
-def test_with_every_agent_heard_there_is_no_call_at_all() -> None:
-    night = Night("7")
-    while night.now < 600:
-        night.watcher.heard("7", night.now)
-        night.until(night.now + 10)
-    assert night.calls == []
-    assert night.watcher.wait(night.now) == pytest.approx(HEARTBEAT_S - 10, abs=0.2)
-
-
-def test_while_a_call_is_under_way_there_is_no_second_one_until_its_bound() -> None:
-    watcher = Watcher(dice=lambda: 0.0)
-    watcher.add("7", 0.0)
-    watcher.asked(watcher.due(2.0), 2.0)
-    assert watcher.due(30.0) == ()
-    assert watcher.wait(30.0) == pytest.approx(2.0 + CALL_LIMIT_S - 30.0)
-    assert watcher.due(2.0 + CALL_LIMIT_S) == ("7",)
-
-
-def test_a_scheduler_that_does_not_answer_is_left_in_peace_and_changes_nothing() -> None:
-    night = Night("7")
-    night.until(4)
-    known = night.watcher.state("7")
-    night.phase = Phase.SILENT
-    asked = len(night.calls)
-    night.until(200)
-    assert night.watcher.state("7") == known
-    moments = [moment for moment, _ in night.calls[asked:]]
-    assert all(later - sooner >= 10 for sooner, later in pairwise(moments))
-
-
-def test_only_news_is_told_and_a_job_that_has_ended_is_not_watched_any_more() -> None:
-    watcher = Watcher(dice=lambda: 0.0)
-    watcher.add("7", 0.0)
-    told = []
-    for now, phase in ((10.0, Phase.PENDING), (20.0, Phase.PENDING), (30.0, Phase.RUNNING), (90.0, Phase.FAILED)):
-        watcher.asked(("7",), now)
-        told.append([state.phase for state in watcher.answered({"7": a_state(phase)}, now).values()])
-    assert told == [[Phase.PENDING], [], [Phase.RUNNING], [Phase.FAILED]]
-    assert watcher.wait(100.0) is None
-
-
-def test_a_job_that_was_removed_while_it_was_asked_about() -> None:
-    watcher = Watcher(dice=lambda: 0.0)
-    watcher.add("7", 0.0)
-    watcher.asked(watcher.due(5.0), 5.0)
-    watcher.remove("7")
-    assert watcher.answered({"7": a_state(Phase.RUNNING)}, 6.0) == {}
-
-
-# --- One answer after another -----------------------------------------------------------------------------------------
 
 
 def test_a_job_that_ran_and_waits_for_a_reason_was_requeued() -> None:
