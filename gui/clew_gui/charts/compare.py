@@ -11,8 +11,8 @@ import numpy as np
 from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.axes import FOOT, draw_foot, draw_grid
 from clew_gui.charts.chart import ChartPage
-from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes, widest
-from clew_gui.charts.readbox import draw_panel
+from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes
+from clew_gui.charts.readbox import draw_lines
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box, spread
@@ -136,7 +136,8 @@ class CompareChart:
         """Add the group that stands out, over a veil."""
         drawing.rect(self._area.inset(-4, -4, -4, -4), drawing.theme.surface, 0.55)
         self._draw_group(drawing, number, 3.0)
-        self._draw_box(drawing, number)
+        area = self._area
+        draw_lines(drawing, self.words_of(number), lambda width, _height: (area.right - width - 6, area.y + 6))
 
     def _draw_group(self, drawing: Drawing, number: int, width: float) -> None:
         group = self._scene.groups[number]
@@ -147,8 +148,8 @@ class CompareChart:
         with drawing.clipped(self._area.inset(-3, -3, -3, -3)):
             if group.band is not None and self._form == "curves":
                 self._draw_band(drawing, group, group.band.deviation, stroke.colour)
-            connection = self.line(number)
-            drawing.path(connection[:, 0], connection[:, 1], stroke)
+            line = self.line(number)
+            drawing.path(line[:, 0], line[:, 1], stroke)
 
     def _draw_band(self, drawing: Drawing, group: CompareGroup, deviation: FloatArray, colour: str) -> None:
         floor = 10.0**self._scene.y.span.low if self._scene.y.log else -math.inf
@@ -247,16 +248,6 @@ class CompareChart:
             at = x + (20 if ink is not None else 0)
             drawing.text(at, y, text, drawing.theme.text2)
             x, y = (x, y + 18) if beside else (at + drawing.width(text) + 12, y)
-
-    def _draw_box(self, drawing: Drawing, number: int) -> None:
-        """Shows name, values and result of a group, in a box in the corner."""
-        theme, words = drawing.theme, self.words_of(number)
-        wide = widest(drawing.sizes, words, "captionStrong") + 24
-        box = Box(self._area.right - wide - 6, self._area.y + 6, wide, _ROW * len(words) + 10)
-        draw_panel(drawing, box)
-        for row, text in enumerate(words):
-            kind: FontKind = "captionStrong" if row == 0 else "caption"
-            drawing.text(box.x + 10, box.y + 5 + (row + 0.5) * _ROW, text, theme.text, kind)
 
     # --- In words -----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,6 +73,24 @@ class ReadBox:
             _draw_values(drawing, right, middle, widths, row.values, theme.text, row.kind)
         if self.omitted:
             drawing.text(x + 28, middle + _ROW, f"and {self.omitted} more")
+
+
+def draw_lines(
+    drawing: Drawing, lines: Sequence[str], corner: Callable[[float, float], tuple[float, float]], index: int = -1
+) -> None:
+    """Adds a box with a heading and lines below it; ``corner`` says for its width and height where its left upper
+    corner is. With an ``index`` the heading begins with the colour and the dash of that line."""
+    kinds: list[FontKind] = ["captionStrong" if number == 0 else "caption" for number in range(len(lines))]
+    indent = 22.0 if index >= 0 else 0.0
+    width, height = max(map(drawing.width, lines, kinds)) + 20 + indent, 10 + _ROW * len(lines)
+    left, top = corner(width, height)
+    draw_panel(drawing, Box(left, top, width, height))
+    middle = top + 5 + 0.5 * _ROW
+    if index >= 0:
+        draw_swatch(drawing, left + 10, middle, index, 14)
+    for number, (text, kind) in enumerate(zip(lines, kinds, strict=True)):
+        ink = drawing.theme.text if number == 0 else drawing.theme.text2
+        drawing.text(left + 10 + indent, middle + _ROW * number, text, ink, kind)
 
 
 def draw_panel(drawing: Drawing, box: Box) -> None:

@@ -17,7 +17,7 @@ from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.axes import LEFT, draw_foot
 from clew_gui.charts.drawing import RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke
 from clew_gui.charts.gutter import draw_swatch, gutter_width
-from clew_gui.charts.readbox import draw_panel
+from clew_gui.charts.readbox import draw_lines
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import value_text
@@ -262,18 +262,12 @@ class SurfaceChart:
     ) -> None:
         """Adds a box beside a pixel; of a run it begins with the run's colour."""
         (x, y), area = at, self.frame.box
-        indent = 22.0 if run is not None else 0.0
-        kinds: list[FontKind] = ["captionStrong" if k == 0 else "caption" for k in range(len(lines))]
-        wide = max(map(drawing.width, lines, kinds)) + 20 + indent
-        high = 10 + 17.0 * len(lines)
-        left = x + 14 if x + 18 + wide < area.right else x - 14 - wide
-        top = min(max(y - high - 10, area.y + 4), area.bottom - high - 4)
-        draw_panel(drawing, Box(left, top, wide, high))
-        if run is not None:
-            draw_swatch(drawing, left + 10, top + 13.5, run.index, 14)
-        for k, (text, kind) in enumerate(zip(lines, kinds, strict=True)):
-            ink = drawing.theme.text if k == 0 else drawing.theme.text2
-            drawing.text(left + 10 + indent, top + 13.5 + 17 * k, text, ink, kind)
+
+        def corner(width: float, height: float) -> tuple[float, float]:
+            left = x + 14 if x + 18 + width < area.right else x - 14 - width
+            return left, min(max(y - height - 10, area.y + 4), area.bottom - height - 4)
+
+        draw_lines(drawing, lines, corner, run.index if run is not None else -1)
 
 
 def _draw_cross(drawing: Drawing, column: float, row: float) -> None:

@@ -54,14 +54,25 @@ class PicturesChart:
         ]
         self.forms = [picture_of(tile) for tile in self.tiles]
 
-    def draw(self, drawing: Drawing, reading: tuple[float, float] | None = None) -> None:
-        """Add everything, and the read-out at a pixel."""
+    def draw(self, drawing: Drawing) -> None:
+        """Add everything but a read-out."""
         if not self.tiles:
             drawing.text(self._box.across, self._box.middle, EMPTY, across="middle")
         for tile, form in zip(self.tiles, self.forms, strict=True):
             with drawing.clipped(tile.box.inset(-4, -2, -4, -4)):
-                self._draw_head(drawing, tile, form.read(*reading) if reading and tile.box.holds(*reading) else "")
+                self._draw_head(drawing, tile, "")
                 form.draw(drawing)
+
+    def draw_reading(self, drawing: Drawing, x: float, y: float) -> None:
+        """Adds the read-out at a pixel, over the step in the head of that picture."""
+        number = self.tile_at(x, y)
+        words = self.forms[number].read(x, y) if number is not None else ""
+        if number is None or not words:
+            return
+        tile = self.tiles[number]
+        with drawing.clipped(tile.box.inset(-4, -2, -4, -4)):
+            drawing.rect(Box(tile.box.x - 4, tile.box.y - 2, tile.box.width + 8, TITLE - 2), drawing.theme.surface)
+            self._draw_head(drawing, tile, words)
 
     def _draw_head(self, drawing: Drawing, tile: Tile, reading: str) -> None:
         """Writes the title, and right of it the read-out, or the step."""

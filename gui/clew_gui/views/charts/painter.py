@@ -8,8 +8,19 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QImage, QPainter, QPainterPath, QPen, QPolygonF
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QGuiApplication,
+    QImage,
+    QPainter,
+    QPainterPath,
+    QPen,
+    QPixmap,
+    QPolygonF,
+)
+from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import VoidPtr
 
 from clew_gui.base.tokens import FontKind
@@ -99,6 +110,18 @@ def paint(painter: QPainter, items: Sequence[Item]) -> None:
                     painter.setClipRect(rect_of(item.clip), Qt.ClipOperation.IntersectClip)
                 paint(painter, item.items)
                 painter.restore()
+
+
+def pixmap_of(widget: QWidget, items: Sequence[Item]) -> QPixmap:
+    """The shapes as pixels of the widget's size, over nothing: to lay them down again while only the pointer moves."""
+    ratio = widget.devicePixelRatioF()
+    pixels = QPixmap(widget.size() * ratio)
+    pixels.setDevicePixelRatio(ratio)
+    pixels.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixels)
+    paint(painter, items)
+    painter.end()
+    return pixels
 
 
 def paint_ring(painter: QPainter, rect: QRect, colour: str) -> None:

@@ -11,7 +11,7 @@ from clew_gui.charts.compare import CompareChart, Form
 from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.compare import CompareScene
-from clew_gui.views.charts.painter import SIZES, paint
+from clew_gui.views.charts.painter import SIZES, paint, pixmap_of
 from clew_gui.views.theme.parts import Appearance
 
 
@@ -28,7 +28,8 @@ class CompareCanvas(QWidget):
         self.scene: CompareScene | None = None
         self.form: Form = "curves"
         self._lifted = -1
-        self._kept: tuple[CompareChart, QPixmap] | None = None
+        self._chart: CompareChart | None = None
+        self._pixels: QPixmap | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumHeight(170)
         self.setMouseTracking(True)
@@ -37,8 +38,8 @@ class CompareCanvas(QWidget):
     def show_scene(self, scene: CompareScene, form: Form) -> None:
         """Show another picture."""
         self.scene, self.form, self._lifted = scene, form, -1
-        self.setAccessibleDescription(self._chart_of(scene).words())
-        self.retheme()
+        self._lay_out()
+        self.setAccessibleDescription(self._chart.words() if self._chart is not None else "")
 
     def lift(self, number: int) -> None:
         """Let a group stand out; -1 for none."""
@@ -48,47 +49,38 @@ class CompareCanvas(QWidget):
 
     def retheme(self) -> None:
         """Paint again."""
-        self._kept = None
+        self._pixels = None
         self.update()
+
+    def _lay_out(self) -> None:
+        room = Box(0, 0, self.width(), self.height())
+        self._chart = CompareChart(self.scene, self.form, room, SIZES) if self.scene is not None else None
+        self.retheme()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Draws the picture again in the new size."""
         super().resizeEvent(event)
-        self.retheme()
+        self._lay_out()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paints the kept picture, and the group that stands out."""
-        if self.scene is None:
+        if self.scene is None or self._chart is None:
             return
-        chart, picture = self._drawn(self.scene)
+        theme = self._appearance.theme
+        if self._pixels is None:  # hundreds of lines are not painted again while the pointer moves
+            self._pixels = pixmap_of(self, drawn(self._chart, theme, SIZES))
         painter = QPainter(self)
-        painter.drawPixmap(0, 0, picture)
+        painter.drawPixmap(0, 0, self._pixels)
         if 0 <= self._lifted < len(self.scene.groups):
-            drawing = Drawing(self._appearance.theme, SIZES)
-            chart.draw_lifted(drawing, self._lifted)
+            drawing = Drawing(theme, SIZES)
+            self._chart.draw_lifted(drawing, self._lifted)
             paint(painter, drawing.items)
         painter.end()
-
-    def _chart_of(self, scene: CompareScene) -> CompareChart:
-        return CompareChart(scene, self.form, Box(0, 0, self.width(), self.height()), SIZES)
-
-    def _drawn(self, scene: CompareScene) -> tuple[CompareChart, QPixmap]:
-        """The chart and its picture; hundreds of lines are not painted again while the pointer moves."""
-        if self._kept is None:
-            chart, ratio = self._chart_of(scene), self.devicePixelRatioF()
-            picture = QPixmap(self.size() * ratio)
-            picture.setDevicePixelRatio(ratio)
-            picture.fill(Qt.GlobalColor.transparent)
-            painter = QPainter(picture)
-            paint(painter, drawn(chart, self._appearance.theme, SIZES))
-            painter.end()
-            self._kept = chart, picture
-        return self._kept
 
     @property
     def chart(self) -> CompareChart | None:
         """The chart as it is shown."""
-        return self._drawn(self.scene)[0] if self.scene is not None else None
+        return self._chart
 
     def nearest(self, at: QPointF) -> int:
         """The group at a pixel; -1 for none."""

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
+from clew_gui.charts.chart import drawn
 from clew_gui.charts.drawing import Drawing
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
-from clew_gui.views.charts.painter import SIZES, paint
+from clew_gui.views.charts.painter import SIZES, paint, pixmap_of
 from clew_gui.views.plots.drawn_widget import DrawnWidget
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
@@ -43,6 +44,8 @@ class PicturesCanvas(DrawnWidget):
         self._read: QPointF | None = None
         self._gripped = ""
         self._kept: tuple[QSize, PicturesChart] | None = None
+        self._pixels: tuple[PicturesChart, float, QPixmap] | None = None
+        """The layout as pixels, with the widget's ratio of pixels to logical ones."""
         self.step: int | None = None
         self._moved: dict[str, float] = {}
         self.setMouseTracking(True)
@@ -141,13 +144,18 @@ class PicturesCanvas(DrawnWidget):
 
     # ------------------------------------------------------------ painting
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The pictures. While only the pointer moves they are not laid out again."""
+        """The pictures. While only the pointer moves they are neither laid out nor painted again."""
         del event
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(self._theme.surface))
-        drawing = Drawing(self._theme, SIZES)
-        self.shown.draw(drawing, (self._read.x(), self._read.y()) if self._read is not None else None)
-        paint(painter, drawing.items)
+        shown, ratio = self.shown, self.devicePixelRatioF()
+        if self._pixels is None or self._pixels[:2] != (shown, ratio):
+            self._pixels = shown, ratio, pixmap_of(self, drawn(shown, self._theme, SIZES))
+        painter.drawPixmap(0, 0, self._pixels[2])
+        if self._read is not None:
+            drawing = Drawing(self._theme, SIZES)
+            shown.draw_reading(drawing, self._read.x(), self._read.y())
+            paint(painter, drawing.items)
         self._paint_ring(painter)
         painter.end()
 
