@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew_agent.node import operating_system
 from clew_agent.processes import guard
 from clew_agent.processes.nursery_messages import OWN_ENVIRONMENT, ROOM_FOR_TITLES, pair
+from clew_shared.base import operating_system
 from clew_shared.journal.run_folder import RunFolder
 
 if TYPE_CHECKING:

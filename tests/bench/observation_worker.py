@@ -24,13 +24,13 @@ from typing import NamedTuple
 
 import psutil
 
-from clew_agent.node import operating_system
 from clew_agent.trainer.control import ControlRequests
 from clew_agent.trainer.loop import SCHEMA, Loop
 from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.training.engine import Engine
 from clew_agent.training.runtime import configure
 from clew_gui.targets.local_agent import find_agent
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.journal.events import Attempt, Schema, State
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter, journal_path

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import given
 from clew_agent.trainer.control import Control, ControlRequests
+from clew_shared.base import operating_system
 from clew_shared.base.places import find_places
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.events import Attempt, Event, Live, Log, Points, Schema, State

@@ -26,8 +26,8 @@ from clew_agent.catalogue.exercise_files import (
 )
 from clew_agent.catalogue.script_card import read_script
 from clew_agent.datasets import registry
-from clew_agent.node import operating_system
 from clew_shared import __version__
+from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, DataSetCard, ExerciseCard

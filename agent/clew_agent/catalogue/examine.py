@@ -23,8 +23,8 @@ from clew_agent.catalogue.exercise_files import (
     read_source,
     source_hash,
 )
-from clew_agent.node import operating_system
 from clew_agent.node.lean_import import lean_import
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import list_all
 from clew_shared.cards import ExerciseCard

@@ -23,6 +23,7 @@ from clew_agent.processes.guard import StartTrainer, watch_headless
 from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import check_resumable
 from clew_agent.trainer.spec_check import misfits, recorded_revision
+from clew_shared.base.file_names import why_unsafe
 from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.harmless import on_one_line, say
 from clew_shared.base.places import find_places
@@ -186,9 +187,10 @@ def _absolute(data: str) -> str:
 
 
 def _check_id(run: str) -> list[Problem]:
-    if _RUN_ID.fullmatch(run):
+    why = why_unsafe(run) if _RUN_ID.fullmatch(run) else "use at most 64 letters, digits, dots, - and _"
+    if not why:
         return []
-    text = f"The run id {run[:80]!r} cannot be a file name: use at most 64 letters, digits, dots, - and _."
+    text = f"The run id {run[:80]!r} cannot be a file name: {why}."
     return [Problem("spec.run", text, "Leave it out: Clew makes one.", "run")]
 
 

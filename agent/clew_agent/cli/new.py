@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from clew_agent.catalogue.exercise_files import SCRIPT_LOG
+from clew_shared.base.file_names import why_unsafe
 from clew_shared.base.harmless import say
 from clew_shared.base.problem import problem
 
@@ -40,9 +41,10 @@ def write_template(name: str, folder: Path, script: bool = False) -> Path:
 
     ``script``: that of a training script; beside it comes ``clew_log.py``, so that it runs without Clew as well.
     """
-    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST or why_unsafe(name):
         text = f"{name[:80]!r} cannot be the name of an exercise."
         hint = f"Use small letters, digits and single hyphens, {_LONGEST} at most, such as two-layers."
+        hint += f" {name!r} will not do: {why}." if (why := why_unsafe(name)) and len(name) <= _LONGEST else ""
         raise problem("new.name", text, hint, "name")
     path = folder / f"{name.replace('-', '_')}.py"
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import operating_system
+from clew_shared.base import operating_system
 from clew_shared.base.problem import problem
 
 _ASK_WITHIN_S = 30.0

@@ -13,7 +13,6 @@ from collections.abc import Callable
 import msgspec
 import zmq
 
-from clew_agent.node import operating_system
 from clew_agent.peers.messages import (
     BEAT_S,
     CHIEF,
@@ -28,6 +27,7 @@ from clew_agent.peers.messages import (
     decode_from_chief,
     encode,
 )
+from clew_shared.base import operating_system
 from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.wire.channel import ID_BYTES, Greeting, KeyPair, Wire
 

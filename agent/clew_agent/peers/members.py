@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from clew_agent.node import operating_system
 from clew_agent.peers.messages import Complaint, Index, Join
 from clew_agent.peers.processes import PeerProcess, PeerStarter
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Peer
 

@@ -21,7 +21,6 @@ from clew_agent.catalogue.examine import find_exercise
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_search
-from clew_agent.node import operating_system
 from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import FAILED, FINISHED
 from clew_agent.node.host import processor
@@ -44,6 +43,7 @@ from clew_agent.peers.port import PortKeeper
 from clew_agent.peers.processes import prepare_for_several
 from clew_agent.strategies import registry
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
+from clew_shared.base import operating_system
 from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
@@ -72,8 +72,8 @@ def main(argv: Sequence[str], load_data: Callable[[str, Search], DataSet] = load
     _prepare_process()
     folder = RunFolder(options.folder.absolute())
     chief = read_address(folder, options.attempt)
-    if (chief.boot, chief.pid) == (operating_system.boot_id(), os.getppid()):
-        operating_system.die_with_parent(getattr(signal, "SIGKILL", signal.SIGTERM))
+    if (chief.boot, chief.pid) == (operating_system.boot_id(), operating_system.parent_id()):
+        operating_system.die_with_parent(by_force=True)
     address = LOOPBACK if chief.address == LOOPBACK else address_towards(chief.address)
     keeper = PortKeeper(address, options.port)
     link = ChiefLink(chief, _join(Index(options.index), keeper), _gone)

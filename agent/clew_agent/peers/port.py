@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 
+from clew_shared.base import operating_system
+
 
 class PortKeeper:
     """A port that this process keeps until TensorFlow's own server has taken it as well.
@@ -15,8 +17,7 @@ class PortKeeper:
     def __init__(self, address: str, port: int = 0) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the process that had it before is gone
-        if hasattr(socket, "SO_REUSEPORT"):
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        operating_system.share_port(self._socket)
         self._socket.bind((address, port))
         self.address = address
         self.port: int = self._socket.getsockname()[1]

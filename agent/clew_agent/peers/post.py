@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 
 import zmq
 
-from clew_agent.node import operating_system
 from clew_agent.peers import processes
 from clew_agent.peers.members import Member
 from clew_agent.peers.messages import BEAT_S, Beat, ChiefAddress, Message, encode, write_address
 from clew_agent.wire.server import GuardedRouter
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.wakeup import WakeupPipe

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -19,9 +18,9 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from clew_agent.node import operating_system
 from clew_agent.peers.hosts import JobHosts
 from clew_agent.peers.messages import Index, address_file, folder_of, log_of
+from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.private_files import write_private
@@ -167,17 +166,12 @@ def end_left(folder: RunFolder, attempt: int) -> None:
         boot, started = from_json(_list_file(folder, attempt).read_bytes(), tuple[str, list[StartedProcess]])
     left = [one for one in started if boot == operating_system.boot_id() and still_runs(one.pid, one.began)]
     for one in left:
-        _signal_session(one.pid, signal.SIGKILL if one.local and operating_system.POSIX else signal.SIGTERM)
+        operating_system.kill_group(one.pid, politely=not one.local)
     deadline = time.monotonic() + _END_S
     while any(operating_system.is_alive(one.pid) for one in left) and time.monotonic() < deadline:
         time.sleep(0.02)
     for one in left:
-        if operating_system.is_alive(one.pid) and operating_system.POSIX:
-            _signal_session(one.pid, signal.SIGKILL)
+        if operating_system.is_alive(one.pid):
+            operating_system.kill_group(one.pid)
     clear(folder, attempt)
     shutil.rmtree(allow_list(find_places(), folder, attempt), ignore_errors=True)
-
-
-def _signal_session(pid: int, number: int) -> None:
-    with suppress(OSError, AttributeError):
-        os.killpg(pid, number)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from clew_agent.node import operating_system
 from clew_agent.node.log_tail import tail
 from clew_agent.peers.members import Member, Members
 from clew_agent.peers.messages import SILENCE_S, Complaint, Index, Silence, log_of
 from clew_agent.peers.processes import PeerStarter
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Event, Log
 from clew_shared.journal.run_folder import RunFolder

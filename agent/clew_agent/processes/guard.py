@@ -17,7 +17,6 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, exit_code_for
 from clew_agent.node.log_tail import tail
@@ -29,6 +28,7 @@ from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control_address import remove_address
 from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.resuming import find_start
+from clew_shared.base import operating_system
 from clew_shared.base.harmless import say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, problem

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from clew_shared.base import operating_system
 from clew_shared.base.file_lock import lock_for_process
 from clew_shared.base.places import find_places
 from clew_shared.base.private_files import make_private
@@ -68,9 +69,8 @@ class GuardMark:
     def release(self) -> None:
         """Releases the lock: the run has its seal, or never began."""
         if self._handle >= 0:
-            self._path.unlink(missing_ok=True)
-            os.close(self._handle)
-            self._handle = -1
+            handle, self._handle = self._handle, -1
+            operating_system.give_up_locked(self._path, handle)
 
 
 def mark_path(folder: Path) -> Path:
@@ -108,11 +108,16 @@ def _forget_dead(marks: Path) -> None:
 def _forget(path: Path) -> None:
     with suppress(OSError):
         handle = _open(path)
-        try:
-            if lock_for_process(handle):
-                path.unlink(missing_ok=True)
-        finally:
+        if _is_locked_now(handle):
+            operating_system.give_up_locked(path, handle)
+        else:
             os.close(handle)
+
+
+def _is_locked_now(handle: int) -> bool:
+    with suppress(OSError):
+        return lock_for_process(handle)
+    return False
 
 
 def _has_name(handle: int, path: Path) -> bool:
@@ -123,4 +128,4 @@ def _has_name(handle: int, path: Path) -> bool:
 
 
 def _open(path: Path, flags: int = 0) -> int:
-    return os.open(path, os.O_RDWR | flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+    return os.open(path, os.O_RDWR | flags | operating_system.OPEN_FLAGS, 0o600)

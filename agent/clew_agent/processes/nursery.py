@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
 from clew_agent.node.lean_import import lean_import
 from clew_agent.processes.guard import watch
@@ -40,6 +39,7 @@ from clew_agent.processes.nursery_messages import (
 from clew_agent.processes.peer_nursery import start_of_peers
 from clew_agent.processes.standby import UNUSED, StandbyTrainer, wait_as_guard
 from clew_agent.trainer import compile_cache
+from clew_shared.base import operating_system
 from clew_shared.base.harmless import say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import operating_system
 from clew_agent.processes.guard import trainer_environment
 from clew_agent.processes.nursery_messages import (
     OWN_ENVIRONMENT,
@@ -27,6 +26,7 @@ from clew_agent.processes.nursery_messages import (
     receive_reply,
     send,
 )
+from clew_shared.base import operating_system
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def may_fork(gpus: int) -> bool:
 
     Copies of a process that has loaded an NVIDIA driver's libraries have not been tried.
     """
-    return sys.platform == "linux" and not gpus
+    return operating_system.FORKS_SAFELY and not gpus
 
 
 class NurseryClient:

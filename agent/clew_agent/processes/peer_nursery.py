@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import operating_system
+from clew_shared.base import operating_system
 from clew_agent.peers.processes import StartPeer, spawn
 from clew_agent.processes.nursery_messages import MAX_BYTES, pair
 from clew_agent.strategies import registry

@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import FAILED, STOPPED
 from clew_agent.processes.guard import open_end, seal
 from clew_agent.processes.trainer_death import TrainerEnd
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import State
 from clew_shared.journal.files import Record, read_journal

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import operating_system
 from clew_agent.node.devices import GIVEN
 from clew_agent.processes.nursery_messages import (
     OWN_ENVIRONMENT,
@@ -34,6 +33,7 @@ from clew_agent.processes.nursery_messages import (
 )
 from clew_agent.trainer import compile_cache
 from clew_agent.trainer.first_frame import quick_card
+from clew_shared.base import operating_system
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.run_folder import RunFolder

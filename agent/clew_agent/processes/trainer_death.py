@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import UNWRITTEN
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem
 
 _HINTS = {

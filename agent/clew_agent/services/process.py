@@ -21,12 +21,12 @@ from pathlib import Path
 import msgspec
 import zmq
 
-from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED
 from clew_agent.services.programs import SOCKET, ServiceProgram, new_token, prepare, took_port
 from clew_agent.services.streams import StreamDoor
 from clew_agent.services.token_proxy import TokenCheck, TokenProxy
 from clew_agent.wire.rendezvous import read_ports
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, ProblemError

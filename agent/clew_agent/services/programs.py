@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
@@ -107,7 +108,7 @@ def jupyter_config(sock: Path, token: str, root: Path) -> dict[str, dict[str, ob
         "sock": str(sock),
         "sock_mode": "0600",
         "open_browser": False,
-        "allow_root": hasattr(os, "geteuid") and os.geteuid() == 0,
+        "allow_root": operating_system.is_superuser(),
     }
     return {
         "IdentityProvider": {"token": token},

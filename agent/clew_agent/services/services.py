@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import operating_system
 from clew_agent.services.programs import KINDS
 from clew_agent.wire.long_polls import MAX_WAITING, Caller
 from clew_agent.wire.rendezvous import PortRange
 from clew_agent.wire.server import GuardedRouter
+from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
@@ -81,7 +81,7 @@ class Services:
         """
         if kind not in KINDS:
             raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.")
-        if not operating_system.POSIX:
+        if not operating_system.HAS_UNIX_SOCKETS:
             raise problem("service.system", "An agent on Windows cannot open services.", "Start the program yourself.")
         running = self._running.get(kind)
         if running is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,11 +13,11 @@ from pathlib import Path
 
 import psutil
 
-from clew_agent.node import operating_system
 from clew_agent.processes.guard_mark import guard_pid
 from clew_agent.processes.nursery_client import NurseryClient
 from clew_agent.processes.nursery_messages import GuardEnded, Started, StartRefused
 from clew_agent.supervisor.tracked_run import TrackedRun
+from clew_shared.base import operating_system
 from clew_shared.base.process_identity import still_runs_since
 
 _log = logging.getLogger(__name__)
@@ -244,7 +243,7 @@ def _end(guard: int, others: Sequence[int] = ()) -> None:
     """Kill a guard (0: there is none) with all that it has started, and ``others``."""
     pids = [*_held_family(guard), *others] if guard else others
     for pid in dict.fromkeys(pids):
-        _kill_group(pid)
+        operating_system.kill_group(pid)
     if guard:
         _wait_for_end(guard)
 
@@ -253,12 +252,3 @@ def _wait_for_end(pid: int) -> None:
     deadline = time.monotonic() + _END_S
     while operating_system.is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
-
-
-def _kill_group(pid: int) -> None:
-    """Kill the process and, where it leads one, its whole group."""
-    with suppress(OSError, AttributeError):
-        if os.getpgid(pid) == pid:
-            os.killpg(pid, signal.SIGKILL)
-    with suppress(psutil.Error):
-        psutil.Process(pid).kill()

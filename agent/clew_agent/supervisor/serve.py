@@ -14,7 +14,6 @@ import zmq
 
 from clew_agent.catalogue.catalogue import CatalogueSource
 from clew_agent.datasets.search import find_search
-from clew_agent.node import operating_system
 from clew_agent.node.allocation import JOB, Allocation, read_allocation
 from clew_agent.node.devices import Devices, find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, TRY_AGAIN
@@ -43,6 +42,7 @@ from clew_agent.wire.rendezvous import (
 )
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
+from clew_shared.base import operating_system
 from clew_shared.base.file_lock import LockFile
 from clew_shared.base.harmless import log_to
 from clew_shared.base.places import Places, find_places

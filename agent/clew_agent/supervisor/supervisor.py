@@ -13,7 +13,6 @@ import time
 import msgspec
 
 from clew_agent.catalogue.catalogue import CatalogueSource
-from clew_agent.node import operating_system
 from clew_agent.processes.nursery_client import NurseryClient
 from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
@@ -22,6 +21,7 @@ from clew_agent.supervisor.trainer_client import ControlClient
 from clew_agent.wire.long_polls import Caller, LongPolls, WaitingRequest
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.catalogue import catalogue_hash

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from clew_agent.node import operating_system
+from clew_shared.base import operating_system
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Damage, FrameReader, Record, ends_sealed

@@ -19,11 +19,10 @@ from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_search
 from clew_agent.engine.base import TrainingEngine
-from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED
-from clew_agent.node.host import cores, processor
+from clew_agent.node.host import processor
 from clew_agent.node.lean_import import lean_import
 from clew_agent.peers.hosts import read_hosts
 from clew_agent.peers.messages import CHIEF, Cluster
@@ -43,6 +42,7 @@ from clew_agent.trainer.recorder import Recorder
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits, recorded_revision
 from clew_agent.trainer.time_limit import Timekeeper
+from clew_shared.base import operating_system
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
@@ -335,7 +335,7 @@ class RunAttempt:
             steps=course.steps,
             replicas=engine.replicas,
             reduced_bytes=engine.reduced_bytes,
-            shared_cores=cores() if self._sharing(task.spec, engine) > 1 else 0,
+            shared_cores=operating_system.usable_cores() if self._sharing(task.spec, engine) > 1 else 0,
             input_seconds=engine.parts.input_seconds,
             reduce_seconds=engine.parts.reduce_seconds,
         )

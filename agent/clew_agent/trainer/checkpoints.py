@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from clew_agent.trainer import checkpoints
-from clew_shared.journal.files import sync_folder
+from clew_shared.base import operating_system
 from clew_shared.journal.run_folder import RunFolder
 
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -40,9 +40,9 @@ class CheckpointPlace:
             save(partial)
             for path in files_below(partial):
                 sync_file(path)
-            sync_folder(partial)
+            operating_system.sync_folder(partial)
             target = self._name(partial, step)
-            sync_folder(target.parent)
+            operating_system.sync_folder(target.parent)
         except Exception:
             checkpoints.remove(partial)
             raise
@@ -59,7 +59,7 @@ class CheckpointPlace:
             if error.errno not in _TAKEN:
                 raise
         checkpoints.remove(own)
-        return partial.replace(own)
+        return operating_system.replace_file(partial, own)
 
 
 def disk_full(error: Exception) -> str | None:
@@ -78,9 +78,9 @@ def files_below(folder: Path) -> list[Path]:
 
 def sync_file(path: Path) -> None:
     """Return when the file's content is on the disk."""
-    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(path, os.O_RDWR | operating_system.OPEN_FLAGS)
     try:
-        os.fsync(descriptor)
+        operating_system.sync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import msgspec
 import zmq
 
-from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import STOPPED
 from clew_agent.trainer.control_address import address_file, allow_folder, remove_address
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem

@@ -7,12 +7,12 @@ import time
 
 import msgspec
 
-from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import FAILED
 from clew_agent.trainer.cluster import unreachable
 from clew_agent.trainer.control import JobEnds
 from clew_agent.trainer.loop import stopped
 from clew_agent.trainer.time_limit import in_words
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import State
 from clew_shared.journal.lifecycle import RunState

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from clew_agent.catalogue.exercise_files import ExerciseFile, likely_files, read_source, source_hash
 from clew_agent.catalogue.script_card import Script, read_script
-from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import given
 from clew_agent.trainer.resuming import AttemptStart, find_start
 from clew_agent.trainer.spec_check import planned_steps
 from clew_shared import __version__
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import load_builtin

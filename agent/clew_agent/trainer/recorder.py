@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Checkpoint, Event, Points, State
 from clew_shared.journal.files import JournalWriter
@@ -47,7 +48,7 @@ class Reserve:
         with suppress(OSError), self._path.open("wb") as file:
             file.write(os.urandom(self._size))  # not zeros: a file system could store those without taking room
             file.flush()
-            os.fsync(file.fileno())
+            operating_system.sync(file.fileno())
 
     def halve(self) -> None:
         """Give up one half, for the news that the disk is full; the other half is for the end."""

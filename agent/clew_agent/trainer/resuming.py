@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew_agent.node import operating_system
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.events import Attempt, Checkpoint, Diverged, Event, Live, Points
 from clew_shared.journal.files import Record, is_mirror, mirror_problem, read_journal

@@ -24,13 +24,13 @@ import numpy as np
 
 from clew_agent.catalogue.exercise_files import SCRIPT_LOG
 from clew_agent.catalogue.script_card import Script
-from clew_agent.node import operating_system
 from clew_agent.node.log_tail import tail
 from clew_agent.peers.messages import folder_of
 from clew_agent.peers.processes import StartedProcess, clear, note_processes
 from clew_agent.trainer.control import TimeIsUp
 from clew_agent.trainer.loop import SCHEMA, stopped
 from clew_agent.trainer.recorder import Recorder
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.process_identity import began
 from clew_shared.cards import MetricSpec
@@ -240,7 +240,7 @@ class ScriptProcess:
     """The script at work, with Clew's end of its socket. Raises ``ProblemError`` when it cannot be started."""
 
     def __init__(self, script: Script, folder: RunFolder, attempt: int, message: Mapping[str, Any]) -> None:
-        if not operating_system.POSIX:
+        if not operating_system.HAS_UNIX_SOCKETS:
             text = "Training scripts run under Clew on Linux and macOS only."
             raise problem("script.system", text, "Run it on a site, or write it as an exercise.")
         self._folder, self._attempt = folder, attempt

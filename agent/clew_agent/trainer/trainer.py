@@ -20,7 +20,6 @@ from typing import TypeVar
 import msgspec
 
 from clew_agent.datasets.load import load
-from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.peers.processes import StartPeer, spawn
@@ -31,6 +30,7 @@ from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.failures import failed
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.time_limit import Timekeeper
+from clew_shared.base import operating_system
 from clew_shared.base.harmless import log_to, say
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import Event, State

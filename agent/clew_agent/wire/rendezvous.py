@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from clew_agent.node import operating_system
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import ProblemError, problem
@@ -69,8 +69,7 @@ def node_places(places: Places, agent: str, others: Sequence[Path] = _OTHER_FOLD
     Once an agent has had one of the folders it has it again, even if there is room in another by now: its guards are
     found there. Raises ``ProblemError`` when all refuse.
     """
-    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-    folders = [places.private, *(other / f"clew-{user}" / "clew" for other in others)]
+    folders = [places.private, *(other / f"clew-{operating_system.user_id()}" / "clew" for other in others)]
     folders.sort(key=lambda folder: not (folder / "agents" / _lock_name(agent)).exists())
     refusals = []
     for folder in folders:

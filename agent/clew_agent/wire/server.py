@@ -14,8 +14,8 @@ from pathlib import Path
 import zmq
 from zmq.utils import z85
 
-from clew_agent.node import operating_system
 from clew_agent.wire.rendezvous import LOOPBACK, PORTS_TAKEN, PortRange
+from clew_shared.base import operating_system
 from clew_shared.base.private_files import is_private
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.wire.channel import ID_BYTES, KEY_SUFFIX, KeyPair

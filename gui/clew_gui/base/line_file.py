@@ -6,6 +6,7 @@ import errno
 import os
 from pathlib import Path
 
+from clew_shared.base import operating_system
 from clew_shared.base.file_lock import exclusive
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError
@@ -59,7 +60,7 @@ class LineFile:
             with exclusive(file):  # on a disk of the network two programs that append at once overwrite each other
                 written = os.write(handle, data)
             if lasting:
-                os.fsync(handle)
+                operating_system.sync(handle)
         if written < len(data):
             self._torn = True
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
@@ -68,6 +69,6 @@ class LineFile:
         """Wait until what was appended survives a power cut. Raises ``OSError`` if the disk refuses."""
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
         try:
-            os.fsync(handle)
+            operating_system.sync(handle)
         finally:
             os.close(handle)

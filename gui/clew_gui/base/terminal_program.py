@@ -10,8 +10,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from clew_shared.base import operating_system
 from clew_shared.base.problem import problem
 
 _PROGRAMS = (
@@ -44,9 +44,9 @@ def terminal_command(
 ) -> list[str] | str | None:
     """Returns the command that opens a terminal window with ``command`` in it; None if no terminal program is found.
 
-    ``system`` is ``sys.platform``. For Windows it is one line, to be started with a console of its own, which is shown
-    by the terminal program that the user has chosen there. macOS and Windows by their documentation: only Linux could
-    be tried.
+    ``system`` is ``operating_system.NAME``. For Windows it is one line, to be started with a console of its own, which
+    is shown by the terminal program that the user has chosen there. macOS and Windows by their documentation: only
+    Linux could be tried.
     """
     if system == "win32":
         return cmd_line(command, environ)
@@ -92,12 +92,12 @@ def cmd_word(text: str) -> str:
 
 def open_terminal(words: Sequence[str]) -> subprocess.Popen[bytes]:
     """Open a terminal window with ``clew`` and these words in it. Waits a moment; raises ``ProblemError``."""
-    command = terminal_command(own_command(words), os.environ, sys.platform)
+    command = terminal_command(own_command(words), os.environ, operating_system.NAME)
     if command is None:
         raise problem("terminal.none", "No terminal program was found.", "Open a terminal and type the command there.")
     program = command if isinstance(command, str) else command[0]
     try:
-        process = subprocess.Popen(command, **_apart())
+        process = subprocess.Popen(command, **operating_system.new_console())
     except OSError as error:
         text = f"{program} cannot be started: {error.strerror}."
         raise problem("terminal.start", text, "Open a terminal and type the command there.") from error
@@ -109,15 +109,6 @@ def open_terminal(words: Sequence[str]) -> subprocess.Popen[bytes]:
         text = f"{program} ended at once, with status {status}."
         raise problem("terminal.start", text, "Open a terminal and type the command there.")
     return process
-
-
-def _apart() -> dict[str, Any]:
-    """Returns the options that share nothing with this program: on Windows a console of its own, which alone it reads
-    and writes."""
-    if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_CONSOLE}
-    nothing = subprocess.DEVNULL
-    return {"stdin": nothing, "stdout": nothing, "stderr": nothing, "start_new_session": True}
 
 
 def _line(command: Sequence[str], environ: Mapping[str, str]) -> str:

@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Self
 
 import msgspec
 import psutil
 
 from clew_gui.targets import local_agent
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 from clew_shared.cards import Catalogue
@@ -53,10 +53,9 @@ def agent_command(places: Places, *words: str) -> list[str]:
 
 
 # --- Program ----------------------------------------------------------------------------------------------------------
-# The agent as a program of its own: started, watched, asked to stop, killed. What depends on the system is here.
+# The agent as a program of its own: started, watched, asked to stop, killed.
 
 
-_POSIX = os.name == "posix"
 _KILL_WAIT_S = 10.0
 _SEAL_WAIT_S = 3.0
 """A guard seals the journal of a dead trainer within a tenth of a second, unless it hangs."""
@@ -80,14 +79,12 @@ class AgentProgram:
         self._at_work = False
 
     def _start(self) -> subprocess.Popen[bytes]:
-        own_group = 0 if _POSIX else int(getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0))
         process = self._process = subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._output,
-            start_new_session=_POSIX,
-            creationflags=own_group,
+            **operating_system.own_session(),
         )
         self._answers = queue.SimpleQueue()
         self._reader = threading.Thread(
@@ -128,10 +125,7 @@ class AgentProgram:
         """Sends what Ctrl+C sends: the agent stops after its block, the second time at once; the third time it
         kills."""
         if self._process is not None:
-            with suppress(ProcessLookupError, OSError):
-                self._process.send_signal(
-                    signal.SIGINT if _POSIX else getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM)
-                )
+            operating_system.pass_on(self._process, signal.SIGINT)
 
     def kill(self) -> None:
         """End it at once, with every process that it started. A guard that lives has the time to seal the journal."""
@@ -207,14 +201,9 @@ def stop_requests() -> Iterator[Callable[[], int]]:
     """Count requests to stop (Ctrl+C, a polite kill, the terminal closed) instead of dying of them."""
     count = 0
 
-    def note(_number: int, _frame: FrameType | None) -> None:
+    def note(_number: int) -> None:
         nonlocal count
         count += 1
 
-    numbers = [signal.SIGINT, signal.SIGTERM] + ([signal.SIGHUP] if _POSIX else [])
-    before = {number: signal.signal(number, note) for number in numbers}
-    try:
+    with operating_system.stop_requests(note):
         yield lambda: count
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from clew_shared.base import operating_system
+
 _CONNECT_S = 3.0
 """A forwarded display behind a slow line answers later than a local one, but it does answer."""
 _INVISIBLE = ("offscreen", "minimal", "vnc")
@@ -16,7 +18,7 @@ _INVISIBLE = ("offscreen", "minimal", "vnc")
 def has_display(environ: Mapping[str, str], system: str) -> bool:
     """Whether a window can be seen: the answer of the display server under X11 and Wayland, always on Windows.
 
-    ``system`` is ``sys.platform``. On macOS a shell that came over ssh has no screen.
+    ``system`` is ``operating_system.NAME``. On macOS a shell that came over ssh has no screen.
     """
     platform = environ.get("QT_QPA_PLATFORM", "")
     if platform.split(":")[0] in _INVISIBLE:
@@ -49,7 +51,7 @@ def _x11(display: str) -> bool:
 
 
 def _answers_unix(path: str) -> bool:
-    if not hasattr(socket, "AF_UNIX"):
+    if not operating_system.HAS_UNIX_SOCKETS:
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(_CONNECT_S)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
 from clew_gui.commands.has_display import has_display
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
@@ -38,7 +39,7 @@ def start(context: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     catalogue = load_builtin()
     card = find_card(catalogue.exercises, options.exercise or _DEFAULT)
-    if has_display(os.environ, sys.platform):
+    if has_display(os.environ, operating_system.NAME):
         return _window(card.id if options.exercise else "", catalogue)
     picture = Path(options.picture) if options.picture else context.places.home / "pictures" / f"{card.id}.png"
     return _without_display(context, card, picture.expanduser().absolute())

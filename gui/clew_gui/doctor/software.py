@@ -9,6 +9,7 @@ from clew_gui.doctor.context import Diagnosis, last_line, listed
 from clew_gui.doctor.finding import CheckResult, Verdict, fine, note, refused, wrong
 from clew_gui.doctor.modules import available, load, near
 from clew_gui.sites.consent import consents, words_of
+from clew_shared.base.number_words import counted
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.remedies import check_node, list_modules, read_consent
 from clew_shared.catalogue import known_sets, load_builtin
@@ -115,7 +116,7 @@ def devices(diagnosis: Diagnosis) -> CheckResult:
     done = diagnosis.sh(_MACHINE)
     cores, memory, *cards = [*done.out.splitlines(), "", ""]
     cards = [card.strip() for card in cards if card.startswith("GPU ")]
-    parts = [f"{cores} cores"] if cores.isdecimal() else []
+    parts = [counted(int(cores), "core")] if cores.isdecimal() else []
     parts += [f"{int(memory) * 1024 / 1e9:.0f} GB of memory"] if memory.isdecimal() else []
     gpus = f"GPUs: {listed([card.partition(' (UUID')[0] for card in cards])}" if cards else "no NVIDIA GPU"
     if not diagnosis.scheduler.has_queue:

@@ -18,6 +18,7 @@ import msgspec
 
 from clew_gui.reports.facts import ReportFacts, RunSource, starts
 from clew_gui.reports.page import LabReport, render
+from clew_shared.base.file_names import safe_path
 from clew_shared.base.foreign import from_json, open_regular, read_file, replacing_whole
 from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.run_folder import RunFolder
@@ -192,7 +193,8 @@ def _unpack(archive: zipfile.ZipFile, into: Path, size: int) -> list[Problem]:
         if info.flag_bits & _ENCRYPTED:
             faults.append(Problem("handin.file", f"{name[:80]!r} in the bundle is encrypted.", where=name[:80]))
             continue
-        if (name != MANIFEST and not _NAME.fullmatch(name)) or info.compress_type != zipfile.ZIP_STORED:
+        known = name == MANIFEST or (_NAME.fullmatch(name) and safe_path(name))
+        if not known or info.compress_type != zipfile.ZIP_STORED:
             text = f"The bundle holds {name[:80]!r}, which no hand-in has."
             faults.append(Problem("handin.file", text, where=name[:80]))
             continue

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew_shared.base.file_lock import LockFile
+from clew_shared.base.file_names import why_unsafe
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError, problem
@@ -31,6 +32,9 @@ def study_file(places: Places, name: str) -> Path:
 def keep_study(places: Places, study: StudySpec) -> Path:
     """Write the study before its first run is asked for; its file. Raises ``ProblemError``."""
     path = study_file(places, study.study)
+    if why := why_unsafe(f"{study.study}.toml"):
+        text = f"A study cannot be called {study.study!r}: {why}."
+        raise problem("study.name", text, "Choose another name.", "study")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_toml(study), encoding="utf-8")

@@ -14,6 +14,7 @@ from clew_gui.schedulers.allocation import check_allocation
 from clew_gui.schedulers.job import check_directive, check_prologue, is_gres
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.sites.site import LOCAL, SITE_FORMAT, Site, title_of
+from clew_shared.base.file_names import why_unsafe
 from clew_shared.base.problem import Problem
 
 MAX_TEXT = 4000
@@ -76,8 +77,11 @@ def check_name(name: str) -> list[Problem]:
     if name == LOCAL:
         text = f"{LOCAL!r} always means this computer."
         return [Problem("site.name", text, "Choose another name.", "name")]
-    if _NAME.fullmatch(name):
+    why = why_unsafe(name)
+    if _NAME.fullmatch(name) and not why:
         return []
+    if _NAME.fullmatch(name):
+        return [Problem("site.name", f"A site cannot be called {name!r}: {why}.", "Choose another name.", "name")]
     hint = "Up to 40 small letters, digits, - and _, beginning with a letter or digit."
     return [Problem("site.name", f"A site cannot be called {name[:60]!r}.", hint, "name")]
 

@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.checked_text import is_host
+from clew_shared.base import operating_system
 from clew_shared.base.foreign import open_regular
 
 MAX_DEPTH = 16
@@ -298,7 +299,7 @@ def _tokens(name: str, host: str, port: int, user: str, alias: str, jump: str) -
     """Returns the values of ``%`` and a letter in file names (ssh_config(5), TOKENS)."""
     local = socket.gethostname()
     tokens = {"%": "%", "d": str(Path.home()), "h": host, "n": name, "p": str(port), "r": user, "j": jump}
-    tokens |= {"u": _account(), "i": str(getattr(os, "getuid", int)()), "k": alias or name}
+    tokens |= {"u": _account(), "i": operating_system.user_id(), "k": alias or name}
     tokens |= {"l": local, "L": local.partition(".")[0]}
     joined = f"{local}{host}{port}{user}{jump}"
     return tokens | {"C": hashlib.sha1(joined.encode(), usedforsecurity=False).hexdigest()}

@@ -8,11 +8,11 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from enum import Enum
-from pathlib import Path
-from typing import IO, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from clew_shared.base import operating_system
 from clew_shared.base.harmless import say, without_controls
 from clew_shared.base.problem import ProblemError, problem
 
@@ -200,63 +200,16 @@ class _Headless:
 class TerminalPrompter(_Headless):
     """Asks on the terminal that the program belongs to, whatever its standard input and output are joined to."""
 
-    def __init__(self, device: str = "/dev/tty") -> None:
+    def __init__(self, device: str = operating_system.TERMINAL) -> None:
         self._device = device
 
     def ask(self, prompt: Prompt) -> str | None:
         """Returns what was typed; None after Ctrl-C or Ctrl-D, or if nothing came for minutes."""
         try:
-            with Path(self._device).open("r+b", buffering=0) as tty:
-                return _ask_on(tty, prompt)
+            echo = prompt.echo or prompt.kind is PromptKind.CONFIRM
+            return operating_system.ask_on_terminal(self._device, f"{spoken(prompt)} ", echo, ANSWER_WITHIN_S)
         except OSError as error:
             raise no_one_to_ask(prompt) from error
-
-
-def _ask_on(tty: IO[bytes], prompt: Prompt) -> str | None:
-    with _echo_off(tty.fileno(), prompt.echo or prompt.kind is PromptKind.CONFIRM) as quiet:
-        tty.write(f"{spoken(prompt)} ".encode())  # not sooner: what is typed before the switch is thrown away
-        answer = _typed_line(tty)
-    if quiet:
-        tty.write(b"\n")
-    return answer
-
-
-class _echo_off:  # noqa: N801  # reads as a statement, like contextlib's own
-    """Hides typed characters meanwhile; Ctrl-C arrives as a character, so that the program is not ended by it."""
-
-    def __init__(self, handle: int, echo: bool) -> None:
-        self._handle = handle
-        self._echo = echo
-
-    def __enter__(self) -> bool:
-        import termios
-
-        self._before = termios.tcgetattr(self._handle)
-        now = termios.tcgetattr(self._handle)
-        now[3] &= ~termios.ISIG
-        if not self._echo:
-            now[3] &= ~termios.ECHO
-        termios.tcsetattr(self._handle, termios.TCSAFLUSH, now)
-        return not self._echo
-
-    def __exit__(self, *_: object) -> None:
-        import termios
-
-        termios.tcsetattr(self._handle, termios.TCSAFLUSH, self._before)
-
-
-def _typed_line(tty: IO[bytes]) -> str | None:
-    """Reads one line; None if it holds Ctrl-C, at Ctrl-D, or if nothing was typed for minutes."""
-    import select
-
-    typed = b""
-    while not typed.endswith(b"\n"):
-        ready, _, _ = select.select([tty], [], [], ANSWER_WITHIN_S)
-        data = tty.read(1024) if ready else b""
-        if not data:
-            return None
-        typed += data
-    return None if b"\x03" in typed else typed.decode(errors="replace").rstrip("\r\n")
 
 
 class ProgramPrompter(_Headless):
@@ -308,17 +261,9 @@ def headless_prompter(environment: Mapping[str, str], has_terminal: Callable[[],
     program, rule = environment.get("SSH_ASKPASS", ""), environment.get("SSH_ASKPASS_REQUIRE", "")
     if program and rule in ("force", "prefer"):
         return ProgramPrompter(program)
-    if (has_terminal or _has_terminal)():
+    if (has_terminal or operating_system.has_terminal)():
         return TerminalPrompter()
     return ProgramPrompter(program) if program and rule != "never" else NobodyToAsk()
-
-
-def _has_terminal() -> bool:
-    try:
-        with Path("/dev/tty").open("rb", buffering=0):
-            return True
-    except OSError:
-        return False
 
 
 def spoken(prompt: Prompt) -> str:

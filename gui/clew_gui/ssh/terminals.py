@@ -6,14 +6,13 @@ Without a size there is none: the command gets plain pipes, and its two outputs 
 from __future__ import annotations
 
 import os
-import signal
-import struct
 import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 
 from clew_gui.ssh.connection import Size
+from clew_shared.base import operating_system
 
 _END_S = 2.0
 _RAW_S = 10.0
@@ -27,13 +26,10 @@ class ProcessTerminal:
     """A program of this computer with a terminal of its own: the system's ``ssh``, which passes everything on."""
 
     def __init__(self, command: Sequence[str], size: Size | None) -> None:
-        import pty  # not on Windows, and neither is this way of speaking SSH
-
         self._sized = size is not None
         self._raw_by = time.monotonic() + _RAW_S if self._sized else 0.0
         if size is not None:
-            self._handle, theirs = pty.openpty()
-            _set_size(theirs, size)
+            self._handle, theirs = operating_system.make_terminal(size.rows, size.columns)
             reading = theirs
         else:
             (reading, into), (self._handle, theirs) = os.pipe(), os.pipe()
@@ -44,7 +40,7 @@ class ProcessTerminal:
                 stdin=reading,
                 stdout=theirs,
                 stderr=subprocess.DEVNULL if size is not None else theirs,
-                start_new_session=True,
+                **operating_system.own_session(),
             )
         finally:
             for handle in {reading, theirs}:
@@ -79,22 +75,20 @@ class ProcessTerminal:
         """See ``Terminal.resize``."""
         if self._sized:
             with suppress(OSError):
-                _set_size(self._handle, size)
+                operating_system.resize_terminal(self._handle, size.rows, size.columns)
                 self._await_raw()
-                self._process.send_signal(signal.SIGWINCH)
+                if operating_system.RESIZED is not None:
+                    self._process.send_signal(operating_system.RESIZED)
 
     def _await_raw(self) -> None:
         """Waits until ``ssh`` has made its terminal raw, which may be after the command's first output: before that,
         the terminal itself would take Ctrl+C and echo the keys, and ``ssh`` would not hear that the size has
         changed."""
-        import termios
-
-        with suppress(termios.error):  # closed meanwhile
-            while time.monotonic() < self._raw_by and self._process.poll() is None:
-                if not termios.tcgetattr(self._handle)[3] & termios.ICANON:
-                    self._raw_by = 0.0
-                else:
-                    time.sleep(_POLL_S)
+        while time.monotonic() < self._raw_by and self._process.poll() is None:
+            if operating_system.takes_single_keys(self._handle):
+                self._raw_by = 0.0
+            else:
+                time.sleep(_POLL_S)
 
     def exit_status(self, timeout: float) -> int:
         """See ``Terminal.exit_status``."""
@@ -120,10 +114,3 @@ class ProcessTerminal:
                 os.close(handle)
         self._into = -1 if handle == self._into else self._into
         self._handle = -1 if handle == self._handle else self._handle
-
-
-def _set_size(handle: int, size: Size) -> None:
-    import fcntl
-    import termios
-
-    fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.columns, 0, 0))

@@ -8,12 +8,13 @@ import platform
 import subprocess
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from clew_gui.base.settings import local_settings
+from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
@@ -89,7 +90,8 @@ def start_agent(places: Places, command: list[str]) -> subprocess.Popen[bytes]:
     make_private(places.agents)
     path = log_path(places)
     if path.exists() and path.stat().st_size > _LOG_BYTES:
-        path.replace(path.with_suffix(".log.1"))
+        with suppress(PermissionError):  # an agent that is ending has it open
+            operating_system.replace_file(path, path.with_suffix(".log.1"))
     try:
         with path.open("ab") as log:
             return subprocess.Popen(
@@ -98,18 +100,10 @@ def start_agent(places: Places, command: list[str]) -> subprocess.Popen[bytes]:
                 stdout=log,
                 stderr=log,
                 env=os.environ | {"CLEW_HOME": str(places.home)},
-                **detached(),
+                **operating_system.own_session(),
             )
     except OSError as error:
         raise problem("agent.start", f"{command[0]} cannot be started: {error}.", "Check the path.") from None
-
-
-def detached() -> dict[str, Any]:
-    """Options for ``subprocess.Popen``: the program outlives this one."""
-    if os.name == "posix":
-        return {"start_new_session": True}
-    group = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(subprocess, "DETACHED_PROCESS", 0)
-    return {"creationflags": group}
 
 
 def find_agent(places: Places) -> AgentAddress | None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from clew_shared.base import operating_system
 from clew_shared.base.problem import problem
 
 _HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
@@ -18,15 +19,22 @@ _HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 @contextmanager
 def exclusive(file: IO[bytes]) -> Iterator[None]:
     """Wait until no other program is within this for the same file; each stays for one write only. What was written
-    within has left this program at the end. Where the file system has no locks, there is no waiting."""
-    with suppress(OSError):
-        _wait_for_lock(file.fileno())
+    within has left this program at the end. Where the file system has no locks, there is no waiting.
+
+    Raises ``ProblemError`` where a system refuses to wait for longer."""
+    try:
+        operating_system.wait_for_lock(file.fileno())
+    except TimeoutError:
+        text = f"Another program has kept {file.name} locked for a minute."
+        raise problem("private.lock", text, "End other programs of Clew's, and try again.", str(file.name)) from None
+    except OSError:
+        pass
     try:
         yield
         file.flush()
     finally:
         with suppress(OSError):
-            _unlock(file.fileno())
+            operating_system.unlock(file.fileno())
 
 
 def lock_now(handle: int) -> bool:
@@ -34,7 +42,7 @@ def lock_now(handle: int) -> bool:
 
     Raises ``OSError`` on a file system that has no locks.
     """
-    return _succeeds(_lock, handle)
+    return _succeeds(operating_system.lock, handle)
 
 
 def lock_for_process(handle: int) -> bool:
@@ -43,7 +51,7 @@ def lock_for_process(handle: int) -> bool:
     The system releases it when the process ends, or closes *any* handle of that file. Raises ``OSError`` on a file
     system that has no locks.
     """
-    return _succeeds(_lock_for_process, handle)
+    return _succeeds(operating_system.lock_for_process, handle)
 
 
 class LockFile:
@@ -58,7 +66,7 @@ class LockFile:
         locking, for without it two agents could serve the same runs."""
         handle = -1
         try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | operating_system.OPEN_FLAGS, 0o600)
             if lock_now(handle):
                 self._handle, handle = handle, -1
         except OSError as error:
@@ -85,44 +93,3 @@ def _succeeds(lock: Callable[[int], None], handle: int) -> bool:
             return False
         raise
     return True
-
-
-if os.name == "posix":
-    import fcntl
-
-    def _wait_for_lock(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-
-    def _unlock(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_UN)
-
-    def _lock(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _lock_for_process(handle: int) -> None:
-        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-else:
-    import msvcrt
-
-    _FAR = 1 << 40
-    """Windows locks bytes, and then nobody else can read them: one far after the content is locked."""
-
-    def _wait_for_lock(handle: int) -> None:
-        _at_far_byte(handle, msvcrt.LK_LOCK)  # type: ignore[attr-defined,unused-ignore]
-
-    def _unlock(handle: int) -> None:
-        _at_far_byte(handle, msvcrt.LK_UNLCK)  # type: ignore[attr-defined,unused-ignore]
-
-    def _lock(handle: int) -> None:
-        _at_far_byte(handle, msvcrt.LK_NBLCK)  # type: ignore[attr-defined,unused-ignore]
-
-    _lock_for_process = _lock
-
-    def _at_far_byte(handle: int, mode: int) -> None:
-        place = os.lseek(handle, 0, os.SEEK_CUR)
-        os.lseek(handle, _FAR, os.SEEK_SET)
-        try:
-            msvcrt.locking(handle, mode, 1)  # type: ignore[attr-defined,unused-ignore]
-        finally:
-            os.lseek(handle, place, os.SEEK_SET)

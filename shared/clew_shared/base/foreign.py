@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from clew_shared.base import operating_system
+
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 """Matches surrogates: Python makes them of bytes that are not UTF-8, and of halves of characters."""
 _DEEPEST = 32
@@ -40,7 +42,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(path, flags | operating_system.OPEN_NOW)
 
 
 def said(error: OSError) -> str:
@@ -79,9 +81,9 @@ def replacing_whole(path: Path) -> Iterator[Path]:
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield part
-        part.replace(target)
+        operating_system.replace_file(part, target)
     finally:
-        part.unlink(missing_ok=True)
+        operating_system.remove_file(part)
 
 
 def from_toml(text: str) -> dict[str, Any]:

@@ -4,12 +4,11 @@ folder."""
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 
-_TMP = Path("/tmp")  # noqa: S108  # what is put there is checked to be the user's own
+from clew_shared.base import operating_system
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -54,10 +53,9 @@ def find_places() -> Places:
     home = os.environ.get("CLEW_HOME")
     base = Path(home) if home else _usual_home()
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     # Batch systems hand on a login node's variable, whose folder is not on the compute node.
     there = bool(runtime) and Path(runtime).is_dir()
-    private = Path(runtime) / "clew" if there else _temporary() / f"clew-{user}"
+    private = Path(runtime) / "clew" if there else operating_system.private_folder()
     return Places(home=base, private=private)
 
 
@@ -65,14 +63,3 @@ def _usual_home() -> Path:
     import platformdirs  # late: on a site, where ``CLEW_HOME`` is always set, the package may be absent
 
     return Path(platformdirs.user_data_dir("clew", appauthor=False))
-
-
-def _temporary() -> Path:
-    """The folder for temporary files, the same for all processes, also when it is full just now.
-
-    ``tempfile.gettempdir`` takes another one then, and a run's guard would not be found by its agent.
-    """
-    if os.name != "posix":
-        return Path(tempfile.gettempdir())
-    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    return next((Path(name).absolute() for name in named if name and Path(name).is_dir()), _TMP)

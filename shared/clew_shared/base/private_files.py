@@ -8,6 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from clew_shared.base import operating_system
 from clew_shared.base.problem import problem
 
 FOLDER_MODE = 0o700
@@ -22,13 +23,12 @@ def make_private(folder: Path) -> Path:
     for missing in reversed([part for part in (folder, *folder.parents) if not part.exists()]):
         missing.mkdir(mode=FOLDER_MODE, exist_ok=True)
     state = folder.lstat()
-    if not stat.S_ISDIR(state.st_mode) or not is_mine(state):
+    if not stat.S_ISDIR(state.st_mode) or not operating_system.is_mine(state):
         hint = "Remove it, or set XDG_RUNTIME_DIR to a folder of your own."
         raise problem(
             "private.folder", f"{folder} is not a folder of your own, so no key is kept in it.", hint, str(folder)
         )
-    if os.name == "posix" and stat.S_IMODE(state.st_mode) & 0o077:
-        folder.chmod(FOLDER_MODE)
+    operating_system.shut_out_others(folder, state)
     return folder
 
 
@@ -38,8 +38,8 @@ def is_private(folder: Path) -> bool:
         state = folder.lstat()
     except OSError:
         return False
-    writable = os.name == "posix" and bool(state.st_mode & 0o022)
-    return stat.S_ISDIR(state.st_mode) and is_mine(state) and not writable
+    mine = operating_system.is_mine(state) and not operating_system.others_may_write(state)
+    return stat.S_ISDIR(state.st_mode) and mine
 
 
 def write_private(path: Path, data: bytes, lasting: bool = True) -> None:
@@ -55,14 +55,9 @@ def write_private(path: Path, data: bytes, lasting: bool = True) -> None:
             file.write(data)
             if lasting:
                 file.flush()
-                os.fsync(file.fileno())
-        Path(name).replace(path)
+                operating_system.sync(file.fileno())
+        operating_system.replace_file(Path(name), path)
     except BaseException:
         with suppress(OSError):
-            Path(name).unlink()
+            operating_system.remove_file(Path(name))
         raise
-
-
-def is_mine(state: os.stat_result) -> bool:
-    """Whether a file belongs to this user; always so where files have no owner."""
-    return not hasattr(os, "geteuid") or state.st_uid == os.geteuid()

@@ -8,6 +8,7 @@ import json
 import re
 import sys
 import unicodedata
+from functools import partial
 
 _PLAIN = {
     "–": "-",
@@ -25,21 +26,35 @@ _PLAIN = {
     "”": "'",
     "’": "'",
     "⁻": "-",
+    "→": ">",
+    "←": "<",
+    "↑": "^",
+    "↓": "v",
+    "≈": "~",
+    "·": ".",
+    "•": "*",
+    "÷": "/",
+    "√": "sqrt",
+    "µ": "u",
+    "✓": "+",
+    "✗": "x",
 }
 """Plain characters for those that a terminal lacks. Where possible, one replaces one, so that tables and the live
 picture keep their width."""
 _UPPER_DOTS, _LOWER_DOTS = 0x01 | 0x02 | 0x08 | 0x10, 0x04 | 0x20 | 0x40 | 0x80
 """Bits of the upper and the lower half of a braille character, of which curves are made (Unicode block U+2800)."""
-_SUPERSCRIPTS = re.compile("[⁻⁰¹²³⁴-⁹]+")
-_HANDLER = "clew.plain"
+_SUPERSCRIPTS = "[⁻⁰¹²³⁴-⁹]+"
 
 
 def replace_missing_characters() -> None:
     """Makes standard output and error replace characters that they lack, rather than raise an error."""
-    codecs.register_error(_HANDLER, _replace)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=_HANDLER)
+        if isinstance(stream, io.TextIOWrapper) and not (stream.errors or "").startswith("clew."):
+            encoding = codecs.lookup(stream.encoding).name
+            codecs.register_error(f"clew.{encoding}", partial(_replace, encoding))
+            # ASCII: every other character is given to the handler, which sees numbers in superscript as a whole.
+            shown = None if encoding.startswith("utf") else "ascii"
+            stream.reconfigure(encoding=shown, errors=f"clew.{encoding}")
 
 
 def ascii_json(data: bytes) -> str:
@@ -47,11 +62,22 @@ def ascii_json(data: bytes) -> str:
     return re.sub(r"[^\x00-\x7e]+", lambda found: json.dumps(found[0])[1:-1], data.decode())
 
 
-def _replace(error: UnicodeError) -> tuple[bytes, int]:
+def _replace(encoding: str, error: UnicodeError) -> tuple[bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    raised = _SUPERSCRIPTS.sub(r"^\g<0>", error.object[error.start : error.end])  # 10⁻¹² is not 10-12
-    return b"".join(map(_plain, raised)), error.end
+    found = b""
+    for part in re.findall(f"{_SUPERSCRIPTS}|.", error.object[error.start : error.end], re.DOTALL):
+        encoded = _encoded(part, encoding)
+        raised = b"^" if re.fullmatch(_SUPERSCRIPTS, part) else b""  # 10⁻¹² is not 10-12
+        found += raised + b"".join(map(_plain, part)) if encoded is None else encoded
+    return found, error.end
+
+
+def _encoded(text: str, encoding: str) -> bytes | None:
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError:
+        return None
 
 
 def _plain(character: str) -> bytes:

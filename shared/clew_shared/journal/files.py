@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import continue_run
 from clew_shared.cards import MetricSpec
@@ -53,7 +54,6 @@ __all__ = [
     "journal_path",
     "mirror_problem",
     "read_journal",
-    "sync_folder",
 ]
 
 JOURNAL_FORMAT = 1
@@ -178,7 +178,7 @@ class JournalWriter:
         ``ProblemError`` in a mirror: only the copy of what was written elsewhere belongs there."""
         _refuse_mirror(path.parent)
         writer = cls(path, _open(path, os.O_CREAT | os.O_EXCL))
-        sync_folder(path.parent)
+        operating_system.sync_folder(path.parent)
         return writer
 
     @classmethod
@@ -239,7 +239,7 @@ class JournalWriter:
 
     def sync(self) -> None:
         """Return when everything appended so far is on the disk."""
-        os.fsync(self._descriptor)
+        operating_system.sync(self._descriptor)
 
     def close(self) -> None:
         """Close the file; doing it twice is harmless."""
@@ -294,26 +294,14 @@ def mirror_problem(folder: Path) -> Problem:
 
 def _write_from(descriptor: int, frame: Sequence[bytes], start: int) -> int:
     """Write the frame's bytes from ``start`` on in one call; returns how many the disk has taken."""
-    if len(frame) > 1 and not start and hasattr(os, "writev"):
-        return os.writev(descriptor, frame)
+    if len(frame) > 1 and not start:
+        return operating_system.write_parts(descriptor, frame)
     data = frame[0] if len(frame) == 1 else b"".join(frame)
     return os.write(descriptor, memoryview(data)[start:])
 
 
 def _open(path: Path, flags: int) -> int:
-    always = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    return os.open(path, always | flags, 0o644)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new names in ``folder`` last through a power cut, where the system has a way to say so."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | operating_system.OPEN_FLAGS | flags, 0o644)
 
 
 # --- Size -------------------------------------------------------------------------------------------------------------

@@ -116,6 +116,8 @@ def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
         "python or venv in the site."
     )
     here = "Install it into the Python that trains: pip install 'tensorflow>=2.16'."
+    if "DLL load failed" in why:  # Windows has not found a library that TensorFlow's own need
+        here = "Install Microsoft's libraries for C++ into the Python that trains: pip install msvc-runtime."
     return Problem("run.tensorflow", text, hint if on_node else here, host)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Collection, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import msgspec
 
@@ -157,9 +157,3 @@ def _groups(records: list[FileRecord]) -> Iterator[list[FileRecord]]:
         room -= needed
     if group:
         yield group
-
-
-def safe_name(name: str) -> bool:
-    """Whether a recorded path stays inside its run folder."""
-    path = PurePosixPath(name)
-    return bool(name) and not path.is_absolute() and ".." not in path.parts and "\\" not in name and "\0" not in name

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.base.file_names import safe_path
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import Attempt, Checkpoint, Digest, FileRecord, Files, Seal
 from clew_shared.journal.files import Damage, Record, attempts, journal_path, read_journal
 from clew_shared.journal.prefix_hash import PrefixHash
-from clew_shared.journal.run_folder import other_files, read_blocks, recorded_name, safe_name
+from clew_shared.journal.run_folder import other_files, read_blocks, recorded_name
 
 _MAX_BLOCK_SIZE = 1 << 26
 _MAX_MISSING = 20
@@ -200,8 +201,9 @@ def _check_files(folder: Path, records: dict[str, FileRecord]) -> list[Fault]:
 
 
 def _check_file(path: Path, record: FileRecord) -> Fault | None:
-    if not safe_name(record.path):
-        return Fault(record.path, None, "is recorded with a path that leads out of the run folder")
+    if not safe_path(record.path):
+        words = "is recorded with a path that leads out of the run folder, here or on another system"
+        return Fault(record.path, None, words)
     removed = record.size < 0
     try:
         if not path.is_file() or path.is_symlink():

@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from clew_agent.node import operating_system
 from clew_agent.peers.link import ChiefLink
 from clew_agent.peers.messages import Block, Built, Complaint, Index, Join, Leave, Prepared, read_address
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem
 from clew_shared.journal.run_folder import RunFolder
 

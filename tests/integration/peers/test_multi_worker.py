@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from clew_agent.node import operating_system
+from clew_shared.base import operating_system
 from clew_shared.journal.events import Attempt, Checkpoint, Event, Live, Peer, State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run

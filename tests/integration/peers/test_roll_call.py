@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clew_agent.node import operating_system
 from clew_agent.peers import processes
 from clew_agent.peers.hosts import JobHosts
 from clew_agent.peers.messages import Cluster, Index, address_file, folder_of, log_of
 from clew_agent.peers.roll_call import Peers
 from clew_agent.peers.watch import Limits
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Event, Peer

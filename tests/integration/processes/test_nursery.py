@@ -33,7 +33,7 @@ import json, os, sys
 from clew_agent.processes.nursery import Warm
 import numpy as np
 from clew_agent.trainer import first_frame as beginning
-from clew_agent.node import operating_system as posix
+from clew_shared.base import operating_system as posix
 from clew_shared.base.places import find_places
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import (RunSpec, to_toml)

@@ -16,13 +16,13 @@ import msgspec
 import psutil
 import pytest
 
-from clew_agent.node.operating_system import is_alive
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
 from clew_gui.ssh.dialler import dial
 from clew_gui.ssh.openssh.connection import dial_system
 from clew_gui.ssh.openssh.kept_logins import KeptLogin, KeptLogins, login_id
 from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompter, PromptKind
+from clew_shared.base.operating_system import is_alive
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Network, Person, well_informed

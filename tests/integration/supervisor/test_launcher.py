@@ -10,12 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clew_agent.node import operating_system
 from clew_agent.processes.guard_mark import GuardMark, guard_pid, mark_path
 from clew_agent.supervisor import launcher
 from clew_agent.supervisor.launcher import Launcher
 from clew_agent.supervisor.tracked_run import TrackedRun
-from clew_shared.base import file_lock
+from clew_shared.base import operating_system
 from clew_shared.journal.events import Seal
 from clew_shared.journal.files import JournalWriter
 from clew_shared.spec import RunSpec
@@ -115,7 +114,7 @@ def test_without_locks_a_mark_says_nothing(tmp_path: Path, monkeypatch: pytest.M
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(file_lock, "_lock_for_process", refuse)
+    monkeypatch.setattr(operating_system, "lock_for_process", refuse)
     mark = GuardMark(tmp_path)
     assert mark.take()
     assert mark_path(tmp_path).exists()

@@ -16,7 +16,7 @@ import psutil
 import pytest
 import zmq
 
-from clew_agent.node import operating_system
+from clew_shared.base import operating_system
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.wire.channel import Greeting, KeyPair
 from clew_shared.wire.messages import Done, Fetch, GetStatus, Hello, Refused, StartRun, Status, Stop, Welcome, encode

@@ -46,6 +46,8 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
         ("ascii", "⣿⠉⣀⠀ │└", b":'.  |+"),
         ("latin-1", "Zoë ±1 – ∞", "Zoë ±1 - inf".encode("latin-1")),
         ("cp1252", "Zoë – ∞", "Zoë – inf".encode("cp1252")),
+        ("cp1252", "10⁻¹² m², 10¹⁰, µ → √2", "10^-12 m², 10^10, µ > sqrt2".encode("cp1252")),
+        ("gbk", "中 10⁻¹²", "中 10^-12".encode("gbk")),
         ("utf-8", "Zoë – ∞", "Zoë – ∞".encode()),
         ("utf-8", "run\udcff", b"run\xff"),
         ("ascii", "é\udcff±", b"e\xff+-"),
@@ -57,6 +59,14 @@ def test_what_is_missing_is_replaced(screen: Screen, encoding: str, text: str, s
     sys.stdout.write(text)
     sys.stderr.write(text)
     assert written.getvalue() == shown * 2
+
+
+def test_once_more_changes_nothing(screen: Screen) -> None:
+    written = screen("cp1252")
+    replace_missing_characters()
+    replace_missing_characters()
+    sys.stdout.write("Zoë ⁻¹")
+    assert written.getvalue() == "Zoë ^-1".encode("cp1252")
 
 
 @given(st.text(), st.sampled_from(["ascii", "latin-1", "cp1252", "gbk", "utf-8"]))

@@ -31,7 +31,7 @@ from clew_shared.journal.events import (
     State,
 )
 from clew_shared.journal.files import JournalWriter, Record, attempts, journal_path, read_journal
-from clew_shared.journal.history import Best, History
+from clew_shared.journal.history import Best, History, no_tensorflow
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import read_run, summary
 
@@ -520,3 +520,8 @@ def test_a_histogram_that_no_axis_can_show_is_damage(edges: list[float]) -> None
     counts = np.array([1, 2], "<i8").tobytes()
     history.feed(1, Histogram(name="weights", step=1, edges=np.array(edges, "<f8").tobytes(), counts=counts))
     assert (history.figures, len(history.damages)) == ({}, 1)
+
+
+def test_a_tensorflow_that_windows_cannot_load_names_the_libraries_that_it_lacks() -> None:
+    why = "DLL load failed while importing _pywrap_tensorflow_internal: The specified module could not be found."
+    assert "pip install msvc-runtime" in no_tensorflow("laptop", why, on_node=False).hint

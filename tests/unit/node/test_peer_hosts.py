@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.node import operating_system
 from clew_agent.peers.hosts import JobHosts, place, read_hosts, same_host
 from clew_agent.peers.messages import SILENCE_S, Silence
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 
 PROGRAM = ("python", "-m", "clew_agent", "peer")

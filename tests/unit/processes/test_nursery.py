@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clew_agent.node import operating_system
 from clew_agent.processes import nursery_client
 from clew_agent.processes.nursery import Nursery
 from clew_agent.processes.nursery_client import NurseryClient, may_fork
@@ -21,6 +20,7 @@ from clew_agent.processes.nursery_messages import GuardEnded, Started, StartGuar
 from clew_agent.supervisor import launcher as launcher_module
 from clew_agent.supervisor.launcher import Launcher
 from clew_agent.supervisor.tracked_run import TrackedRun
+from clew_shared.base import operating_system
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
 from clew_shared.spec import RunSpec
@@ -310,7 +310,7 @@ def test_the_channel_may_have_a_number_that_select_cannot_take() -> None:
     """As when the agent has answered a thousand strangers; its number is handed on."""
     program = """
 import os, socket
-from clew_agent.node import operating_system as posix
+from clew_shared.base import operating_system as posix
 from clew_agent.processes.nursery import Nursery
 from clew_agent.processes.nursery_messages import *
 posix.raise_descriptor_limit()
@@ -328,7 +328,7 @@ print(type(receive_reply(ours)).__name__)
 def test_children_are_heeded_where_the_parent_ignored_their_ends() -> None:
     program = """
 import signal, time
-from clew_agent.node import operating_system as posix
+from clew_shared.base import operating_system as posix
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 posix.restore_sigchld()
 child = posix.fork(lambda: 7)

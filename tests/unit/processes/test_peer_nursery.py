@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.node import operating_system
+from clew_shared.base import operating_system
 from clew_agent.peers.processes import spawn
 from clew_agent.processes.peer_nursery import start_of_peers
 from clew_shared.journal.run_folder import RunFolder
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.needs("fork")
 HEAD = """
 import json, os, signal, sys, time
 from pathlib import Path
-from clew_agent.node import operating_system
+from clew_shared.base import operating_system
 from clew_agent.processes import peer_nursery
 
 log = Path(sys.argv[1], "log")

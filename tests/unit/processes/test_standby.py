@@ -26,7 +26,7 @@ pytestmark = pytest.mark.needs("fork")
 HEAD = """
 import json, os, signal, sys, time
 from clew_agent.processes import nursery
-from clew_agent.node import operating_system as posix
+from clew_shared.base import operating_system as posix
 from clew_agent.processes import standby
 from clew_agent.processes.nursery_messages import *
 from pathlib import Path

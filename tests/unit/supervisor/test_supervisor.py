@@ -15,7 +15,6 @@ import pytest
 import zmq
 
 from clew_agent.datasets.search import Search
-from clew_agent.node import operating_system
 from clew_agent.node.devices import Devices, Gpu
 from clew_agent.processes.guard import seal
 from clew_agent.processes.sealer import seal_lost
@@ -31,6 +30,7 @@ from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_agent.supervisor.trainer_client import ControlClient
 from clew_agent.trainer.spec_check import check_spec, combine, recorded_revision
 from clew_agent.wire.long_polls import Caller, LongPolls
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.remedies import list_all, set_to

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from clew_agent.node import operating_system
 from clew_agent.trainer.failures import ClockWatch, crash
+from clew_shared.base import operating_system
 
 
 class UnavailableError(Exception):

@@ -20,7 +20,7 @@ from clew_agent.wire.rendezvous import (
     publish,
     withdraw,
 )
-from clew_shared.base import file_lock
+from clew_shared.base import operating_system
 from clew_shared.base.file_lock import LockFile
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import ProblemError
@@ -106,7 +106,7 @@ def test_where_nothing_can_be_locked_that_is_said(tmp_path: Path, monkeypatch: p
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(file_lock, "_lock", refuse)
+    monkeypatch.setattr(operating_system, "lock", refuse)
     with pytest.raises(ProblemError, match="No locks available"):
         LockFile(tmp_path / "lock").acquire()
 

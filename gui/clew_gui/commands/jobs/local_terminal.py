@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 
 from clew_gui.ssh.connection import Size, Terminal
 from clew_gui.ssh.terminals import UNKNOWN
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 
 _CHUNK = 4096
@@ -23,7 +22,7 @@ _RESIZED, _ENDED, _STOP = b"r", b"e", b"s"
 
 def own_size(handle: int = 0, out: int = 1) -> Size | None:
     """The size of the terminal that this program runs in; None when it is in none, and on Windows."""
-    if os.name != "posix" or not (os.isatty(handle) and os.isatty(out)):
+    if not (operating_system.JOINS_TERMINALS and os.isatty(handle) and os.isatty(out)):
         return None
     found = os.get_terminal_size(out)
     return Size(columns=found.columns or 80, rows=found.lines or 24)
@@ -45,7 +44,7 @@ def join(terminal: Terminal, raw: bool, handle: int = 0, out: int = 1) -> int:
     found: list[ProblemError] = []
     shower = threading.Thread(target=_show, args=(terminal, out, found, ring), name="terminal", daemon=True)
     try:
-        with _signals(ring, ringing), _raw(handle if raw else -1):
+        with _signals(ring, ringing), operating_system.raw_terminal(handle) if raw else nullcontext():
             shower.start()
             ended = _pass_on(terminal, handle, reading)
         status = terminal.exit_status(_STATUS_S) if ended else UNKNOWN
@@ -94,53 +93,19 @@ def _pass_on(terminal: Terminal, handle: int, bell: int) -> bool:
 
 @contextmanager
 def _signals(ring: Callable[[bytes], None], ringing: int) -> Iterator[None]:
-    """A window that changes its size, and being asked to end: both wake the loop. Python itself writes into ``ringing``
-    as soon as a signal comes: its handlers wait for the main thread, which may sleep when another thread got it."""
-    meanings = {signal.SIGTERM: _STOP}
-    if os.name == "posix":
-        meanings |= {signal.SIGHUP: _STOP, signal.SIGWINCH: _RESIZED}
+    """A window that changes its size, and being asked to end: both wake the loop."""
+    meanings: dict[int, bytes] = dict.fromkeys(operating_system.stop_signals(), _STOP)
+    del meanings[signal.SIGINT]
+    if operating_system.RESIZED is not None:
+        meanings[operating_system.RESIZED] = _RESIZED
 
     def note(number: int, _frame: FrameType | None) -> None:
-        ring(meanings[signal.Signals(number)])
+        ring(meanings[number])
 
     before = {number: signal.signal(number, note) for number in meanings}
-    woken = signal.set_wakeup_fd(ringing, warn_on_full_buffer=False) if os.name == "posix" else -1
     try:
-        yield
+        with operating_system.woken_by_signals(ringing):
+            yield
     finally:
-        if os.name == "posix":
-            signal.set_wakeup_fd(woken)
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _raw(handle: int) -> Iterator[None]:
-    if handle < 0:
-        yield
-        return
-    import termios
-    import tty
-
-    before = termios.tcgetattr(handle)
-    try:
-        _undisturbed(lambda: tty.setraw(handle, termios.TCSADRAIN))  # what was typed ahead stays
-        yield
-    finally:
-        _undisturbed(lambda: termios.tcsetattr(handle, termios.TCSADRAIN, before))
-        sys.stdout.flush()
-
-
-def _undisturbed(change: Callable[[], object]) -> None:
-    """Change the terminal, again when a signal came meanwhile: a closed window sends two at once, and Python repeats
-    other calls of the system by itself, but not these."""
-    import termios
-
-    while True:
-        try:
-            change()
-        except termios.error as error:
-            if error.args[0] == errno.EINTR:
-                continue
-            raise
-        return

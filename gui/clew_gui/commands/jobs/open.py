@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import queue
-import sys
 from collections.abc import Callable, Sequence
 
 from clew_gui.commands.agent_program import stop_requests
@@ -14,6 +13,7 @@ from clew_gui.commands.jobs.hold import HeldNode, reach_node
 from clew_gui.commands.sites.flags import add_allocation_flags
 from clew_gui.jobs.job import JobStage
 from clew_gui.nodes.services import KINDS, OpenedService, RedirectPage, ServiceNews, show_in_browser
+from clew_shared.base import operating_system
 
 _POLL_S = 0.2
 _ABOUT = """Open Jupyter or TensorBoard on an allocation that is held or running, and show it in the browser here.
@@ -41,7 +41,7 @@ def open(context: CommandContext, argv: Sequence[str]) -> int:  # noqa: A001  # 
 
 def _browser(unwanted: bool) -> bool:
     """Whether there is one that is seen: a text browser would take the terminal."""
-    return not unwanted and has_display(os.environ, sys.platform)
+    return not unwanted and has_display(os.environ, operating_system.NAME)
 
 
 def _serve(context: CommandContext, node: HeldNode, kind: str, browse: bool, stops: Callable[[], int]) -> int:

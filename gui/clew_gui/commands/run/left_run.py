@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ from typing import NamedTuple
 
 from clew_gui.commands.context import OK
 from clew_gui.commands.run.finished_runs import runs_of
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.process_identity import still_runs_since
@@ -75,13 +74,10 @@ class LeftAgent:
 
     def ask_to_stop(self) -> None:
         """Asks the agent to stop, as Ctrl+C does."""
-        self._signal(signal.SIGINT)
+        if _runs(self._left.begun, self._left.folder):
+            operating_system.ask_to_stop(self._left.begun.pid)
 
     def kill(self) -> None:
         """End it at once."""
-        self._signal(signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
-
-    def _signal(self, number: signal.Signals) -> None:
         if _runs(self._left.begun, self._left.folder):
-            with suppress(OSError):
-                os.kill(self._left.begun.pid, number)
+            operating_system.kill_process(self._left.begun.pid)

@@ -21,6 +21,7 @@ from clew_gui.sites.site import LOCAL, Site
 from clew_gui.sites.site_fields import ASKED, SITE_FIELDS, texts_of, with_fields
 from clew_gui.sites.site_file import from_toml, line_of, read_text
 from clew_gui.sites.store import NamedSite, SiteStore
+from clew_shared.base import operating_system
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 
@@ -152,7 +153,7 @@ def editor(environment: Mapping[str, str]) -> list[str]:
     terminal that is not there."""
     for name in ("VISUAL", "EDITOR"):
         try:
-            words = shlex.split(environment.get(name, ""), posix=os.name == "posix")
+            words = shlex.split(environment.get(name, ""), posix=operating_system.SHELL_QUOTES)
         except ValueError:
             raise problem("site.editor", f"{name} cannot be read: {environment[name]!r}.", "Correct it.") from None
         if words:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from clew_shared.base import operating_system
 from clew_shared.base.file_lock import exclusive
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError
@@ -149,7 +150,7 @@ class Mirror:
         """Keeps a copy that is not the node's under another name, so that the next fetch begins at 0."""
         path = journal_path(self.folder, attempt)
         if path.exists():
-            path.replace(path.with_name(f"damaged.{path.name}"))
+            operating_system.replace_file(path, path.with_name(f"damaged.{path.name}"))
         self._forget(attempt)
 
     def set_aside_stray(self, attempt: int) -> Path:

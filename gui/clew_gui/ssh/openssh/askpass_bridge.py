@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import shlex
 import socket
-import struct
 import sys
 import threading
 import time
@@ -22,6 +20,7 @@ from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.host_keys import question
 from clew_gui.ssh.openssh import askpass
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind, kind_of, plain
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 
 _log = logging.getLogger(__name__)
@@ -127,7 +126,7 @@ class AskpassBridge:
     def _reply(self, sock: socket.socket) -> None:
         sock.settimeout(_QUESTION_S)
         try:
-            if not _is_mine(sock):
+            if not operating_system.is_my_peer(sock):
                 return
             asked = b""
             while data := sock.recv(65536):
@@ -181,12 +180,3 @@ class AskpassBridge:
         if at_all:
             self.over.set()
         return None
-
-
-def _is_mine(sock: socket.socket) -> bool:
-    """Whether the other end belongs to this user, where the system shows it."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return True
-    _, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
-    return bool(user == os.geteuid())

@@ -7,7 +7,6 @@ which lies in a folder of the user alone. What it asks is asked through ``askpas
 from __future__ import annotations
 
 import io
-import os
 import re
 import shutil
 import socket
@@ -39,6 +38,7 @@ from clew_gui.ssh.last_words import LastWords
 from clew_gui.ssh.openssh.master import Master, private_folder
 from clew_gui.ssh.prompts import AskOnce, PromptKind
 from clew_gui.ssh.terminals import ProcessTerminal
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 
 _POLL_S = 0.02
@@ -55,7 +55,7 @@ _OPENED = b"master session id"
 
 def has_system_ssh(files: SshFiles) -> bool:
     """Whether there is an OpenSSH that can ask without a terminal (8.4) and keep a master (not on Windows)."""
-    if os.name != "posix" or shutil.which(files.ssh) is None:
+    if not operating_system.HAS_UNIX_SOCKETS or shutil.which(files.ssh) is None:
         return False
     said = subprocess.run([files.ssh, "-V"], capture_output=True, text=True, check=False, timeout=10.0).stderr
     found = re.search(r"OpenSSH_(\d+)\.(\d+)", said)
@@ -245,7 +245,11 @@ class ProcessStream:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)  # the system may give less
         with theirs:
             self._process = subprocess.Popen(
-                command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.PIPE, start_new_session=True
+                command,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.PIPE,
+                **operating_system.own_session(),
             )
         self._opened = threading.Event()
         self._failed = False

@@ -24,9 +24,10 @@ from clew_gui.ssh.hop_connection import route_to
 from clew_gui.ssh.openssh.connection import SystemSsh
 from clew_gui.ssh.openssh.master import Master
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, PROOF, AskOnce, PromptKind
+from clew_shared.base import operating_system
 from clew_shared.base.file_lock import lock_now
 from clew_shared.base.foreign import from_json
-from clew_shared.base.private_files import is_mine, make_private, write_private
+from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import log_out
 
@@ -74,7 +75,7 @@ class KeptLogins:
         self._files = files
         runtime = files.runtime
         if len(os.fsencode(runtime)) > _RUNTIME_LIMIT:
-            runtime = Path(tempfile.gettempdir()) / f"clew-{_own_id()}"
+            runtime = Path(tempfile.gettempdir()) / f"clew-{operating_system.user_id()}"
         home = hashlib.sha256(os.fsencode(files.known_hosts)).hexdigest()
         self.folder = runtime / f"l-{home[:8]}"
 
@@ -273,14 +274,10 @@ def _check(path: Path, is_kind: Callable[[int], bool]) -> None:
         state = path.lstat()
     except OSError:
         return  # gone: so is the login
-    if not is_kind(state.st_mode) or not is_mine(state) or stat.S_IMODE(state.st_mode) & 0o077:
+    if not is_kind(state.st_mode) or not operating_system.is_mine(state) or stat.S_IMODE(state.st_mode) & 0o077:
         raise _strange(path)
 
 
 def _strange(path: Path) -> ProblemError:
     text = f"{path} belongs to a kept login, and is not yours alone. It is not used, and nothing was sent."
     return problem("ssh.kept", text, "Log out. If someone else made it, tell your administrator.", str(path), log_out())
-
-
-def _own_id() -> int:
-    return os.geteuid() if hasattr(os, "geteuid") else 0

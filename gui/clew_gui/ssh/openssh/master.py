@@ -24,6 +24,7 @@ from clew_gui.ssh.key_files import check_key
 from clew_gui.ssh.openssh.askpass_bridge import AskpassBridge
 from clew_gui.ssh.openssh.messages import explain
 from clew_gui.ssh.prompts import AskOnce, PromptKind
+from clew_shared.base import operating_system
 from clew_shared.base.private_files import make_private
 
 _POLL_S = 0.02
@@ -130,7 +131,7 @@ class Master:
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 env=bridge.environment(os.environ),
-                start_new_session=True,  # no terminal: every question goes to the bridge
+                **operating_system.own_session(),  # no terminal: every question goes to the bridge
             )
         try:
             started = time.monotonic()

@@ -12,11 +12,11 @@ from PySide6.QtCore import QObject
 
 from clew_gui.reports.facts import read_source
 from clew_gui.reports.replay_writer import DEMONSTRATION, demonstrations, find_demonstration
-from clew_gui.targets.local_agent import detached
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Button, label, row
 from clew_gui.views.window.window import MainWindow
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError
 
 _SENTENCE = (
@@ -29,7 +29,9 @@ Start = Callable[[Sequence[str]], object]
 def begin(command: Sequence[str]) -> None:
     """Start a program that goes on without the window. Raises ``OSError`` as it comes."""
     nothing = subprocess.DEVNULL
-    process = subprocess.Popen(list(command), stdin=nothing, stdout=nothing, stderr=nothing, **detached())
+    process = subprocess.Popen(
+        list(command), stdin=nothing, stdout=nothing, stderr=nothing, **operating_system.own_session()
+    )
     process.returncode = 0  # nobody waits for it
 
 

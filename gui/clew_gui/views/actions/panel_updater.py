@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection, Iterable, Sequence
 
@@ -19,6 +18,7 @@ from clew_gui.views.runs.run_choices import estimate, goals_for
 from clew_gui.views.runs.run_columns import is_number, more_columns
 from clew_gui.views.runs.runs_model import RunRow, added
 from clew_gui.views.window.window import MainWindow
+from clew_shared.base import operating_system
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.cards import Goal
@@ -379,8 +379,7 @@ class PanelUpdater:
         text += f", {counted(nodes, 'node')} kept" if nodes else ""
         self._window.status.show_fact("queue", text, "clock", "warn" if waiting else "text3")
         self._queue_actions(self._scope.run())
-        cores = os.cpu_count() or 1
-        self._window.status.show_fact("agent", f"{cores} CPU cores", "chip")
+        self._window.status.show_fact("agent", counted(operating_system.usable_cores(), "CPU core"), "chip")
 
     def data(self) -> None:
         """The data of the open exercise."""

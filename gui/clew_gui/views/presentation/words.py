@@ -55,7 +55,8 @@ def wall(when: float) -> str:
     """A moment of today as "09:41", of another day with its date."""
     local = time.localtime(when)
     same_day = local[:3] == time.localtime()[:3]
-    return time.strftime("%H:%M" if same_day else "%-d %b, %H:%M", local)
+    clock = time.strftime("%H:%M", local)
+    return clock if same_day else f"{local.tm_mday} {time.strftime('%b', local)}, {clock}"
 
 
 def metric_value(spec: MetricSpec | None, value: float | None) -> str:

@@ -1,0 +1,22 @@
+"""Wine cannot list named pipes, which paramiko does to find an SSH agent, and takes no snapshots of processes."""
+
+from __future__ import annotations
+
+import os
+
+_listdir = os.listdir
+
+
+def getppid() -> int:
+    """See ``os.getppid``, which takes a snapshot."""
+    import psutil
+
+    return int(psutil.Process().ppid())
+
+
+def listdir(path: str = ".") -> list[str]:
+    """See ``os.listdir``; no named pipes."""
+    return [] if isinstance(path, str) and path.lower().startswith("\\\\.\\pipe") else _listdir(path)
+
+
+os.getppid, os.listdir = getppid, listdir  # type: ignore[assignment]

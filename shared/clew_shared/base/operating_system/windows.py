@@ -1,0 +1,433 @@
+"""Windows: no sessions, no signals between processes, no fork; an open file can neither be replaced nor removed."""
+
+from __future__ import annotations
+
+import sys
+
+assert sys.platform == "win32"  # noqa: S101  # for mypy, which reads the rest for Windows only
+
+import _thread
+import ctypes
+import msvcrt
+import os
+import platform
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from ctypes import wintypes
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
+
+from clew_shared.base.operating_system.common import Child
+
+__all__ = [
+    "FORKS_SAFELY",
+    "HAS_UNIX_SOCKETS",
+    "OPEN_FLAGS",
+    "OPEN_NOW",
+    "SHELL_QUOTES",
+    "Forked",
+    "adopt_orphans",
+    "ask_to_stop",
+    "boot_id",
+    "die_with_parent",
+    "end_before_others",
+    "end_by_force",
+    "fork",
+    "give_up_locked",
+    "is_mine",
+    "is_my_peer",
+    "is_superuser",
+    "kill_group",
+    "kill_process",
+    "kill_session",
+    "lock",
+    "lock_for_process",
+    "new_console",
+    "others_may_write",
+    "own_session",
+    "parent_id",
+    "pass_on",
+    "private_folder",
+    "processor",
+    "raise_descriptor_limit",
+    "remove_file",
+    "replace_file",
+    "restore_sigchld",
+    "share_port",
+    "shut_out_others",
+    "signal_name",
+    "stop_requests",
+    "stop_signals",
+    "sync",
+    "sync_folder",
+    "thread_count",
+    "unlock",
+    "usable_cores",
+    "user_id",
+    "wait_for_adoption",
+    "wait_for_lock",
+    "write_parts",
+]
+
+_Result = TypeVar("_Result")
+
+_kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+for _name in ("CreateEventW", "OpenProcess", "CreateJobObjectW"):
+    getattr(_kernel, _name).restype = wintypes.HANDLE
+_kernel.CreateEventW.argtypes = [wintypes.LPVOID, wintypes.BOOL, wintypes.BOOL, wintypes.LPCWSTR]
+_kernel.OpenProcess.argtypes = [wintypes.DWORD, wintypes.BOOL, wintypes.DWORD]
+_kernel.CloseHandle.argtypes = _kernel.SetEvent.argtypes = _kernel.ResetEvent.argtypes = [wintypes.HANDLE]
+_kernel.WaitForSingleObject.argtypes = [wintypes.HANDLE, wintypes.DWORD]
+_kernel.WaitForMultipleObjects.argtypes = [
+    wintypes.DWORD, ctypes.POINTER(wintypes.HANDLE), wintypes.BOOL, wintypes.DWORD,
+]  # fmt: skip
+_SYNCHRONIZE, _FOR_EVER = 0x00100000, 0xFFFFFFFF
+_OPEN_S = 2.0
+"""Seconds for which a file that somebody has open is tried again: a virus scanner or an index looks at a new file for
+less than one, and another program of Clew's reads for some milliseconds."""
+_LOCK_S = 60.0
+"""Seconds to wait for a lock. Each is kept for one write only."""
+_RETRY_S = 0.01
+_FAR = 1 << 40
+"""Windows locks bytes, and then nobody else can read them: one far after the content is locked."""
+
+SHELL_QUOTES = False
+"""Whether words are quoted as a shell has them: on Windows a backslash is part of a path."""
+HAS_UNIX_SOCKETS = False
+FORKS_SAFELY = False
+
+# --- Processes --------------------------------------------------------------------------------------------------------
+
+
+def own_session() -> dict[str, Any]:
+    """Options for ``subprocess.Popen``: the child gets a console of its own that nobody sees, so that neither Ctrl+C
+    nor closing the window reaches it, and it outlives this process."""
+    return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
+
+
+def new_console() -> dict[str, Any]:
+    """Options for ``subprocess.Popen`` of a program that opens a window of its own for what it reads and writes."""
+    return {"creationflags": subprocess.CREATE_NEW_CONSOLE}
+
+
+def kill_session(child: Child) -> None:
+    """End a child that was started in its ``own_session``, and what it has started."""
+    kill_group(child.pid)
+
+
+def kill_group(pid: int, politely: bool = False) -> None:
+    """End the process and what it has started; here nobody can be asked ``politely``."""
+    import psutil
+
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+        for one in family:
+            with suppress(psutil.Error):
+                one.kill()
+
+
+def kill_process(pid: int) -> None:
+    """End a process at once; one that has ended already is no error."""
+    with suppress(OSError):
+        os.kill(pid, signal.SIGTERM)  # which is TerminateProcess here
+
+
+def _stop_event(pid: int) -> int:
+    """The event by which the process ``pid`` is asked to stop; made by whoever needs it first."""
+    return int(_kernel.CreateEventW(None, False, False, f"Local\\clew-stop-{pid}") or 0)
+
+
+def ask_to_stop(pid: int, number: int = signal.SIGINT) -> None:
+    """Ask a process to stop, as Ctrl+C does: by an event, because keys reach a console's own programs only.
+
+    The event stays open as long as this process, for one that has only just begun and does not listen yet.
+    """
+    if event := _stop_event(pid):
+        _kernel.SetEvent(event)
+
+
+def pass_on(process: Child, number: int) -> None:
+    """Pass a stop request on to a child in a session of its own; a child that has ended already is no error."""
+    if process.poll() is None:
+        ask_to_stop(process.pid, number)
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """The signals by which a program is asked to end: Ctrl+C, Ctrl+Break or the console closed."""
+    return (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
+
+
+@contextmanager
+def stop_requests(note: Callable[[int], None]) -> Iterator[None]:
+    """Call ``note(signal number)`` for each request to stop instead of dying of it. Only in the main thread."""
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        note(number)
+
+    before = {number: signal.signal(number, handle) for number in stop_signals()}
+    with ExitStack() as stack:
+        for number, handler in before.items():
+            stack.callback(signal.signal, number, handler)
+        over = int(_kernel.CreateEventW(None, True, False, None) or 0)
+        events = (over, *(_stop_event(pid) for pid in _own_ids()))
+        listener = threading.Thread(target=_listen, args=(events,), name="stop-requests", daemon=True)
+        listener.start()
+        try:
+            yield
+        finally:
+            _kernel.SetEvent(over)
+            listener.join()
+            for event in events:
+                _kernel.CloseHandle(event)
+
+
+def _listen(events: Sequence[int]) -> None:
+    handles = (wintypes.HANDLE * len(events))(*events)
+    while 0 < _kernel.WaitForMultipleObjects(len(events), handles, False, _FOR_EVER) < len(events):
+        _thread.interrupt_main(signal.SIGINT)  # also wakes a main thread that sleeps
+
+
+def _own_ids() -> tuple[int, ...]:
+    """Under which ids others know this process. The python.exe of a virtual environment only starts the real one: its
+    id is the one that whoever started it has."""
+    return (os.getpid(), os.getppid()) if _is_launched() else (os.getpid(),)
+
+
+def _is_launched() -> bool:
+    base = str(getattr(sys, "_base_executable", sys.executable))
+    return os.path.normcase(base) != os.path.normcase(sys.executable)
+
+
+def parent_id() -> int:
+    """The id of the process that started this one; where a virtual environment's python.exe came between, of the one
+    that started that."""
+    import psutil
+
+    with suppress(psutil.Error):
+        return int(psutil.Process(os.getppid()).ppid()) if _is_launched() else os.getppid()
+    return 0
+
+
+def die_with_parent(by_force: bool = False) -> None:
+    """End when the process that started this one ends. Nothing a child inherits."""
+    parent = int(_kernel.OpenProcess(_SYNCHRONIZE, False, parent_id()) or 0)
+
+    def watch() -> None:
+        if parent:
+            _kernel.WaitForSingleObject(parent, _FOR_EVER)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def restore_sigchld() -> None:
+    """Windows always says how a child has ended."""
+
+
+class Forked:
+    """What ``fork`` would return; there is none."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None:
+        """See ``subprocess.Popen``."""
+        raise NotImplementedError
+
+    terminate = kill = wait = send_signal = poll
+
+
+def fork(work: Callable[[], int]) -> Forked:
+    """Raises ``OSError``: Windows cannot copy a process."""
+    raise OSError("Windows cannot copy a process")
+
+
+def adopt_orphans() -> None:
+    """Processes have no parents here that would matter."""
+
+
+def wait_for_adoption(parent: int, by: int) -> bool:
+    """Nobody becomes the parent of another's process here."""
+    return False
+
+
+def end_before_others() -> None:
+    """Windows has no rule for which process ends when memory runs out."""
+
+
+def end_by_force() -> NoReturn:
+    """End this process so that nothing of it can act any more."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(1)
+
+
+def signal_name(exit_code: int) -> str:
+    """No process ends by a signal here."""
+    return ""
+
+
+def thread_count() -> int:
+    """The system reports it, but nobody here must know before a fork: 0."""
+    return 0
+
+
+# --- The machine ------------------------------------------------------------------------------------------------------
+
+
+def usable_cores() -> int:
+    """Returns how many of the processor's cores this process may use."""
+    return os.cpu_count() or 1
+
+
+def processor() -> str:
+    """Model and number of cores that this process may use: how sums are split, and so rounded, depends on both."""
+    return f"{platform.processor() or platform.machine() or 'unknown'}, {usable_cores()} cores"
+
+
+def boot_id() -> str:
+    """Windows has no such id."""
+    return ""
+
+
+def raise_descriptor_limit() -> None:
+    """Windows has no such limit."""
+
+
+# --- Users and folders ------------------------------------------------------------------------------------------------
+
+
+def user_id() -> str:
+    """What tells this user from the others of the computer, for the name of a folder."""
+    return os.environ.get("USERNAME", "user")
+
+
+def is_superuser() -> bool:
+    """Whether this process may do everything."""
+    return False
+
+
+def is_mine(state: os.stat_result) -> bool:
+    """Whether a file belongs to this user: Clew's folders are in the user's profile, which is the user's alone."""
+    return True
+
+
+def others_may_write(state: os.stat_result) -> bool:
+    """Whether the mode of a file or folder lets other users write to it; a mode says nothing here."""
+    return False
+
+
+def shut_out_others(folder: Path, state: os.stat_result) -> None:
+    """Folders below the user's profile are the user's alone already."""
+
+
+def is_my_peer(sock: socket.socket) -> bool:
+    """Whether the program at the other end of a Unix socket is this user's; there are none here."""
+    return False
+
+
+def share_port(sock: socket.socket) -> None:
+    """SO_REUSEADDR lets others have the port here already."""
+
+
+def private_folder() -> Path:
+    """The folder, on this computer's own disk, for keys and locks. What is in %TEMP% is removed by and by."""
+    local = os.environ.get("LOCALAPPDATA")
+    return (Path(local) if local else Path.home() / "AppData" / "Local") / "clew" / "private"
+
+
+# --- Files ------------------------------------------------------------------------------------------------------------
+
+
+OPEN_FLAGS = os.O_NOINHERIT | os.O_BINARY
+OPEN_NOW = 0
+
+
+def replace_file(source: Path, target: Path) -> Path:
+    """Give ``source`` the name ``target``; what had it is gone. Returns ``target``. Tries again for a while, because
+    Windows replaces no file that somebody has open."""
+    return _when_closed(lambda: source.replace(target))
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file, if it exists. Tries again for a while, because Windows removes no file that somebody has open."""
+    _when_closed(lambda: path.unlink(missing_ok=True))
+
+
+def _when_closed(change: Callable[[], _Result]) -> _Result:
+    deadline = time.monotonic() + _OPEN_S
+    while True:
+        try:
+            return change()
+        except PermissionError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_S)
+
+
+def give_up_locked(path: Path, handle: int) -> None:
+    """Remove the file ``path`` that this process has locked, and close its ``handle``: in that order, for Windows
+    removes no open file. If another has opened it in between, it stays."""
+    os.close(handle)
+    with suppress(PermissionError):
+        path.unlink(missing_ok=True)
+
+
+def sync(handle: int) -> None:
+    """Return when the file's content is on the disk."""
+    os.fsync(handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """Windows makes names last by itself."""
+
+
+def write_parts(handle: int, parts: Sequence[bytes]) -> int:
+    """Write several pieces in one call; returns how many bytes the disk has taken."""
+    return os.write(handle, b"".join(parts))
+
+
+# --- Locks ------------------------------------------------------------------------------------------------------------
+
+
+def wait_for_lock(handle: int) -> None:
+    """Lock the open file as soon as nobody else has it locked. Raises ``TimeoutError`` after a minute.
+
+    Windows itself would wait for ten seconds, and look only once in each.
+    """
+    deadline = time.monotonic() + _LOCK_S
+    while True:
+        try:
+            return lock(handle)
+        except PermissionError:
+            if time.monotonic() > deadline:
+                raise TimeoutError from None
+        time.sleep(_RETRY_S)
+
+
+def unlock(handle: int) -> None:
+    """Let go of the lock."""
+    _at_far_byte(handle, msvcrt.LK_UNLCK)
+
+
+def lock(handle: int) -> None:
+    """Lock the open file now. Raises ``OSError`` when another process has it."""
+    _at_far_byte(handle, msvcrt.LK_NBLCK)
+
+
+lock_for_process = lock
+
+
+def _at_far_byte(handle: int, mode: int) -> None:
+    place = os.lseek(handle, 0, os.SEEK_CUR)
+    os.lseek(handle, _FAR, os.SEEK_SET)
+    try:
+        msvcrt.locking(handle, mode, 1)
+    finally:
+        os.lseek(handle, place, os.SEEK_SET)

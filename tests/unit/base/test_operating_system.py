@@ -1,0 +1,116 @@
+"""What systems do differently is in one package, and both sides of it offer the same."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clew_shared.base import operating_system
+
+ROOT = Path(__file__).resolve().parents[3]
+HOME = Path(operating_system.__file__).parent
+ASKS = {
+    "sys.platform",
+    "os.name",
+    "os.getuid",
+    "os.geteuid",
+    "os.killpg",
+    "os.fork",
+    "os.setsid",
+    "os.getppid",
+    "os.fsync",
+    "platform.system",
+    "operating_system.NAME",
+}
+GUESSED_AT = {"os", "signal", "socket", "subprocess", "asyncio"}
+ONE_SYSTEM_ONLY = {"ctypes", "fcntl", "msvcrt", "pty", "pwd", "resource", "termios", "tty", "winreg"}
+ALLOWED = {
+    ("gui/clew_gui/base/terminal_program.py", "operating_system.NAME"): "a table of other people's programs",
+    ("gui/clew_gui/commands/jobs/open.py", "operating_system.NAME"): "a table of display servers",
+    ("gui/clew_gui/commands/start.py", "operating_system.NAME"): "a table of display servers",
+    ("gui/clew_gui/deploy/probe_there.py", "platform.system"): "a program of a site, which reports it",
+}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(path for folder in ("shared", "agent", "gui") for path in (ROOT / folder).rglob("*.py")):
+        if path.parent != HOME:
+            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def asked(tree: ast.AST) -> Iterator[str]:
+    """Where code asks which system it runs on, or uses what only one of them has."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ASKS:
+            yield ast.unparse(node)
+        if isinstance(node, ast.Call) and node.args:
+            called, first = ast.unparse(node.func), ast.unparse(node.args[0])
+            if (called in ("hasattr", "getattr") and first in GUESSED_AT) or (
+                called == "suppress" and ast.unparse(node).endswith("OSError, AttributeError)")
+            ):
+                yield ast.unparse(node)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
+            yield from (name for name in names if name.partition(".")[0] in ONE_SYSTEM_ONLY)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("if sys.platform == 'win32': pass", ["sys.platform"]),
+        ("user = os.getuid() if hasattr(os, 'getuid') else 0", ["hasattr(os, 'getuid')", "os.getuid"]),
+        ("number = getattr(signal, 'SIGHUP', None)", ["getattr(signal, 'SIGHUP', None)"]),
+        ("with suppress(OSError, AttributeError): pass", ["suppress(OSError, AttributeError)"]),
+        ("def f():\n    import termios, os", ["termios"]),
+        ("os.kill(pid, signal.SIGINT); getattr(spec, 'x', 0)", []),
+    ],
+)
+def test_a_question_which_system_it_is_is_found(code: str, found: list[str]) -> None:
+    assert sorted(asked(ast.parse(code))) == sorted(found)
+
+
+def test_nothing_outside_its_package_asks_which_system_it_runs_on() -> None:
+    found = {(name, what) for name, tree in modules() for what in asked(tree)}
+    assert found == ALLOWED.keys()
+
+
+def offered(*names: str) -> set[str]:
+    """What the modules' ``__all__`` list."""
+    found = set()
+    for name in names:
+        for node in ast.parse((HOME / f"{name}.py").read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                found |= set(ast.literal_eval(node.value))
+    return found
+
+
+def test_each_system_offers_the_same() -> None:
+    assert offered("posix") == offered("windows")
+    assert offered("posix_terminal") == offered("windows_console")
+
+
+def signature(module: str) -> dict[str, str]:
+    tree = ast.parse((HOME / f"{module}.py").read_text(encoding="utf-8"))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return {node.name: ast.unparse(node.args) for node in found if not node.name.startswith("_")}
+
+
+@pytest.mark.parametrize(("one", "other"), [("posix", "windows"), ("posix_terminal", "windows_console")])
+def test_each_system_takes_the_same_arguments(one: str, other: str) -> None:
+    first, second = signature(one), signature(other)
+    names = first.keys() & second.keys() & offered(one)
+    assert {name: first[name] for name in names} == {name: second[name] for name in names}
+
+
+def test_no_date_is_written_with_a_mark_that_only_some_systems_know() -> None:
+    """``%-d`` ends a program on Windows, where the C library takes it for an error."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "%-" in node.value
+    ]
+    assert found == []
