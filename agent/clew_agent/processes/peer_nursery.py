@@ -20,10 +20,10 @@ from pathlib import Path
 
 import msgspec
 
-from clew_shared.base import operating_system
 from clew_agent.peers.processes import StartPeer, spawn
 from clew_agent.processes.nursery_messages import MAX_BYTES, pair
 from clew_agent.strategies import registry
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import read_spec
@@ -101,7 +101,7 @@ def start_of_peers(folder: RunFolder, attempt: int, be_peer: BePeer) -> Iterator
 
 
 def _serve(channel: socket.socket, chief: int, be_peer: BePeer) -> int:
-    operating_system.die_with_parent(signal.SIGKILL)
+    operating_system.die_with_parent(by_force=True)
     for number in operating_system.stop_signals():  # a scheduler sends them to all processes of a job
         signal.signal(number, signal.SIG_IGN)
     operating_system.set_title("clew-agent nursery of peers")

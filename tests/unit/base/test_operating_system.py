@@ -114,3 +114,11 @@ def test_no_date_is_written_with_a_mark_that_only_some_systems_know() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "%-" in node.value
     ]
     assert found == []
+
+
+def test_no_process_means_nobody() -> None:
+    """To the system 0 means all processes of one's own group, and -1 nearly all that there are."""
+    for nobody in (0, -1):
+        operating_system.kill_process(nobody)
+        operating_system.kill_group(nobody)
+        operating_system.ask_to_stop(nobody)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from clew_shared.base import operating_system
 from clew_agent.peers.processes import spawn
 from clew_agent.processes.peer_nursery import start_of_peers
+from clew_shared.base import operating_system
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
 from tests.integration.agents import wait_for

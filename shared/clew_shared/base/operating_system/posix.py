@@ -120,22 +120,25 @@ def kill_group(pid: int, politely: bool = False) -> None:
     asked to, and can end others before."""
     number = signal.SIGTERM if politely else signal.SIGKILL
     with suppress(OSError):
-        if os.getpgid(pid) == pid:
+        if pid > 0 and os.getpgid(pid) == pid:
             os.killpg(pid, number)
-        else:
-            os.kill(pid, number)
+    _signal(pid, number)
 
 
 def kill_process(pid: int) -> None:
     """End a process at once; one that has ended already is no error."""
-    with suppress(OSError):
-        os.kill(pid, signal.SIGKILL)
+    _signal(pid, signal.SIGKILL)
 
 
 def ask_to_stop(pid: int, number: int = signal.SIGINT) -> None:
     """Ask a process to stop, as Ctrl+C does; one that has ended already is no error."""
+    _signal(pid, number)
+
+
+def _signal(pid: int, number: int) -> None:
     with suppress(OSError):
-        os.kill(pid, number)
+        if pid > 0:  # others mean groups of processes, 0 this one's own
+            os.kill(pid, number)
 
 
 def pass_on(process: Child, number: int) -> None:

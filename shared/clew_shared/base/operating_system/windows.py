@@ -237,11 +237,10 @@ class Forked:
     pid: int
     returncode: int | None
 
-    def poll(self) -> int | None:
-        """See ``subprocess.Popen``."""
+    def _none(self, *_: object, **__: object) -> NoReturn:
         raise NotImplementedError
 
-    terminate = kill = wait = send_signal = poll
+    poll = terminate = kill = wait = send_signal = _none
 
 
 def fork(work: Callable[[], int]) -> Forked:
