@@ -125,8 +125,8 @@ def kill_group(pid: int, politely: bool = False) -> None:
     """End the process and what it has started; here nobody can be asked ``politely``."""
     import psutil
 
-    with suppress(psutil.Error):
-        process = psutil.Process(pid)
+    with suppress(psutil.Error, ValueError):
+        process = psutil.Process(pid or -1)  # 0 is the system's own here
         family = [process, *process.children(recursive=True)]
         for one in family:
             with suppress(psutil.Error):
@@ -136,7 +136,8 @@ def kill_group(pid: int, politely: bool = False) -> None:
 def kill_process(pid: int) -> None:
     """End a process at once; one that has ended already is no error."""
     with suppress(OSError):
-        os.kill(pid, signal.SIGTERM)  # which is TerminateProcess here
+        if pid > 0:
+            os.kill(pid, signal.SIGTERM)  # which is TerminateProcess here
 
 
 def _stop_event(pid: int) -> int:
