@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import struct
@@ -22,7 +21,8 @@ from clew_gui.doctor.home import LEAST_BYTES
 from clew_gui.qt_guard import check_qt, installed_pyside
 from clew_gui.targets.local_agent import agent_program, find_agent
 from clew_shared import __version__
-from clew_shared.base.number_words import in_bytes
+from clew_shared.base import operating_system
+from clew_shared.base.number_words import counted, in_bytes
 from clew_shared.base.places import Places
 from clew_shared.journal.history import no_tensorflow
 
@@ -129,15 +129,14 @@ def packages(examined: ThisComputer) -> CheckResult:
 def devices(examined: ThisComputer) -> CheckResult:
     """The processor and the GPUs, and whether TensorFlow uses them."""
     cards = [card.partition(" (UUID")[0] for card in node_there.cards()]
-    cores = os.cpu_count() or 1
-    text = f"{cores} {'core' if cores == 1 else 'cores'}; {listed(cards) if cards else 'no NVIDIA GPU'}."
+    text = f"{counted(operating_system.usable_cores(), 'core')}; {listed(cards) if cards else 'no NVIDIA GPU'}."
     if not cards:
         return fine(text)
     if examined.gpus < len(cards):
         hint = {
             "win32": "TensorFlow uses no GPU on Windows: install Clew in WSL2, or train on a cluster.",
             "linux": "Install TensorFlow with CUDA: pip install 'clew[gui,cuda]'.",
-        }.get(sys.platform, "")
+        }.get(operating_system.NAME, "")
         return note(f"{text} TensorFlow sees {examined.gpus or 'none'} of them.", hint)
     return fine(f"{text} TensorFlow sees {examined.gpus}.")
 

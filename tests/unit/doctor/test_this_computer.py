@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
 import threading
@@ -92,7 +91,7 @@ def test_gpus_that_tensorflow_does_not_see_are_worth_knowing(
     monkeypatch.setattr(
         node_there, "cards", lambda: ["GPU 0: NVIDIA H100 (UUID: GPU-1)", "GPU 1: NVIDIA H100 (UUID: GPU-2)"]
     )
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(operating_system, "usable_cores", lambda: 1)
     found = this_computer.devices(computer)
     assert found.verdict is Verdict.WARN
     assert found.text == "1 core; GPU 0: NVIDIA H100, GPU 1: NVIDIA H100. TensorFlow sees none of them."
