@@ -18,6 +18,7 @@ from clew_gui.doctor.finding import Finding, Verdict
 from clew_gui.doctor.this_computer import ThisComputer
 from clew_gui.sites.site import LOCAL, Site
 from clew_gui.ssh.prompts import NobodyToAsk
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.wire.messages import AgentAddress
 
