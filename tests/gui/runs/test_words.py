@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -296,3 +297,9 @@ def test_the_tail_of_a_file_begins_with_a_whole_line(tmp_path: object) -> None:
 def test_bold_words_of_a_guide_are_in_a_weight_that_the_font_has(qapp: QApplication) -> None:
     assert "font-weight:600" in rich("Press **Run** now.")
     assert "font-weight:700" not in rich("Press **Run** now.")
+
+
+def test_a_moment_of_another_day_has_its_date() -> None:
+    then = time.mktime((2020, 3, 4, 9, 41, 0, 0, 0, -1))
+    assert words.wall(then) == f"4 {time.strftime('%b', time.localtime(then))}, 09:41"
+    assert words.wall(time.time()) == time.strftime("%H:%M")
