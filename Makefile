@@ -10,7 +10,7 @@ ROUNDS ?=
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --max-worker-restart 0
 SOAK_MINUTES ?=
 
-.PHONY: help setup run test test-fast check format bench soak gpu-check cluster-up cluster-down
+.PHONY: help setup run test test-fast check format bench soak gpu-check cluster-up cluster-down constraints newer
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
@@ -22,10 +22,12 @@ help:
 	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
 	@echo "make gpu-check      train on this machine's GPUs in every way, and keep the log in docs; without a GPU it does nothing"
 	@echo "make cluster-up     a small Slurm cluster in network namespaces, as root; make cluster-down ends it"
-	@echo "make setup          make .venv and install what is missing"
+	@echo "make setup          make .venv and install what is missing (NEWEST=1: not the tested versions but the newest)"
+	@echo "make newer          say which packages have newer versions than the tested ones"
+	@echo "make constraints    take the newest versions as those to test (packaging/constraints.txt)"
 
 setup:
-	@packaging/setup.sh
+	@NEWEST=$(NEWEST) packaging/setup.sh
 
 run: setup
 	@.venv/bin/clew start
@@ -63,3 +65,9 @@ cluster-up: setup
 
 cluster-down:
 	@packaging/cluster/cluster down
+
+newer: setup
+	@$(PY) -m pip list --outdated --disable-pip-version-check
+
+constraints: setup
+	@packaging/constraints.sh

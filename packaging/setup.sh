@@ -3,12 +3,15 @@
 #
 #   PYTHON       the Python to use (3.11 to 3.13); default: the first suitable one that is found
 #   CLEW_EXTRAS  which extras to install; default gui,cpu  (on a machine with NVIDIA devices: gui,cuda)
+#   NEWEST       1: the newest version of each package, and not the one in constraints.txt, with which Clew was tested
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly VENV=.venv
 readonly STAMP=$VENV/clew-setup.stamp
 readonly EXTRAS=${CLEW_EXTRAS:-gui,cpu}
+readonly TESTED=packaging/constraints.txt
+readonly OFFLINE="Without internet, point PIP_FIND_LINKS at a folder that has them."
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -62,9 +65,9 @@ make_venv() {
     "$python" -m venv --clear "$VENV"
 }
 
-# A hash of what the environment was made from: the project file, the extras, this script, the folder.
+# A hash of what the environment was made from: the project file, the versions, the extras, this script, the folder.
 fingerprint() {
-    "$VENV/bin/python" - "$EXTRAS" "$PWD" pyproject.toml packaging/setup.sh <<'PY'
+    "$VENV/bin/python" - "$EXTRAS ${NEWEST:-}" "$PWD" pyproject.toml "$TESTED" packaging/setup.sh <<'PY'
 import hashlib, pathlib, sys
 extras, place, *files = sys.argv[1:]
 digest = hashlib.sha256(f"{sys.version} {extras} {place}".encode())
@@ -76,15 +79,18 @@ PY
 
 pip_install() { "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
 
+install_clew() { pip_install --editable ".[$EXTRAS]" --group dev "$@"; }
+
 install_packages() {
     local wanted
     wanted=$(fingerprint)
     if [ "$(cat "$STAMP" 2>/dev/null)" = "$wanted" ]; then return; fi
     say "installing Python packages into $VENV (extras: $EXTRAS); the first time this takes a few minutes"
     # Dependency groups came with pip 25.1; the pip that a Python brings along can be older.
-    if ! { pip_install --upgrade 'pip>=25.1' && pip_install --editable ".[$EXTRAS]" --group dev; }; then
-        die "pip could not install the packages (its message is above)." \
-            "Without internet, point PIP_FIND_LINKS at a folder that has them."
+    pip_install --upgrade 'pip>=25.1' || die "pip could not be brought up to date (its message is above)." "$OFFLINE"
+    if [ "${NEWEST:-}" = 1 ] || ! install_clew --constraint "$TESTED"; then
+        [ "${NEWEST:-}" = 1 ] || say "not all tested versions can be had here, so the newest ones are taken"
+        install_clew --upgrade || die "pip could not install the packages (its message is above)." "$OFFLINE"
     fi
     printf '%s\n' "$wanted" >"$STAMP"
 }

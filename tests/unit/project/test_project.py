@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import clew_shared
 from clew_agent.strategies.registry import STRATEGIES
@@ -57,27 +59,51 @@ def test_the_wheel_is_pure_and_carries_version_and_licence(wheel: zipfile.ZipFil
     assert "Apache License" in wheel.read(f"{info}/licenses/LICENSE").decode()
     assert b"clew = clew_gui.commands.main:main" in wheel.read(f"{info}/entry_points.txt")
     assert b"clew-agent = clew_agent.cli.main:main" in wheel.read(f"{info}/entry_points.txt")
+    assert b"[gui_scripts]\nclew-window = clew_gui.commands.main:window" in wheel.read(f"{info}/entry_points.txt")
 
 
 @pytest.mark.parametrize(
-    ("python", "pyside", "allowed"),
+    ("pyside", "allowed"), [("6.11.0", False), ("6.11.1", False), ("6.11.3", True), ("6.12.0", False), ("6.12.1", True)]
+)
+def test_pyside_is_pinned_away_from_broken_releases(project: dict[str, Any], pyside: str, allowed: bool) -> None:
+    wanted = [Requirement(text) for text in project["project"]["optional-dependencies"]["gui"]]
+    (pin,) = (one for one in wanted if one.name == "PySide6-Essentials")
+    assert pin.specifier.contains(pyside) is allowed
+
+
+LAPTOPS = {
+    "Linux": {"sys_platform": "linux", "platform_machine": "x86_64"},
+    "Windows": {"sys_platform": "win32", "platform_machine": "AMD64"},
+    "macOS": {"sys_platform": "darwin", "platform_machine": "arm64"},
+    "macOS on Intel": {"sys_platform": "darwin", "platform_machine": "x86_64"},
+}
+
+
+@pytest.mark.parametrize(
+    ("laptop", "python"),
     [
-        ("3.11", "6.11.1", False),
-        ("3.11", "6.11.3", True),
-        ("3.11", "6.12.0", False),
-        ("3.11", "6.12.1", True),
-        ("3.12", "6.12.0", True),
-        ("3.13", "6.11.0", False),
+        (laptop, python)
+        for laptop in LAPTOPS
+        for python in ("3.11", "3.12", "3.13")
+        if (laptop, python) != ("macOS on Intel", "3.13")  # TensorFlow was never made for both
     ],
 )
-def test_pyside_is_pinned_away_from_broken_releases(
-    project: dict[str, Any], python: str, pyside: str, allowed: bool
+def test_each_requirement_has_one_tested_version_on_each_laptop(
+    project: dict[str, Any], laptop: str, python: str
 ) -> None:
-    wanted = [Requirement(text) for text in project["project"]["optional-dependencies"]["gui"]]
-    pins = [pin for pin in wanted if pin.name == "PySide6-Essentials"]
-    acting = [pin for pin in pins if pin.marker is not None and pin.marker.evaluate({"python_version": python})]
-    assert len(acting) == 1
-    assert acting[0].specifier.contains(pyside) is allowed
+    here = {**LAPTOPS[laptop], "python_version": python, "python_full_version": f"{python}.4"}
+    lines = (ROOT / "packaging" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    tested = [Requirement(line) for line in lines if not line.startswith("#")]
+    versions: dict[str, set[str]] = defaultdict(set)
+    for one in tested:
+        if one.marker is None or one.marker.evaluate(here):
+            versions[canonicalize_name(one.name)].add(str(one.specifier).removeprefix("=="))
+    extras = project["project"]["optional-dependencies"]
+    for text in [*project["project"]["dependencies"], *extras["gui"], *extras["cpu"], *extras["sweep"]]:
+        wanted = Requirement(text)
+        if wanted.marker is None or wanted.marker.evaluate(here):
+            (version,) = versions[canonicalize_name(wanted.name)]
+            assert wanted.specifier.contains(version), text
 
 
 def test_no_module_of_ours_is_left_out_of_type_checking(project: dict[str, Any]) -> None:
