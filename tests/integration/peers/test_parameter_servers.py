@@ -20,7 +20,6 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
 from clew_shared.wire.messages import DisturbCluster, Done, Refused, Stop
-from tests.exercises.spread import Case, spread
 from tests.integration.agent_runs import (
     end,
     events,
@@ -34,11 +33,12 @@ from tests.integration.agent_runs import (
 )
 from tests.integration.agents import command_of
 from tests.integration.faults.chance import Chance
-from tests.integration.peers.test_multi_worker import left, peers
+from tests.integration.peers.test_multi_worker import left, losses_alone, losses_of, peers
 from tests.integration.trainer.test_headless import Remote
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("warm")]
 LOSSES = [("worker", signal.SIGKILL), ("worker", signal.SIGSTOP), ("ps", signal.SIGKILL)]
+Losses = npt.NDArray[Any]
 SETTINGS: dict[str, Any] = {"evaluate_every": 1_000_000, "batch_size": 50, "learning_rate": 0.1}
 STEPS = 60
 MOVED = 2 * 4 * (784 * 10 + 10)
@@ -46,9 +46,12 @@ MOVED = 2 * 4 * (784 * 10 + 10)
 
 
 @pytest.fixture(scope="module")
-def single() -> list[float]:
+def single(warm: None, tmp_path_factory: pytest.TempPathFactory) -> Losses:
     """The losses of softmax on one device."""
-    return spread(1, [Case(exercise="softmax", values=SETTINGS | {"steps": STEPS}, strategy="single")])[0].losses
+    path = tmp_path_factory.mktemp("single")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLEW_HOME", str(path / "home"))
+        return losses_alone(path, "softmax", SETTINGS | {"steps": STEPS})
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +87,7 @@ def kill_the_first_worker(folder: Path, after: int) -> None:
     os.kill(next(one.pid for one in workers if (one.role, one.index) == ("worker", 0)), signal.SIGKILL)
 
 
-def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(single: list[float], tmp_path: Path) -> None:
+def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(single: Losses, tmp_path: Path) -> None:
     losses = []
     for name, killed in (("whole", False), ("hurt", True)):
         spec, folder = (
@@ -98,27 +101,27 @@ def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(single: lis
         found = events(folder)
         assert column(found, "staleness", "<i4").max() == 0
         assert {(peer.role, peer.index) for peer in peers(found, "lost")} == ({("worker", 0)} if killed else set())
-        losses.append(read_run(folder).column("loss").values)
+        losses.append(losses_of(folder))
         assert verify_run(folder).findings == ()
     np.testing.assert_array_equal(losses[0], losses[1])
     np.testing.assert_allclose(losses[0][:10], single[:10], rtol=1e-5)
 
 
-def test_one_local_step_is_an_update_as_without_them(single: list[float], tmp_path: Path) -> None:
+def test_one_local_step_is_an_update_as_without_them(single: Losses, tmp_path: Path) -> None:
     losses, moved = [], []
     variants: dict[str, dict[str, Any]] = {"without": {}, "one": {"local_steps": 1}}
     for name, options in variants.items():
         spec, folder = servers_spec(tmp_path / name, name, STEPS, workers=1, **options), tmp_path / name / "run"
         with running("run", spec, "--out", folder) as process:
             assert end(process)[0] == 0
-        losses.append(read_run(folder).column("loss").values)
+        losses.append(losses_of(folder))
         moved.append({one.moved for one in events(folder) if isinstance(one, Updates)})
     np.testing.assert_array_equal(losses[0], losses[1])
     np.testing.assert_allclose(losses[0], single, rtol=1e-5)
     assert moved == [{MOVED}] * 2
 
 
-def test_the_sum_of_local_steps_is_one_update_also_when_a_worker_is_killed(single: list[float], tmp_path: Path) -> None:
+def test_the_sum_of_local_steps_is_one_update_also_when_a_worker_is_killed(single: Losses, tmp_path: Path) -> None:
     """With a bound of 0 batches go one after the other: updates of three local steps go the way of single steps."""
     updates, losses = 300, []
     for name, killed in (("whole", False), ("hurt", True)):
@@ -134,7 +137,7 @@ def test_the_sum_of_local_steps_is_one_update_also_when_a_worker_is_killed(singl
         assert [one.batch_size for one in found if isinstance(one, Schema)] == [3 * SETTINGS["batch_size"]]
         assert {one.moved for one in found if isinstance(one, Updates)} == {MOVED}, "once, however many steps"
         assert verify_run(folder).findings == ()
-        losses.append(read_run(folder).column("loss").values)
+        losses.append(losses_of(folder))
     np.testing.assert_array_equal(losses[0], losses[1])
     np.testing.assert_allclose(losses[0][: STEPS // 3], np.reshape(single, (-1, 3)).mean(1), rtol=1e-5)
 
