@@ -10,7 +10,7 @@ ROUNDS ?=
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --max-worker-restart 0
 SOAK_MINUTES ?=
 
-.PHONY: help setup run test test-fast check format bench soak gpu-check cluster-up cluster-down constraints newer
+.PHONY: help setup run test test-fast check format bench soak gpu-check cluster-up cluster-down constraints newer packages
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
@@ -23,6 +23,7 @@ help:
 	@echo "make gpu-check      train on this machine's GPUs in every way, and keep the log in docs; without a GPU it does nothing"
 	@echo "make cluster-up     a small Slurm cluster in network namespaces, as root; make cluster-down ends it"
 	@echo "make setup          make .venv and install what is missing (NEWEST=1: not the tested versions but the newest)"
+	@echo "make packages       build what can be installed without a checkout, in dist: wheel, source archive, folder for Windows"
 	@echo "make newer          say which packages have newer versions than the tested ones"
 	@echo "make constraints    take the newest versions as those to test (packaging/constraints.txt)"
 
@@ -71,3 +72,6 @@ newer: setup
 
 constraints: setup
 	@packaging/constraints.sh
+
+packages: setup
+	@$(PY) packaging/packages.py
