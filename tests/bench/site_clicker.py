@@ -178,7 +178,7 @@ class Clicker:
 
     def _began(self, site: str, job: str) -> float:
         """When the scheduler began the job on the node: it makes the job's log then."""
-        log = f"{self._manager.site(site).access.connected().layout().job(job)}/{LOG}"
+        log = f"{self._manager.watch_of(site).access.connected().layout().job(job)}/{LOG}"
         return float(self._laptop.cluster.on("login", "stat", "--format=%.W", log))
 
     def close(self) -> None:

@@ -95,7 +95,7 @@ def write_until_refused(cluster: MiniCluster, line: SiteConnection, size: int) -
     for number in range(20):
         cluster.on("login", f"cat /dev/zero > ~/rest{size}.{number} 2>/dev/null || true")
         try:
-            line.connection.write(f"/home/student/more{size}.{number}", bytes(size))
+            line.ssh.write(f"/home/student/more{size}.{number}", bytes(size))
         except ProblemError as error:
             return str(error)
     return "it was never refused"
@@ -144,8 +144,8 @@ def test_data_is_brought_and_goes_on_after_the_link_was_cut(
         told.append(text)
 
     path = stage(line, str(file), cut_once)
-    assert line.connection.dials == 2
-    assert line.connection.read(path) == content
+    assert line.ssh.dials == 2
+    assert line.ssh.read(path) == content
     assert stage(line, str(file), told.append) == path
 
 

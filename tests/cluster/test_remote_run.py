@@ -265,7 +265,7 @@ def test_the_first_way_that_leads_to_the_agent_is_taken(
         line = stack.enter_context(closing(laptop.line()))
         address = read_address(line, held.job)
         assert address is not None
-        found = RouteFinder(line, manager.site("mini").access.installed).find(
+        found = RouteFinder(line, manager.watch_of("mini").access.installed).find(
             JobRef(manager.news(held.job).id, held.job), address
         )
         assert found.route is not None, found.problem
@@ -280,7 +280,7 @@ def test_where_no_way_leads_each_one_is_told_with_its_reason(
         address = read_address(line, held.job)
         assert address is not None
         gone = JobRef("999999", held.job)
-        found = RouteFinder(line, manager.site("mini").access.installed).find(gone, address)
+        found = RouteFinder(line, manager.watch_of("mini").access.installed).find(gone, address)
         assert found.route is None
         assert found.problem is not None
         assert found.problem.code == "route.none"
@@ -312,7 +312,7 @@ def test_a_cut_link_goes_on_when_the_network_is_back(cluster: MiniCluster, manag
         with cluster.broken("cut", "laptop"):
             assert target.is_alive(address)
             request = channel.send(GetStatus())
-            manager.wake()
+            manager.wake(manager.watch_of("mini"))
             time.sleep(6.0)  # so long the probe waits for its answer
         deadline = time.monotonic() + LIMIT_S
         while not any(found == request for found, _ in channel.receive()) and channel.connections < 2:

@@ -128,11 +128,11 @@ def _send(connection: SiteConnection, source: Upload, part: str, found: _Found, 
         data = source.read(offset, size)
         since = time.monotonic()
         try:
-            connection.connection.write(part, data, offset=offset)
+            connection.ssh.write(part, data, offset=offset)
         except ProblemError as error:
             if error.problems[0].code == "ssh.file" or offset <= failed_at:
                 raise _not_written(connection, source, offset, error) from None
-            there = connection.connection.stat(part)
+            there = connection.ssh.stat(part)
             failed_at, offset = offset, min(there.size if there is not None else 0, source.size)
             continue
         sent_any = True

@@ -144,7 +144,7 @@ class Diagnosis(Examination):
     def connection_with(self, modules: Sequence[str]) -> SiteConnection:
         """The same line for a site that loads only these modules."""
         site = msgspec.structs.replace(self.site, modules=tuple(modules))
-        return self._bounded(site, self.connection.connection)
+        return self._bounded(site, self.connection.ssh)
 
     @property
     def connection(self) -> SiteConnection:

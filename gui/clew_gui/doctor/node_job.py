@@ -79,7 +79,7 @@ def _sent(diagnosis: Diagnosis) -> Iterator[tuple[JobSpec, JobRef]]:
         texts = {"doctor.sh": _PROGRAM, SCRIPT: dialect.script(spec)}
         texts["node_there.py"] = files("clew_gui.doctor").joinpath("node_there.py").read_text(encoding="utf-8")
         for name, text in texts.items():
-            diagnosis.connection.connection.write(f"{spec.folder}/{name}", text.encode())
+            diagnosis.connection.ssh.write(f"{spec.folder}/{name}", text.encode())
         taken = dialect.submitted(diagnosis.connection.run(dialect.submit(spec)))
         if taken.problem is not None:
             raise ProblemError(taken.problem)
@@ -224,7 +224,7 @@ def call_node(diagnosis: Diagnosis, found: JobAnswer) -> NodeAnswer:
     del known["whole"]
     if found.port:
         try:
-            stream = diagnosis.connection.connection.connect(found.host, found.port)
+            stream = diagnosis.connection.ssh.connect(found.host, found.port)
             try:
                 known["reached"] = (first_bytes(stream, SPEAKS_S) or b"").startswith(b"clew")
             finally:

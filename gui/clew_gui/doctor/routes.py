@@ -69,7 +69,7 @@ def forwarding(diagnosis: Diagnosis) -> CheckResult:
 def _connects(diagnosis: Diagnosis, port: int) -> bool:
     """Whether the login node is willing to; nothing need listen there."""
     try:
-        diagnosis.connection.connection.connect("localhost", port).close()
+        diagnosis.connection.ssh.connect("localhost", port).close()
     except ProblemError as error:
         return error.problems[0].code != "ssh.forwarding"
     return True
@@ -112,7 +112,7 @@ def refused_at(diagnosis: Diagnosis, node: str) -> Problem | None:
     questions.quiet = True
     asked = len(questions.asked)
     try:
-        diagnosis.connection.connection.hop(node_hop(diagnosis.hops[-1], node), HOP_S).close()
+        diagnosis.connection.ssh.hop(node_hop(diagnosis.hops[-1], node), HOP_S).close()
     except ProblemError as error:
         return _with_question(error.problems[0], questions.asked[asked:])
     finally:

@@ -86,7 +86,7 @@ class SiteAccess:
         """Returns why nobody is logged in, if a person has to fix that; None while there is a connection, or none is
         needed."""
         refusal, connection = self._refusal, self._connection
-        gone = refusal is not None and (connection is None or not connection.connection.alive)
+        gone = refusal is not None and (connection is None or not connection.ssh.alive)
         return refusal.problems[0] if refusal is not None and gone else None
 
     def opened(self) -> SiteConnection:
@@ -109,11 +109,11 @@ class SiteAccess:
         """
         connection = self.opened()
         with self._dialling:
-            if self._refusal is not None and not connection.connection.alive:
+            if self._refusal is not None and not connection.ssh.alive:
                 raise ProblemError(*self._refusal.problems)  # a new one: each raise leaves its trace in what is raised
             requests = self._requests
             try:
-                connection.connection.connected()
+                connection.ssh.connected()
             except ProblemError as error:
                 if requests == self._requests and error.problems[0].code not in TRANSIENT - {NEEDS_PERSON}:
                     self._refusal = error
@@ -134,7 +134,7 @@ class SiteAccess:
         """The laptop woke up, or the network changed: a login may be tried again, without asking anybody."""
         self._refusal = None
         if self._connection is not None:
-            self._connection.connection.wake()
+            self._connection.ssh.wake()
 
     def log_out(self) -> None:
         """Hangs up until the person does something that the site is needed for, and forgets what was typed. Waits a

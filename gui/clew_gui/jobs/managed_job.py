@@ -12,7 +12,6 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.job import (
     EndRequest,
     JobNews,
@@ -57,7 +56,6 @@ class ManagedJob:
     def __init__(
         self,
         job: str,
-        access: SiteAccess,
         watch: JobWatch,
         book: JobBook,
         report: ReportNews,
@@ -66,8 +64,8 @@ class ManagedJob:
     ) -> None:
         self.id = job
         """The job's UUID."""
-        self.access = access
         self.watch = watch
+        self.access = watch.access
         self.book = book
         self.clock = clock
         self.today = today

@@ -56,7 +56,7 @@ class JobManager:
         self._access_to = access_to
         self._sure = sure
         self._lock = threading.RLock()
-        self._sites: dict[str, JobWatch] = {}
+        self._watches: dict[str, JobWatch] = {}
         self._jobs: dict[str, ManagedJob] = {}
         self._targets: dict[str, JobTarget] = {}
 
@@ -125,7 +125,7 @@ class JobManager:
             known = self._targets.get(job_id)
             if known is None or known.closed:
                 job = self.job(job_id)
-                known = self._targets[job_id] = JobTarget(job, lambda: self._wake(job.watch))
+                known = self._targets[job_id] = JobTarget(job, lambda: self.wake(job.watch))
             return known
 
     def news(self, job: str) -> JobNews:
@@ -136,7 +136,7 @@ class JobManager:
         """The job's script, exactly as it would be submitted. Waits: dials, installs the agent and stages exercises if
         that was not done before. Raises ``ProblemError``."""
         self.title(order.site)
-        access = self.site(order.site).access
+        access = self.watch_of(order.site).access
         access.allow_prompts()
         return procedure.preview(access, order)
 
@@ -145,10 +145,10 @@ class JobManager:
         with self._lock:
             if job_id not in self._jobs:
                 try:
-                    site = self.site(self.book.order(job_id).site)
+                    watch = self.watch_of(self.book.order(job_id).site)
                 except KeyError:
                     raise problem("job.unknown", f"There is no job {job_id}.", "", job_id, list_all("jobs")) from None
-                self._jobs[job_id] = ManagedJob(job_id, site.access, site, self.book, lambda news: self.listen(news))
+                self._jobs[job_id] = ManagedJob(job_id, watch, self.book, lambda news: self.listen(news))
             return self._jobs[job_id]
 
     def _end(self, job: ManagedJob, request: EndRequest) -> None:
@@ -165,84 +165,81 @@ class JobManager:
 
     # --- Sites --------------------------------------------------------------------------------------------------------
 
-    def site(self, name: str) -> JobWatch:
+    def watch_of(self, site: str) -> JobWatch:
         """The watch of this site, with its access."""
         with self._lock:
-            if name not in self._sites:
-                self._sites[name] = JobWatch(self._access_to(name), self._sure)
-            return self._sites[name]
+            if site not in self._watches:
+                self._watches[site] = JobWatch(self._access_to(site), self._sure)
+            return self._watches[site]
 
     def refusals(self) -> dict[str, Problem]:
         """The sites where nobody is logged in until a person does something, and why not."""
-        found = ((name, site.access.refusal) for name, site in self._all_sites().items())
-        return {name: refusal for name, refusal in found if refusal is not None}
+        found = ((site, watch.access.refusal) for site, watch in self._all_watches().items())
+        return {site: refusal for site, refusal in found if refusal is not None}
 
     def log_in(self, site: str) -> None:
         """A person wants to be logged in on a site, and answers what is asked."""
-        self.site(site).access.allow_prompts()
-        self._wake(self.site(site))
+        watch = self.watch_of(site)
+        watch.access.allow_prompts()
+        self.wake(watch)
 
     def log_out(self) -> None:
         """Hangs up everywhere until a person wants something of a site, and forgets what was typed. Jobs go on. Waits a
         moment."""
-        for site in self._all_sites().values():
-            site.access.log_out()
-            for target in self._targets_of(site):
+        for watch in self._all_watches().values():
+            watch.access.log_out()
+            for target in self._targets_of(watch):
                 target.kick()
 
-    def wake(self) -> None:
-        """The laptop woke up, or the network changed: look everywhere at once."""
-        for site in self._all_sites().values():
-            self._wake(site)
+    def wake(self, watch: JobWatch) -> None:
+        """The laptop woke up, or the network changed: look at once at the jobs of this site."""
+        watch.access.wake()
+        watch.hurry()
+        for job in self._jobs_of(watch):
+            job.wake()
+        for target in self._targets_of(watch):
+            target.kick()
 
     def close(self) -> None:
         """Hang up everywhere at the same time; jobs go on. Waits a few seconds at most."""
         threads = [
-            threading.Thread(target=self._close, args=(site,), name="clew-manager closing", daemon=True)
-            for site in self._all_sites().values()
+            threading.Thread(target=self._close, args=(watch,), name="clew-manager closing", daemon=True)
+            for watch in self._all_watches().values()
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         with self._lock:
-            self._sites.clear()
+            self._watches.clear()
             self._jobs.clear()
             self._targets.clear()
 
-    def _wake(self, site: JobWatch) -> None:
-        site.access.wake()
-        site.hurry()
-        for job in self._jobs_of(site):
-            job.wake()
-        for target in self._targets_of(site):
-            target.kick()
-
-    def _close(self, site: JobWatch) -> None:
-        jobs, targets = self._jobs_of(site), self._targets_of(site)
+    def _close(self, watch: JobWatch) -> None:
+        jobs, targets = self._jobs_of(watch), self._targets_of(watch)
         for job in jobs:
             job.stop()
-        site.access.close()
+        watch.access.close()
         for target in targets:
             target.leave()
         for target in targets:
             target.close()
-        site.close()
+        watch.close()
         until = time.monotonic() + _CLOSE_S
         for job in jobs:
             job.join(until)
 
-    def _all_sites(self) -> dict[str, JobWatch]:
+    def _all_watches(self) -> dict[str, JobWatch]:
         with self._lock:
-            return dict(self._sites)
+            return dict(self._watches)
 
-    def _jobs_of(self, site: JobWatch) -> list[ManagedJob]:
+    def _jobs_of(self, watch: JobWatch) -> list[ManagedJob]:
         with self._lock:
-            return [job for job in self._jobs.values() if job.watch is site]
+            return [job for job in self._jobs.values() if job.watch is watch]
 
-    def _targets_of(self, site: JobWatch) -> list[JobTarget]:
+    def _targets_of(self, watch: JobWatch) -> list[JobTarget]:
         with self._lock:
-            return [target for job, target in self._targets.items() if self._jobs[job].watch is site]
+            return [target for job, target in self._targets.items() if self._jobs[job].watch is watch]
 
 
 def open_manager(places: Places, prompter: Prompter, quiet: bool = False) -> JobManager:

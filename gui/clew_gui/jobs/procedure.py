@@ -2,7 +2,7 @@
 
 ``submit`` reads from top to bottom: log in, install the agent, stage data and exercises, check, write the script, hand
 it to the scheduler. From then on the job is watched (``watch.py``), which also concludes how it ended, reached
-(``target.py``) and fetched (``journal_files.py``). The job book has every stage, so that another program can take over
+(``target.py``) and fetched (``job_files.py``). The job book has every stage, so that another program can take over
 at any point: ``resume`` goes on. ``end`` asks the scheduler to end the job.
 """
 
@@ -150,8 +150,8 @@ def _write_job(connection: SiteConnection, spec: JobSpec, runs: Sequence[RunSpec
     folder = connection.layout().job_runs(spec.job)
     connection.make_folder(folder)
     for run in runs:
-        connection.connection.write(f"{folder}/{run.run}.toml", to_toml(run).encode())
-    connection.connection.write(f"{spec.folder}/{SCRIPT}", script.encode(), mode=0o700)
+        connection.ssh.write(f"{folder}/{run.run}.toml", to_toml(run).encode())
+    connection.ssh.write(f"{spec.folder}/{SCRIPT}", script.encode(), mode=0o700)
     return spec
 
 

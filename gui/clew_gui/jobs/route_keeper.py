@@ -193,7 +193,7 @@ class _Watched:
 def put_key(connection: SiteConnection, address: AgentAddress, name: str, public_key: str) -> None:
     """Write a viewer's key into the agent's allow-list in one go. Raises ``ProblemError``."""
     part, path = f"{address.allow_list}/{name}.part", f"{address.allow_list}/{name}{KEY_SUFFIX}"
-    connection.connection.write(part, public_key.encode("ascii"), timeout=_CALL_S)
+    connection.ssh.write(part, public_key.encode("ascii"), timeout=_CALL_S)
     done = connection.run(("mv", "-f", "--", part, path), timeout=_CALL_S)
     if done.late or done.code:
         raise problem("link.key", f"The key for the agent cannot be written on {connection.title}: {done.err.strip()}.")
@@ -203,7 +203,7 @@ def read_address(connection: SiteConnection, job: str) -> AgentAddress | None:
     """Reads where the job's agent listens; None if it does not yet. Raises ``ProblemError`` if the site does not
     answer."""
     try:
-        data = connection.connection.read(connection.layout().address(job), 0, _ADDRESS_BYTES, timeout=_CALL_S)
+        data = connection.ssh.read(connection.layout().address(job), 0, _ADDRESS_BYTES, timeout=_CALL_S)
         found: AgentAddress = from_json(data, AgentAddress)
     except msgspec.DecodeError:
         return None

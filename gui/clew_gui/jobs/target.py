@@ -11,8 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from clew_gui.jobs.job import JobNews, JobStage
-from clew_gui.jobs.job_files import read_printed
-from clew_gui.jobs.journal_files import fetch_journal, read_spec_text
+from clew_gui.jobs.job_files import fetch_journal, read_printed, read_spec_text
 from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.jobs.route_keeper import ROUTE_PAUSES_S, KeptRoute, put_key, read_address
 from clew_gui.schedulers.job import LOG, SCHEDULER_LOG, JobRef

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from clew_gui.jobs.access import SiteAccess
-from clew_gui.jobs.job_files import read_printed, read_record
-from clew_gui.jobs.journal_files import ended_at
+from clew_gui.jobs.job_files import ended_at, read_printed, read_record
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.state import ENDED, JobState, PartitionLimits, Phase
 from clew_gui.schedulers.verdict import ExitRecord, conclude, follow

@@ -136,7 +136,7 @@ class RouteFinder:
 
     def find(self, job: JobRef, address: AgentAddress, ended: Callable[[], bool] = lambda: False) -> RouteSearch:
         """The first route that works. Raises ``ProblemError`` if the login node itself cannot be reached."""
-        self._connection.connection.connected()
+        self._connection.ssh.connected()
         why: list[str] = []
         for kind in sorted(RouteKind, key=lambda kind: kind is not self._last):
             for route in self._routes(kind, job, address, why):
@@ -175,7 +175,7 @@ class RouteFinder:
             why.append(f"{_TRIED[kind].format(node=address.host)}: {error.problems[0].text}")
 
     def _through_login(self, address: AgentAddress) -> Iterator[Route]:
-        through = self._connection.connection
+        through = self._connection.ssh
         text = f"through {self._login}"
         for host in dict.fromkeys((address.address, address.host)):
             yield Route(RouteKind.LOGIN, text, partial(through.connect, host, timeout=_OPEN_S), address.port)
@@ -202,22 +202,24 @@ class RouteFinder:
         """
         login, started = self._connection.hops[-1], time.monotonic()
         try:
-            return self._connection.connection.hop(node_hop(login, address.host), HOP_S)
+            return self._connection.ssh.hop(node_hop(login, address.host), HOP_S)
         except ProblemError as error:
             left = HOP_S - (time.monotonic() - started)
             if error.problems[0].code not in _UNREACHED or address.address == address.host or left < 1.0:
                 raise
-        return self._connection.connection.hop(node_hop(login, address.address), left)
+        return self._connection.ssh.hop(node_hop(login, address.address), left)
 
     def _relayed(self, job: JobRef, address: AgentAddress) -> Iterator[Route]:
         if self._connection.scheduler.relay(job, ("true",)) is None:
             return
-        line, installed = self._connection, self._installed()
+        connection, installed = self._connection, self._installed()
 
         def connect(port: int) -> Stream:
             there = msgspec.structs.replace(address, port=port)
-            relay = relay_command(installed, line.site.modules, line.site.prologue, there, port == address.port)
-            return line.connection.open(line.command(line.scheduler.relay(job, relay) or ()), _RELAY_S)
+            relay = relay_command(
+                installed, connection.site.modules, connection.site.prologue, there, port == address.port
+            )
+            return connection.ssh.open(connection.command(connection.scheduler.relay(job, relay) or ()), _RELAY_S)
 
         yield Route(RouteKind.RELAY, f"through {self._login}, as a step of the job", connect, address.port)
 

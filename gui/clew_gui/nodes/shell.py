@@ -51,17 +51,17 @@ def shell_on_job(
     """
     wanted = command or LOGIN_SHELL
     if not connection.scheduler.has_queue:
-        return _on(connection.connection, "on the host itself", wanted, term, size)
+        return _on(connection.ssh, "on the host itself", wanted, term, size)
     ways = connection.scheduler
     step = ways.attach(job, wanted) if size is not None else ways.relay(job, wanted)
     where = nodes[0] if nodes else "the allocation"
     if step is not None:
-        return _on(connection.connection, f"on {where}, as a step of the job", connection.command(step), term, size)
+        return _on(connection.ssh, f"on {where}, as a step of the job", connection.command(step), term, size)
     if not nodes or not connection.hops:
         text = f"{connection.title} does not say on which node the job runs."
         raise problem("shell.node", text, "Try again in a moment.", connection.name)
     try:
-        node = connection.connection.hop(node_hop(connection.hops[-1], where), _START_S)
+        node = connection.ssh.hop(node_hop(connection.hops[-1], where), _START_S)
     except ProblemError as error:
         found = error.problems[0]
         hint = "A terminal with an allocation of its own may work."
@@ -87,7 +87,7 @@ def shell_of_its_own(
         words = (*words[: -len(LOGIN_SHELL)], *command)
     if size is None:
         words = tuple(word for word in words if word != "--pty")
-    return _on(connection.connection, "with an allocation of its own", connection.command(words), term, size)
+    return _on(connection.ssh, "with an allocation of its own", connection.command(words), term, size)
 
 
 def _on(

@@ -103,7 +103,7 @@ _HOME = 'printf "%s\\n%s\\n" "$HOME" "${XDG_DATA_HOME:-}"'
 
 
 class SiteConnection:
-    """Connects to one site; there is one object per site and program. ``connection`` dials when it is first needed, and
+    """Connects to one site; there is one object per site and program. ``ssh`` dials when it is first needed, and
     again after the link died.
 
     ``hops`` is the way to the login node, that one last.
@@ -114,7 +114,7 @@ class SiteConnection:
         self.site = site
         self.hops = hops
         self.scheduler = scheduler_of(site.scheduler)
-        self.connection = connection
+        self.ssh = connection
         self._layout: SiteLayout | None = None
         self._login_path: str | None = None
         self._path = ""
@@ -155,7 +155,7 @@ class SiteConnection:
         found = {**environment(), **({"PATH": path} if path else {})}
         words = ("env", *(f"{name}={value}" for name, value in found.items()), *command)
         try:
-            done = self.connection.run(words, stdin=stdin, timeout=timeout)
+            done = self.ssh.run(words, stdin=stdin, timeout=timeout)
         except ProblemError as error:
             if error.problems[0].code == "ssh.timeout":
                 return Output(code=-1, late=True)
@@ -190,7 +190,7 @@ class SiteConnection:
 
     def close(self) -> None:
         """Hang up; jobs go on."""
-        self.connection.close()
+        self.ssh.close()
 
     def _find_home(self) -> str:
         done = self.run(("sh", "-c", _HOME))

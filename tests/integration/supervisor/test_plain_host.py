@@ -88,7 +88,7 @@ class Plain:
         deadline = time.monotonic() + BOUND_S
         while not true():
             assert time.monotonic() < deadline, f"{what} did not come; {self.told[-1:]}, {self.processes()}"
-            self.manager.wake()
+            self.manager.wake(self.manager.watch_of("plain"))
             time.sleep(0.05)
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ def until(manager: JobManager, true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + LIMIT_S
     while not true():
         assert time.monotonic() < deadline, "it did not come about"
-        manager.wake()
+        manager.wake(manager.watch_of("lab"))
         time.sleep(0.01)
 
 
@@ -317,7 +317,7 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
         manager.submit(first)
         reach(manager, first.job, JobStage.QUEUED)
         monkeypatch.setattr(office.login, "run", run)
-        manager.wake()
+        manager.wake(manager.watch_of("lab"))
         assert asked.wait(LIMIT_S)
         manager.submit(second)
         target = manager.target(first.job)
@@ -328,7 +328,7 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
             call(first.job)
         manager.job(first.job).heard()
         manager.job(first.job).fell_silent()
-        manager.wake()
+        manager.wake(manager.watch_of("lab"))
         assert manager.refusals() == {}
         assert late == []
         go_on.set()
@@ -525,7 +525,7 @@ def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: 
         before = login.asked
         for _ in range(20):
             with pytest.raises(ProblemError, match="was cancelled"):
-                manager.site("lab").access.connected()
+                manager.watch_of("lab").access.connected()
         assert login.asked <= before + 1  # the last wake of this test may have been answered meanwhile
         assert not wait_for_all.over
         login.away = None

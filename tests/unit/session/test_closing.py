@@ -87,7 +87,7 @@ def test_all_sites_are_closed_at_the_same_time(tmp_path: Path) -> None:
     book = job_book(Places(home=tmp_path, private=tmp_path / "private"))
     manager = JobManager(book, lambda name: Closing(name, no_site, AskOnce(NobodyHere())), str)
     for site in ("one", "two"):
-        manager.site(site)
+        manager.watch_of(site)
     manager.close()
     assert not together.broken
 

@@ -50,14 +50,16 @@ def shell(context: CommandContext, argv: Sequence[str]) -> int:
         raise problem(
             "shell.terminal", "A shell needs a terminal to run in.", "Give a command: clew shell … -- hostname"
         )
-    with closing(open_connection(options.site, site, context.places, AskOnce(headless_prompter(os.environ)))) as line:
+    with closing(
+        open_connection(options.site, site, context.places, AskOnce(headless_prompter(os.environ)))
+    ) as connection:
         if job:
             ref = JobRef(book.news(job).id, job)
-            opened = shell_on_job(line, ref, first_node(where_it_runs(line, ref)), command, term, size)
+            opened = shell_on_job(connection, ref, first_node(where_it_runs(connection, ref)), command, term, size)
         else:
-            opened = shell_of_its_own(line, str(uuid.uuid4()), allocation, command, term, size)
+            opened = shell_of_its_own(connection, str(uuid.uuid4()), allocation, command, term, size)
         if size is not None:
-            context.note(f"A terminal {opened.text}, through {line.connection.route}.")
+            context.note(f"A terminal {opened.text}, through {connection.ssh.route}.")
         return _use(opened, size is not None)
 
 

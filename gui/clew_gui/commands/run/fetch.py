@@ -17,7 +17,7 @@ from clew_gui.commands.output.result import ending
 from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.adopted import adopt_job
 from clew_gui.jobs.job_book import job_book
-from clew_gui.jobs.journal_files import MOST_ATTEMPTS, read_spec_text
+from clew_gui.jobs.job_files import MOST_ATTEMPTS, read_spec_text
 from clew_gui.session.links.mirror import Mirror, stray_attempts
 from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.sites.site_connection import SiteConnection, open_connection
@@ -218,10 +218,7 @@ def _bytes_here(context: CommandContext, there: There) -> int:
 
 def _bring(context: CommandContext, connection: SiteConnection, record: RunRecord, there: There, check: bool) -> Mirror:
     mirror = Mirror(context.places.mirrors / there.spec.run)
-    if (
-        not mirror.attempts()
-        and connection.connection.stat(f"{there.path}/{journal_path(mirror.folder, 1).name}") is None
-    ):
+    if not mirror.attempts() and connection.ssh.stat(f"{there.path}/{journal_path(mirror.folder, 1).name}") is None:
         raise problem(_EMPTY, f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)
     try:
         if mirror.spec() is None:
@@ -246,7 +243,7 @@ def _copy(connection: SiteConnection, there: There, mirror: Mirror, attempt: int
     """Bring what is missing of one journal; whether there is one. Where the copy is not the node's, the node's wins;
     with ``check`` also a copy is looked at that seems whole."""
     path = f"{there.path}/{journal_path(mirror.folder, attempt).name}"
-    state = connection.connection.stat(path)
+    state = connection.ssh.stat(path)
     if state is None or state.folder:
         return False
     if attempt in stray_attempts(mirror.folder):
@@ -265,7 +262,7 @@ def _bring_bytes(connection: SiteConnection, path: str, mirror: Mirror, attempt:
         for _ in mirror.read(attempt):  # what is here is checked against its seal, and so is what comes
             pass
     while (have := mirror.length(attempt)) < size:
-        data = connection.connection.read(path, have, min(MAX_FETCH_BYTES, size - have))
+        data = connection.ssh.read(path, have, min(MAX_FETCH_BYTES, size - have))
         if not data:
             break
         mirror.append(attempt, have, data)

@@ -145,7 +145,7 @@ def test_after_a_logout_nobody_is_asked_and_nothing_dialled_until_a_person_wants
     site.access.allow_prompts()
     line = site.access.connected()
     site.access.log_out()
-    assert not line.connection.alive
+    assert not line.ssh.alive
     for _look in range(2):
         with pytest.raises(ProblemError) as error:
             site.access.connected()

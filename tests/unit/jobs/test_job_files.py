@@ -21,7 +21,7 @@ class Line:
     def __init__(self, data: bytes | None, trouble: str = "") -> None:
         self._data = data
         self._trouble = trouble
-        self.connection = self
+        self.ssh = self
 
     def layout(self) -> SiteLayout:
         return SiteLayout("/home/me/clew")

@@ -71,7 +71,6 @@ class Laptop:
         self.watch = JobWatch(an_access(lambda: a_line(self.login)), sure)
         self.managed: Waiting = Waiting(
             self.job,
-            self.watch.access,
             self.watch,
             self.book,
             self.told.append,
@@ -192,7 +191,7 @@ def test_a_program_that_sends_writes_so_until_it_is_done(tmp_path: Path, monkeyp
 
     access = an_access(lambda: a_line(laptop.login), a_deployer(ensure_agent=ensure_agent))
     watch = JobWatch(access)
-    job = ManagedJob(laptop.job, access, watch, laptop.book, laptop.told.append)
+    job = ManagedJob(laptop.job, watch, laptop.book, laptop.told.append)
     job.start(Work.SUBMIT, lambda: procedure.submit(job))
     begun = laptop.book.written(laptop.job)[0]
     deadline = time.monotonic() + 20.0
