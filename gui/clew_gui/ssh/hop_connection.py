@@ -28,7 +28,7 @@ _STAT = 'LC_ALL=C exec stat -L -c "%s %Y %a %F" -- "$1"'
 
 class HopConnection(ABC):
     """A ``Connection`` but for its commands and streams. ``below`` is the one that it goes through, if any; ``asker``
-    is for hops that are wanted afterwards."""
+    is for hops that are wanted afterwards, ``asks_codes`` says whether this hop asked for a code."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class HopConnection(ABC):
         below: HopConnection | None = None,
     ) -> None:
         self.route: str = route
-        self.asks_codes: bool = asks_codes
+        self.asks_codes: bool = asks_codes or (below is not None and below.asks_codes)
         self.owns_below = False
         """Whether closing this one closes the hops that it goes through."""
         self._title = hop.title

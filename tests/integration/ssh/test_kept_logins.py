@@ -320,14 +320,14 @@ def test_one_that_is_not_kept_ends_by_itself_when_its_program_was_killed(known: 
         assert "ControlPersist=600" in psutil.Process(connection.master.pid).cmdline()
 
 
-def test_a_shut_gate_lets_no_question_through_and_a_login_that_is_there_needs_none(
+def test_a_quiet_access_lets_no_question_through_and_a_login_that_is_there_needs_none(
     known: SshServer, files: SshFiles
 ) -> None:
-    gate = SiteAccess("known", lambda _access: a_line(Login()), AskOnce(NOBODY), quiet=True)
+    access = SiteAccess("known", lambda _access: a_line(Login()), AskOnce(NOBODY), quiet=True)
 
     def quietly() -> None:
-        with gate.dialling():
-            use(files, hop_to(known), person=gate)
+        with access.dialling():
+            use(files, hop_to(known), person=access)
 
     with refused(NEEDS_PERSON):
         quietly()

@@ -338,10 +338,10 @@ class Copy:
         self.book.note_order(JobOrder(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
         self._record.number(RUN, time=1.0)
 
-    def job(self, stage: JobStage, settled: bool = True, wish: EndRequest | None = None, **news: object) -> None:
+    def job(self, stage: JobStage, settled: bool = True, request: EndRequest | None = None, **news: object) -> None:
         """What became known of its job; ``settled``: all that it left is here."""
-        if wish is not None:
-            self.book.note_end_request(JOB, wish)
+        if request is not None:
+            self.book.note_end_request(JOB, request)
         self.book.note_news(JobNews(job=JOB, stage=stage, id="7", **news))  # type: ignore[arg-type]
         if settled:
             self._record.settle_run(RUN, JOB, time=2.0)
@@ -377,17 +377,17 @@ def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
-    ("wish", "text"),
+    ("asked", "text"),
     [
         (EndRequest.CANCEL, "You cancelled the job."),
         (None, "The job was cancelled by root. Continue starts from the last checkpoint, if there is one."),
     ],
 )
-def test_who_cancelled_the_job_is_said(wish: EndRequest | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_cancelled_the_job_is_said(asked: EndRequest | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     copy = Copy(State(state=RunState.STOPPED, reason=JOB_ENDED))
     assert shown(capsys) == ("STOPPED", JOB_ENDED), "what the node knows"
     state = JobState(id="7", phase=Phase.CANCELLED, by="root")
-    news = of_end(copy.book.news(JOB), state, Reason("The job was cancelled by root."), wish)
+    news = of_end(copy.book.news(JOB), state, Reason("The job was cancelled by root."), asked)
     copy.book.note_news(news)
     assert shown(capsys) == ("STOPPED", text)
 

@@ -615,7 +615,7 @@ def test_who_cancelled_is_told(office: Office, manager: JobManager) -> None:
     assert "The job is being cancelled." in office.texts(order.job)
 
 
-def test_a_wish_to_end_waits_for_the_network(office: Office, manager: JobManager) -> None:
+def test_a_request_to_end_waits_for_the_network(office: Office, manager: JobManager) -> None:
     order = sent(office, manager, hold=True)
     office.login.away = AWAY
     manager.let_go(order.job)

@@ -78,8 +78,7 @@ def dial_system(
     except BaseException:
         master.end()
         raise
-    asks_codes = PromptKind.CODE in asked or (through is not None and through.asks_codes)
-    return SystemSsh(master, route_to(hop, how, through), files, asker, asks_codes, through)
+    return SystemSsh(master, route_to(hop, how, through), files, asker, PromptKind.CODE in asked, through)
 
 
 class SystemSsh(HopConnection):

@@ -113,8 +113,7 @@ def _log_in(
             link.end()
             raise
         later = asker.asker if isinstance(asker, Unattended) else asker  # for hops that are wanted afterwards
-        asks_codes = login.asked_codes or (below is not None and below.asks_codes)
-        return ParamikoConnection(link, hop, route_to(hop, how, below), files, later, asks_codes, below)
+        return ParamikoConnection(link, hop, route_to(hop, how, below), files, later, login.asked_codes, below)
     raise login.given_up(door)
 
 
