@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
-from clew_gui.jobs.job import EndRequest, JobNews, JobStage
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest, refit
 from clew_gui.session.job_model import JobModel, Place
@@ -58,16 +58,14 @@ class JobLinks:
         self._handed: dict[str, str] = {}
         self._continued: set[str] = set()
         self._grace = grace
-        self._let_go_at: dict[str, float] = {}
         self._started = False
         self._watching = watching and manager is not None
         self._look_next = 0.0
         self._mark: tuple[int, int] | None = None
-        self._end_requests: dict[str, EndRequest | None] = {}
         if manager is not None:
             manager.listen = inbox.put
             for job in manager.book.jobs():
-                self._know(manager, job)
+                self._know(job)
 
     # --- Life ---------------------------------------------------------------------------------------------------------
 
@@ -78,7 +76,7 @@ class JobLinks:
             if only is not None and job not in only:
                 continue
             if not self._is_done(job):
-                self._needed().log_in(self.models[job].order.site)  # anyone who starts a program is there to be asked
+                self.manager.log_in(self.models[job].order.site)  # anyone who starts a program is there to be asked
                 self._open(job)
 
     def owned(self) -> frozenset[str]:
@@ -93,7 +91,7 @@ class JobLinks:
             if self.models[job].news.over:
                 link.finish()
             else:
-                self._needed().follow(job)
+                self.manager.follow(job)
 
     def close(self) -> None:
         """End all links; jobs go on."""
@@ -113,10 +111,9 @@ class JobLinks:
 
     def submit(self, place: Place, *specs: RunSpec) -> str:
         """Send a job with these runs; its UUID. Raises ``ProblemError``."""
-        manager = self._needed()
         order = place.order(*specs)
-        manager.submit(order)
-        self._know(manager, order.job)
+        self.manager.submit(order)
+        self._know(order.job)
         return order.job
 
     def follow(self, job: str, *handed: RunModel) -> None:
@@ -135,8 +132,7 @@ class JobLinks:
     def give(self, job: str, spec: RunSpec) -> Link:
         """Gives another run to a job that holds a node; returns the link through which to start it. Raises
         ``ProblemError`` if that job is over."""
-        manager, link = self._needed(), self._links.get(job)
-        model = self.models.get(job)
+        manager, model, link = self.manager, self.models.get(job), self._links.get(job)
         if model is None or link is None or model.news.over:
             raise problem("job.over", "That allocation is over.", "Take another one.", job)
         if model.news.is_past(time.time()):
@@ -157,8 +153,7 @@ class JobLinks:
     ) -> str:
         """Send a job that goes on with a run whose job is over, like the one before; with this ``allocation`` if one is
         given, and as ``change`` spreads it over devices. Raises ``ProblemError``."""
-        manager = self._needed()
-        last = manager.book.order(manager.book.job_of(model.id))
+        last = self.manager.book.order(self.manager.book.job_of(model.id))
         asked = last.allocation if allocation is None else allocation
         spec = next((spec for spec in last.runs if spec.run == model.id), model.spec)
         if change is not None:
@@ -172,7 +167,7 @@ class JobLinks:
 
     def end(self, job: str) -> None:
         """Cancel a job, or give back an allocation. Raises ``ProblemError`` for an unknown one."""
-        manager, model = self._needed(), self.models.get(job)
+        manager, model = self.manager, self.models.get(job)
         if model is None:
             raise problem("job.unknown", f"There is no job {job}.", "", job, list_all("jobs"))
         if model.news.over:
@@ -202,7 +197,7 @@ class JobLinks:
                 link.finish()
         elif link is not None and stage is not news.stage and news.stage is JobStage.RUNNING:
             link.look()
-        found = [self._runs.models[run] for run in self._runs_of(news.job) if run in self._runs.models]
+        found = self._models_of(news.job)
         for model in found:
             model.job = news
         return tuple(found)
@@ -242,30 +237,24 @@ class JobLinks:
         time is up, and it is paid for. Where one of the runs could be continued, that is after a while. An agent that
         someone uses otherwise stays. ``now`` is a reading of the monotonic clock."""
         for job, link in self._links.items():
+            model = self.models[job]
             if not self._is_idle(job):
-                self._let_go_at.pop(job, None)
-                self.models[job].kept, self.models[job].idle_until = "", 0.0
+                model.kept, model.idle_until, model.let_go_at = "", 0.0, None
                 continue
-            if job not in self._let_go_at:
-                grace = self._grace if any(run.history.checkpoints for run in self._unfinished(job)) else 0.0
-                self._let_go_at[job] = now + grace
-                self.models[job].idle_until = time.time() + grace
-            if now >= self._let_go_at[job]:
-                self._let_go_at[job] = math.inf
+            if model.let_go_at is None:
+                unfinished = (run for run in self._models_of(job) if run.state is not RunState.FINISHED)
+                grace = self._grace if any(run.history.checkpoints for run in unfinished) else 0.0
+                model.let_go_at, model.idle_until = now + grace, time.time() + grace
+            if now >= model.let_go_at:
+                model.let_go_at = math.inf
                 link.ask(Shutdown(idle=True))
 
     def kept(self, job: str, text: str) -> None:
         """Notes that the job's agent is used by someone, or did not answer: it is asked again after a while."""
-        self.models[job].kept = text
-        self._let_go_at[job] = time.monotonic() + _AGAIN_S
-
-    def _unfinished(self, job: str) -> list[RunModel]:
-        runs = (self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models)
-        return [run for run in runs if run.state is not RunState.FINISHED]
+        self.models[job].kept, self.models[job].let_go_at = text, time.monotonic() + _AGAIN_S
 
     def _is_idle(self, job: str) -> bool:
-        model = self.models[job]
-        runs = [self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models]
+        model, runs = self.models[job], self._models_of(job)
         running = model.news.stage is JobStage.RUNNING and model.link.state is LinkState.LIVE
         return running and not model.order.hold and bool(runs) and all(run.complete or run.withdrawn for run in runs)
 
@@ -277,26 +266,25 @@ class JobLinks:
         if not self._watching or not self._started or now < self._look_next:
             return set(), set()
         self._look_next = now + _LOOK_EVERY_S
-        manager = self._needed()
-        changed = self._locked(manager)
-        mark, self._mark = self._mark, manager.book.mark()
+        changed = self._locked()
+        mark, self._mark = self._mark, self.manager.book.mark()
         if mark == self._mark:
             return set(), changed
         with suppress(OSError):
-            manager.book.refresh()
+            self.manager.book.refresh()
             self._runs.record.refresh()
         before = set(self._runs.models)
-        for job in manager.book.jobs():
+        for job in self.manager.book.jobs():
             if job not in self.models:
-                self._take_up(manager, job)
+                self._take_up(job)
                 changed.add(job)
-            elif self._take_more(manager, job):
+            elif self._take_more(job):
                 changed.add(job)
         return self._runs.models.keys() - before, changed
 
-    def _locked(self, manager: JobManager) -> set[str]:
+    def _locked(self) -> set[str]:
         """Note why nobody is logged in; returns the jobs for which that is new."""
-        refusals, changed = manager.refusals(), set()
+        refusals, changed = self.manager.refusals(), set()
         for job, model in self.models.items():
             locked = refusals.get(model.order.site) if job in self._links else None
             if locked != model.locked:
@@ -304,27 +292,27 @@ class JobLinks:
                 changed.add(job)
         return changed
 
-    def _take_up(self, manager: JobManager, job: str) -> None:
+    def _take_up(self, job: str) -> None:
         """Follow a job that another program sent. Nobody is asked to log in for it."""
-        self._know(manager, job)
+        self._know(job)
         self.models[job].elsewhere = True
-        self._end_requests[job] = manager.book.end_request(job)
+        self.models[job].end_request = self.manager.book.end_request(job)
         moved = self._moved(job, self.models[job].runs)
         if not self._is_done(job):
             self.follow(job, *moved)
             if self.models[job].news.over:
                 self._links[job].finish()
             else:
-                manager.follow(job, asked=False)
+                self.manager.follow(job, asked=False)
         self._hand_over(moved)
 
-    def _take_more(self, manager: JobManager, job: str) -> bool:
+    def _take_more(self, job: str) -> bool:
         """Take in what another program gave to a job or wants of it; whether there are further runs."""
-        book, model, link = manager.book, self.models[job], self._links.get(job)
-        if book.news(job) != model.news or book.end_request(job) is not self._end_requests.get(job):
-            self._end_requests[job] = book.end_request(job)
+        book, model, link = self.manager.book, self.models[job], self._links.get(job)
+        if book.news(job) != model.news or book.end_request(job) is not model.end_request:
+            model.end_request = book.end_request(job)
             if not model.news.over:
-                manager.noted(job)
+                self.manager.noted(job)
         new = [run for run in book.runs(job) if run not in model.runs]
         model.runs += new
         moved = self._moved(job, new)
@@ -357,24 +345,30 @@ class JobLinks:
 
     # --- Parts --------------------------------------------------------------------------------------------------------
 
-    def _needed(self) -> JobManager:
+    @property
+    def manager(self) -> JobManager:
+        """The manager of the jobs. Raises ``ProblemError`` in a session without sites."""
         if self._manager is None:
             raise problem("session.sites", "This window does not connect to sites.", "Run it on this computer.")
         return self._manager
 
-    def _know(self, manager: JobManager, job: str) -> None:
-        book = manager.book
+    def _know(self, job: str) -> None:
+        book = self.manager.book
         model = JobModel(book.number(job), book.order(job), book.title(job), book.news(job))
         model.runs = list(book.runs(job))
         self.models[job] = model
 
     def _runs_of(self, job: str) -> list[str]:
         """The runs whose latest job it is, but those that were taken out."""
-        book, forgotten = self._needed().book, self._runs.record.forgotten
+        book, forgotten = self.manager.book, self._runs.record.forgotten
         return [run for run in self.models[job].runs if book.job_of(run) == job and run not in forgotten]
 
+    def _models_of(self, job: str) -> list[RunModel]:
+        """Those of the runs that are known here."""
+        return [self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models]
+
     def _open(self, job: str, without: Collection[str] = ()) -> Link:
-        target = self.models[job].target = self._needed().target(job)
+        target = self.models[job].target = self.manager.target(job)
         link = Link(target, Fetcher(self._places.mirrors, self._inbox, job), self._inbox, job=job)
         self._links[job] = link
         for run in self._runs_of(job):
@@ -399,7 +393,7 @@ class JobLinks:
 
     def _is_done(self, job: str) -> bool:
         """Whether it is over and nothing is left to fetch. To learn that of one that was never sent nobody logs in."""
-        news, book = self.models[job].news, self._needed().book
+        news, book = self.models[job].news, self.manager.book
         return news.over and all(
             self._runs.is_settled(run, job) or not (news.id or book.went_with(run)) for run in self._runs_of(job)
         )

@@ -6,7 +6,7 @@ import uuid
 
 import msgspec
 
-from clew_gui.jobs.job import JobNews, JobOrder
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.targets.target import Target
@@ -48,7 +48,8 @@ class JobModel:
     that it was given, in order; ``link`` how the link to its agent is; ``number`` is the job book's. ``elsewhere``:
     another program sent it while this one was open; ``locked``: why nobody is logged in there, until a person does it;
     ``kept``: why its agent, asked to give the node back after its runs, does not; ``idle_until``: until when (wall
-    clock) its node is kept although all of its runs have ended, 0 where it is not."""
+    clock) its node is kept although all of its runs have ended, 0 where it is not, and ``let_go_at`` the same by the
+    monotonic clock; ``end_request``: what another program asked for."""
 
     def __init__(self, number: int, order: JobOrder, title: str, news: JobNews) -> None:
         self.number = number
@@ -62,6 +63,8 @@ class JobModel:
         self.locked: Problem | None = None
         self.kept = ""
         self.idle_until = 0.0
+        self.let_go_at: float | None = None
+        self.end_request: EndRequest | None = None
 
     @property
     def id(self) -> str:
