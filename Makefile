@@ -10,12 +10,13 @@ ROUNDS ?=
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --max-worker-restart 0
 SOAK_MINUTES ?=
 
-.PHONY: help setup run test test-fast check format bench soak gpu-check cluster-up cluster-down constraints newer packages
+.PHONY: help setup run test test-fast test-windows check format bench soak gpu-check cluster-up cluster-down constraints newer packages
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
 	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose, WORKERS=0 for one process)"
 	@echo "make test-fast      run those of tests/unit, tests/contract and tests/gui"
+	@echo "make test-windows   run tests/unit and tests/contract with Windows Python under Wine, as root (PYTEST_ARGS)"
 	@echo "make check          lint, types, import rules, generated files"
 	@echo "make format         let ruff rewrite what it can"
 	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 25 minutes on a quiet machine"
@@ -39,6 +40,9 @@ test: setup
 test-fast: setup
 	@$(PYTEST) -n $(FAST_WORKERS) tests/unit tests/contract tests/gui $(PYTEST_ARGS)
 
+test-windows: setup
+	@packaging/windows/test.sh $(PYTEST_ARGS)
+
 check: setup
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
@@ -58,7 +62,10 @@ bench: setup
 soak: setup
 	@$(PY) -m tests.soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_MINUTES),--minutes $(SOAK_MINUTES)) $(PYTEST_ARGS)
 
-gpu-check: setup
+gpu-test-windows: setup
+	@packaging/windows/test.sh $(PYTEST_ARGS)
+
+check: setup
 	@$(PY) -m tests.gpu_check
 
 cluster-up: setup

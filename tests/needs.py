@@ -1,5 +1,7 @@
 """Which tests can run here: a mark names what a test needs beyond Python, and the end of the output what is missing.
 
+``@pytest.mark.unix("a FIFO")`` names what only Linux and macOS have: on Windows such a test is left out, and counted.
+
 ``@pytest.mark.needs("real-mnist")`` deselects a test if that need is missing, and the last lines of the output give
 the need, the number of tests and how to provide it. With ``CLEW_DEMAND_ALL=1`` a run that left out or skipped anything
 fails, unless only a GPU was missing.
@@ -22,7 +24,7 @@ import pytest
 
 from clew_shared.catalogue import known_sets
 
-GPU = "gpu"
+GPU, UNIX = "gpu", "unix"
 
 
 class Need(NamedTuple):
@@ -73,6 +75,7 @@ NEEDS: Mapping[str, Need] = {
     "cluster": Need(
         _can_have_cluster, "run the tests as root on Debian 12; packaging/cluster/cluster check says what is missing"
     ),
+    UNIX: Need(lambda: sys.platform != "win32", "run the tests on Linux or macOS"),
     "fork": Need(lambda: hasattr(os, "fork"), "run the tests on Linux"),
     GPU: Need(lambda: Path("/dev/nvidiactl").exists(), "run the tests on a machine with an NVIDIA GPU"),
 }
@@ -80,7 +83,8 @@ NEEDS: Mapping[str, Need] = {
 
 def needs_of(item: pytest.Item) -> list[str]:
     """The needs of one test."""
-    return [str(name) for mark in item.iter_markers("needs") for name in mark.args]
+    unix = [UNIX] if item.get_closest_marker(UNIX) is not None else []
+    return [str(name) for mark in item.iter_markers("needs") for name in mark.args] + unix
 
 
 def missing_needs(item: pytest.Item) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 _listdir = os.listdir
 
@@ -14,9 +15,9 @@ def getppid() -> int:
     return int(psutil.Process().ppid())
 
 
-def listdir(path: str = ".") -> list[str]:
+def listdir(path: Any = ".") -> list[Any]:
     """See ``os.listdir``; no named pipes."""
     return [] if isinstance(path, str) and path.lower().startswith("\\\\.\\pipe") else _listdir(path)
 
 
-os.getppid, os.listdir = getppid, listdir  # type: ignore[assignment]
+os.getppid, os.listdir = getppid, listdir

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
+import unicodedata
 import zlib
 from itertools import islice
 from pathlib import Path
@@ -195,9 +196,14 @@ def _check_chain(number: int, journals: dict[int, _Journal]) -> None:
 
 
 def _check_files(folder: Path, records: dict[str, FileRecord]) -> list[Fault]:
-    there = {recorded_name(folder, path): path for path in other_files(folder)}
-    found = (_check_file(there.get(record.path, folder / record.path), record) for record in records.values())
+    there = {_composed(recorded_name(folder, path)): path for path in other_files(folder)}
+    found = (_check_file(there.get(_composed(name), folder / name), record) for name, record in records.items())
     return [finding for finding in found if finding is not None]
+
+
+def _composed(name: str) -> str:
+    """A name with its letters and accents in one: disks of macOS may give them apart."""
+    return unicodedata.normalize("NFC", name)
 
 
 def _check_file(path: Path, record: FileRecord) -> Fault | None:
@@ -264,5 +270,6 @@ def _check_spec(folder: Path, journals: dict[int, _Journal], reported: set[str])
 
 def _unrecorded(folder: Path, records: dict[str, FileRecord], ended: bool) -> list[Fault]:
     names = (recorded_name(folder, path) for path in other_files(folder))
-    unknown = (name for name in names if name not in records and (ended or not _LATE.fullmatch(name)))
+    known = set(map(_composed, records))
+    unknown = (name for name in names if _composed(name) not in known and (ended or not _LATE.fullmatch(name)))
     return [Fault(name, None, "is not recorded in the run's journal") for name in unknown]

@@ -105,6 +105,7 @@ def test_nothing_reads_toml_in_another_way() -> None:
     assert readers == {"foreign.py"}
 
 
+@pytest.mark.unix("a FIFO")
 def test_a_file_is_replaced_as_a_whole_where_a_link_leads_and_a_device_or_fifo_never(tmp_path: Path) -> None:
     folder = tmp_path / "there"
     folder.mkdir()

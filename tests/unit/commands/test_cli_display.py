@@ -21,6 +21,7 @@ def wayland() -> Iterator[dict[str, str]]:
         yield {"XDG_RUNTIME_DIR": folder, "WAYLAND_DISPLAY": "wayland-0"}
 
 
+@pytest.mark.unix("a Unix socket")
 def test_a_wayland_server_that_answers_is_a_display(wayland: dict[str, str]) -> None:
     assert has_display(wayland, "linux")
     assert not has_display({**wayland, "QT_QPA_PLATFORM": "offscreen"}, "linux")

@@ -7,6 +7,7 @@ import sys
 import time
 
 import psutil
+import pytest
 
 from clew_gui.commands.agent_program import AgentProgram
 from clew_shared.wire.turns import RunEnded, RunWanted
@@ -50,6 +51,7 @@ def test_a_guard_outlives_its_killed_trainer_long_enough_to_seal() -> None:
         assert agent.wait(BOUND_S) == RunEnded(1, "sealed")
 
 
+@pytest.mark.unix("a copy has its original's pipes")
 def test_a_program_that_was_killed_has_ended_although_its_trainer_goes_on() -> None:
     """The trainer is its copy and has its ends of the pipes."""
     with AgentProgram([sys.executable, "-c", GUARD.replace("{then}", "time.sleep(600)")]) as agent:

@@ -129,6 +129,7 @@ def test_a_file_gets_lines_instead_of_a_picture(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.unix("whether a pipe takes more can be asked")
 def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)  # a line too many is an error instead of a wait without end

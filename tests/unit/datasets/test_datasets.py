@@ -192,6 +192,7 @@ def test_search_order_is_own_then_course_then_cache(tmp_path: Path, images: Arra
     assert "was not found" in refusal("mnist", find_search(places, environ))
 
 
+@pytest.mark.unix("the home folder is what HOME names")
 def test_a_path_of_a_site_may_begin_with_the_home_folder(
     tmp_path: Path, images: Arrays, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -232,6 +232,7 @@ def test_a_folder_for_each_class_is_a_data_set(tmp_path: Path) -> None:
     assert load(str(folder), Search()).sha256 != first
 
 
+@pytest.mark.unix("a name of any bytes")
 def test_a_class_has_a_name_that_can_be_written_whatever_its_folder_is_called(tmp_path: Path) -> None:
     folder = draw_images(tmp_path / "odd", {"a\nb": (9, 9), os.fsdecode(b"gr\xfcn"): (9, 9), "x" * 200: (9, 9)})
     names = load(str(folder), Search()).class_names
@@ -316,6 +317,7 @@ def test_every_form_of_image_shows_the_same_picture_and_what_was_converted_is_sa
     )
 
 
+@pytest.mark.unix("a FIFO")
 def test_hidden_folders_are_no_classes_and_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
     folder = draw_images(tmp_path / "pets", {"cat": (9, 9), "dog": (9, 9), ".ipynb_checkpoints": (9, 9)})
     draw_images(folder, {"__MACOSX": (9, 9)})

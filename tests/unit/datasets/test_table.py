@@ -150,6 +150,7 @@ def test_a_table_that_would_take_all_memory_is_refused_before_it_is_read(tmp_pat
     tracemalloc.stop()
 
 
+@pytest.mark.unix("a FIFO")
 def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(ProblemError, match="neither a file nor a folder"):

@@ -217,6 +217,7 @@ def test_a_path_of_the_site_is_one_word_of_its_shell(rest: str) -> None:
         assert words == [path.replace("~", "HOME", 1) if path[0] == "~" else path]
 
 
+@pytest.mark.unix("a shell of a site")
 def test_the_home_folder_is_the_sites() -> None:
     done = subprocess.run(
         ["sh", "-c", f"printf '%s|' {remote_word('~/my env/bin')} {remote_word('~')} {remote_word('~other')}"],

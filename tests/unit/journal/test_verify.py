@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -214,11 +215,20 @@ def test_digests_narrow_down_what_was_changed(tmp_path: Path) -> None:
 
 def test_records_that_lead_elsewhere_are_refused_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
-    names = ("../secret", str(tmp_path / "secret"), "", "a\0b", "a\\b")
+    names = ("../secret", str(tmp_path / "secret"), "", "a\0b", "a\\b", "D:x", "artifacts/NUL", "a:b")
     records = tuple(FileRecord(path=name, size=6, sha256="0" * 64) for name in names)
     folder = small_run(tmp_path / "run", extra=[Files(files=records)])
     assert [finding.file for finding in verify_run(folder.path).findings] == list(names)
     assert all("leads out of the run folder" in text for text in found(folder))
+
+
+def test_a_disk_that_gives_letters_and_accents_apart_has_the_same_files(tmp_path: Path) -> None:
+    name = "artifacts/Zoë.txt"
+    record = FileRecord(path=name, size=0, sha256=hashlib.sha256(b"").hexdigest())
+    folder = small_run(tmp_path / "run", extra=[Files(files=(record,))])
+    folder.artifacts.mkdir(exist_ok=True)
+    (folder.path / unicodedata.normalize("NFD", name)).touch()
+    assert verify_run(folder.path).findings == ()
 
 
 @pytest.mark.parametrize(("blocks", "block_size"), [(b"", 4096), (b"123", 4096), (bytes(8), 0), (bytes(8), 1 << 40)])

@@ -11,6 +11,7 @@ from PySide6.QtSvg import QSvgRenderer
 
 from clew_gui.reports.figures import WIDTH, ReportFigure
 from clew_gui.reports.page import LabReport, render
+from clew_gui.views.theme.theme import load_fonts
 from clew_shared.base.problem import problem
 
 _SCALE = 3
@@ -20,7 +21,9 @@ _SCALE = 3
 def application() -> QGuiApplication:
     """Returns the application that Qt needs before it can draw text: the window's own, or one without a window."""
     found = QGuiApplication.instance()
-    return found if isinstance(found, QGuiApplication) else QGuiApplication(sys.argv[:1])
+    app = found if isinstance(found, QGuiApplication) else QGuiApplication(sys.argv[:1])
+    load_fonts(app)
+    return app
 
 
 def write_pdf(report: LabReport, path: Path) -> None:

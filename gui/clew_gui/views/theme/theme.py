@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QDir, Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.base.tokens import (
@@ -146,10 +146,7 @@ def prepare(app: QApplication) -> None:
     QDir.setSearchPaths("clew", [str(PICTURES)])
     if not app.property(_STYLED) and app.style().objectName().lower() != _STYLE.lower():
         app.setStyle(_STYLE)
-    if not app.property(_FONTS):
-        app.setProperty(_FONTS, True)
-        for path in sorted(FONTS.glob("*.ttf")):
-            QFontDatabase.addApplicationFont(str(path))
+    load_fonts(app)
     base = app.font()
     if QFontDatabase.hasFamily(_PREFERRED):
         base.setFamilies([_PREFERRED])
@@ -158,6 +155,14 @@ def prepare(app: QApplication) -> None:
     base.setFeature(QFont.Tag("tnum"), 1)
     if base != app.font():  # each widget would look at its font again
         app.setFont(base)
+
+
+def load_fonts(app: QGuiApplication) -> None:
+    """Let everything that draws text find our fonts: without a screen, some systems offer no others."""
+    if not app.property(_FONTS):
+        app.setProperty(_FONTS, True)
+        for path in sorted(FONTS.glob("*.ttf")):
+            QFontDatabase.addApplicationFont(str(path))
 
 
 def apply(app: QApplication, theme: Theme) -> None:
