@@ -62,10 +62,7 @@ bench: setup
 soak: setup
 	@$(PY) -m tests.soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_MINUTES),--minutes $(SOAK_MINUTES)) $(PYTEST_ARGS)
 
-gpu-test-windows: setup
-	@packaging/windows/test.sh $(PYTEST_ARGS)
-
-check: setup
+gpu-check: setup
 	@$(PY) -m tests.gpu_check
 
 cluster-up: setup

