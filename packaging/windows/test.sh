@@ -10,8 +10,8 @@ if [ -n "${CLEW_DATA:-}" ]; then
     export WINE_SEES=$CLEW_DATA CLEW_DATA="Z:${CLEW_DATA//\//\\}"
 fi
 status=0
-# UTF-8: most tests name no encoding for the files that they write. Compiled modules stay out of the checkout.
-PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE='' PYTHONPYCACHEPREFIX='C:\compiled' "$HERE/python" -m pytest -q -p no:cacheprovider \
+# UTF-8: most tests name no encoding for the files that they write.
+PYTHONUTF8=1 "$HERE/python" -m pytest -q -p no:cacheprovider \
     --junitxml "Z:${RESULTS//\//\\}" "$@" </dev/null || status=$?
 .venv/bin/python "$HERE/by_folder.py" "$RESULTS"
 exit $status
