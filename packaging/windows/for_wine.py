@@ -12,7 +12,7 @@ def getppid() -> int:
     """See ``os.getppid``, which takes a snapshot."""
     import psutil
 
-    return int(psutil.Process().ppid())
+    return int(psutil.Process().ppid()) or os.getpid()  # what Linux has started has no parent here
 
 
 def listdir(path: Any = ".") -> list[Any]:

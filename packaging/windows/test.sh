@@ -11,7 +11,7 @@ if [ -n "${CLEW_DATA:-}" ]; then
 fi
 status=0
 # UTF-8: most tests name no encoding for the files that they write.
-PYTHONUTF8=1 "$HERE/python" -m pytest -q -p no:cacheprovider \
+PYTHONUTF8=1 "$HERE/python" -m pytest -q -p no:cacheprovider --timeout 600 \
     --junitxml "Z:${RESULTS//\//\\}" "$@" </dev/null || status=$?
 .venv/bin/python "$HERE/by_folder.py" "$RESULTS"
 exit $status

@@ -29,6 +29,8 @@ from clew_gui.schedulers.verdict import state_of_record
 from clew_gui.schedulers.words import describe
 from tests.contract.joblab import BOUND_S, JobLab, send
 
+pytestmark = pytest.mark.unix("a node of a site, where jobs are shell scripts")
+
 SHELLS = [shell for shell in ("bash", "dash") if shutil.which(shell)]
 
 
@@ -270,12 +272,12 @@ def test_the_agent_is_told_when_its_time_is_up(lab: JobLab) -> None:
     assert record.until - record.began == 7200
 
 
-@pytest.mark.parametrize(("number", "why"), [(signal.SIGUSR1, "time"), (signal.SIGHUP, "terminated")])
-def test_signals_of_the_scheduler(lab: JobLab, number: signal.Signals, why: str) -> None:
+@pytest.mark.parametrize(("number", "why"), [("SIGUSR1", "time"), ("SIGHUP", "terminated")])
+def test_signals_of_the_scheduler(lab: JobLab, number: str, why: str) -> None:
     lab.program("clew-agent", "echo x >>started\nexec /bin/sleep 600")
     job = lab.start(lab.script())
     lab.wait_for("started")
-    send(job, number)
+    send(job, signal.Signals[number])
     job.wait(BOUND_S)
     assert lab.record().why == why
 

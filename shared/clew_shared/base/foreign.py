@@ -34,7 +34,7 @@ def open_regular(path: Path) -> BinaryIO:
     try:
         file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115  # the caller closes it
     except OSError as error:
-        raise ValueError("it is a folder" if isinstance(error, IsADirectoryError) else said(error)) from None
+        raise ValueError("it is a folder" if path.is_dir() else said(error)) from None  # Windows says: access denied
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()

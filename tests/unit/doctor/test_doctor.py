@@ -436,6 +436,7 @@ def test_a_lost_connection_is_told_once(diagnosis: Diagnosis) -> None:
     )
 
 
+@pytest.mark.unix("a node of a site")
 def test_a_node_whose_temporary_folder_cannot_be_written_is_named_with_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -445,6 +446,7 @@ def test_a_node_whose_temporary_folder_cannot_be_written_is_named_with_the_folde
     assert temporary() == f"{tmp_path}: Is a directory"
 
 
+@pytest.mark.unix("a node of a site")
 def test_the_doctors_job_answers_in_full_while_its_port_still_waits_for_a_call(tmp_path: Path) -> None:
     """As where nobody can reach the port."""
     program = str(files("clew_gui.doctor").joinpath("node_there.py"))

@@ -7,6 +7,7 @@ made up.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -236,7 +237,7 @@ CASES = {
         "node.python",
         PLAIN,
         "doctor.python",
-        ("/nowhere/python", os.uname().nodename),
+        ("/nowhere/python", platform.node()),
         {**RUNS, "sbatch": TAKEN},
         before=("node",),
         python="/nowhere/python",

@@ -50,15 +50,18 @@ def line(tmp_path: Path) -> SiteConnection:
     return cast("SiteConnection", Line(tmp_path))
 
 
+@pytest.mark.unix("a shell of a site")
 def test_what_the_login_shell_prints_is_no_module(line: SiteConnection) -> None:
     assert available(line).names == ("cuda/12", "python/3.11")
 
 
+@pytest.mark.unix("a shell of a site")
 def test_what_the_sites_own_modules_make_visible_is_listed(line: SiteConnection, tmp_path: Path) -> None:
     staged = cast("SiteConnection", Line(tmp_path, "cuda/12", "no-such", "stage"))
     assert available(staged).names == ("cuda/12", "python/3.11", "keras/3")
 
 
+@pytest.mark.unix("a shell of a site")
 def test_what_the_login_shell_prints_is_not_why_a_module_cannot_be_loaded(line: SiteConnection) -> None:
     refused = Loaded(("python",), "cuda is there ERROR: Unable to locate a modulefile for 'python'")
     assert load(line, ("cuda/12", "python")) == refused

@@ -48,6 +48,7 @@ def findings(places: Places) -> dict[str, Finding]:
     return {found.check: found for found in examine(LOCAL, Site(), places, NobodyToAsk())}
 
 
+@pytest.mark.unix("a shell script stands in for Python")
 def test_the_python_of_the_settings_is_the_one_that_is_asked(places: Places, trainer: Path) -> None:
     found = findings(places)
     assert found["tensorflow"].text.startswith(f"TensorFlow 2.16.1 was imported by {trainer} in ")
@@ -64,6 +65,7 @@ def test_without_tensorflow_the_rest_is_still_looked_at(places: Places, monkeypa
     assert found["home"].verdict is Verdict.OK
 
 
+@pytest.mark.unix("a shell script stands in for Python")
 def test_a_tensorflow_that_cannot_be_imported_says_why(places: Places, trainer: Path) -> None:
     trainer.write_text("#!/bin/sh\necho 'ImportError: DLL load failed' >&2; exit 1\n", encoding="utf-8")
     found = findings(places)["tensorflow"]

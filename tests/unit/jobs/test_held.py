@@ -5,14 +5,12 @@ from __future__ import annotations
 import errno
 import io
 import os
-import pty
 import queue
 import signal
 import socket
-import termios
+import sys
 import threading
 import time
-import tty
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -41,6 +39,11 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec
 from tests.unit.fake_site import Login, a_line, an_access
+
+if sys.platform != "win32":
+    import pty
+    import termios
+    import tty
 
 JOBS = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(5)]
 RUN = "5f2b8c1e-0000-4000-8000-000000000001"
@@ -244,6 +247,7 @@ def window() -> Iterator[tuple[int, int]]:
     os.close(theirs)
 
 
+@pytest.mark.unix("a pseudo-terminal")
 def test_every_key_goes_there_and_the_terminal_is_restored(window: tuple[int, int]) -> None:
     ours, theirs = window
     before = termios.tcgetattr(theirs)
@@ -255,6 +259,7 @@ def test_every_key_goes_there_and_the_terminal_is_restored(window: tuple[int, in
     assert termios.tcgetattr(theirs) == before
 
 
+@pytest.mark.unix("a pseudo-terminal")
 def test_signals_that_come_while_the_terminal_is_restored_do_not_leave_it_raw(
     window: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +281,7 @@ def test_signals_that_come_while_the_terminal_is_restored_do_not_leave_it_raw(
     assert (termios.tcgetattr(theirs), disturbed) == (before, 4)
 
 
+@pytest.mark.unix("a pseudo-terminal")
 def test_a_signal_that_another_thread_gets_wakes_the_main_thread(window: tuple[int, int]) -> None:
     """The system chooses the thread, and Python's handlers wait for the main one, which sleeps."""
     _, theirs = window
@@ -306,6 +312,7 @@ def until_it_sleeps(thread: int | None) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.unix("a pseudo-terminal")
 def test_a_link_that_dies_is_told_and_the_terminal_is_restored(window: tuple[int, int]) -> None:
     ours, theirs = window
     before = termios.tcgetattr(theirs)

@@ -30,6 +30,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "home/jobs.jsonl"
 
 
+@pytest.mark.unix("modes of files")
 def test_what_was_noted_is_there_after_a_restart(path: Path) -> None:
     book, order = JobBook(path), an_order("run-1")
     book.note_order(order, "The lab")

@@ -46,6 +46,7 @@ def test_a_name_with_and_without_its_domain_is_one_node() -> None:
     assert not same_host("node1", "node10")
 
 
+@pytest.mark.unix("a shell script stands in for a scheduler")
 def test_slurm_names_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable(tmp_path, "scontrol", '[ "$*" = "show hostnames node[1-2]" ] && printf "node1\\nnode2\\n"')
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -59,6 +60,7 @@ def test_slurm_names_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert read_hosts(uneven).cores == "2"
 
 
+@pytest.mark.unix("a shell script stands in for a scheduler")
 def test_a_slurm_that_does_not_name_its_nodes_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable(tmp_path, "scontrol", "echo 'Invalid hostlist' >&2; exit 1")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -66,6 +68,7 @@ def test_a_slurm_that_does_not_name_its_nodes_is_quoted(tmp_path: Path, monkeypa
         read_hosts({"SLURM_JOB_NODELIST": "node[1-2]"})
 
 
+@pytest.mark.unix("a shell script stands in for a scheduler")
 @pytest.mark.parametrize(
     ("starter", "begin"),
     [

@@ -291,6 +291,7 @@ def relayed(home: Path, modules: tuple[str, ...], prologue: str) -> subprocess.C
     )
 
 
+@pytest.mark.unix("a shell of a site")
 def test_nothing_but_the_relay_itself_speaks_and_hears(tmp_path: Path) -> None:
     """Neither the login shell's own files, nor modules, nor the prologue, nor what that starts."""
     prologue = f"read -r eaten; export B=set; sh -c '{_FILES}'\necho prologue $eaten # done"
@@ -300,6 +301,7 @@ def test_nothing_but_the_relay_itself_speaks_and_hears(tmp_path: Path) -> None:
     assert done.stderr.endswith("<load><python>\nprologue\n")
 
 
+@pytest.mark.unix("a shell of a site")
 def test_a_modules_name_cannot_break_out_of_the_relay(tmp_path: Path) -> None:
     done = relayed(tmp_path, ("x; echo 'y' >&2",), "")
     assert done.stdout == "b c,  relay 10.0.0.11 4000\nfirst\nlast\n"

@@ -124,6 +124,7 @@ def test_no_word_says_anything_else_to_cmd(words: list[str]) -> None:
     assert (taken_apart(command), rest) == (words, "|| pause")
 
 
+@pytest.mark.unix("a shell")
 def test_the_line_runs_the_command_in_this_home_and_stays_open_after_a_refusal(tmp_path: Path) -> None:
     told = "import os, sys; print(os.environ['CLEW_HOME'], sys.argv[1]); sys.exit(3)"
     words = [sys.executable, "-c", told, "a word"]
@@ -138,6 +139,7 @@ def test_the_program_that_runs_now_is_the_one_that_is_called() -> None:
     assert done.stdout.startswith("clew ")
 
 
+@pytest.mark.unix("a shell script stands in for a terminal program")
 def test_a_program_that_shows_no_window_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setenv("DISPLAY", ":0")

@@ -93,6 +93,8 @@ EXPECTED = {
     "test_asks[file]": "QFileDialog.getOpenFileName would wait",
 }
 
+pytestmark = pytest.mark.unix("an installed checkout: this is about the tests themselves")
+
 
 class Inner(NamedTuple):
     """What a pytest run in a process of its own said: by test the text of its failure, if any; exit code; output."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import pty
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -35,6 +35,9 @@ from clew_gui.ssh.prompts import (
 from clew_shared.base.problem import ProblemError
 from tests.integration.agents import wait_for
 from tests.unit.fake_site import Login, a_line
+
+if sys.platform != "win32":
+    import pty
 
 PASSWORD = Prompt(kind=PromptKind.PASSWORD, title="student@login", text="Password:")
 CODE = Prompt(kind=PromptKind.CODE, title="student@login", text="Verification code:")
@@ -180,18 +183,21 @@ def terminal() -> Iterator[Terminal]:
     made.close()
 
 
+@pytest.mark.unix("a pseudo-terminal")
 def test_a_password_is_typed_unseen(terminal: Terminal) -> None:
     assert terminal.answer(b"correct horse\n", PASSWORD) == "correct horse"
     assert b"(student@login) Password:" in terminal.shown
     assert b"horse" not in terminal.shown
 
 
+@pytest.mark.unix("a pseudo-terminal")
 def test_a_yes_is_seen_and_so_is_the_fingerprint(terminal: Terminal) -> None:
     assert terminal.answer(b"yes\n", CONFIRM) == "yes"
     assert b"SHA256:abc" in terminal.shown
     wait_for(lambda: b"yes\r\n" in terminal.shown, "the answer on the screen")
 
 
+@pytest.mark.unix("a pseudo-terminal")
 @pytest.mark.parametrize("typed", [b"\x03\n", b"\x04"])
 def test_ctrl_c_and_ctrl_d_cancel(terminal: Terminal, typed: bytes) -> None:
     assert terminal.answer(typed, PASSWORD) is None
