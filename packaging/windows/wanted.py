@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 WINDOWS = {"sys_platform": "win32", "platform_system": "Windows", "platform_machine": "AMD64", "os_name": "nt"}
 PYTHON = {"python_version": "3.12", "python_full_version": "3.12.9"}
-TESTS = {"hatchling", "hypothesis", "pytest", "pytest-qt", "pytest-timeout", "pytest-xdist"}
+TESTS = {"hatchling", "tensorboard", "hypothesis", "pytest", "pytest-qt", "pytest-timeout", "pytest-xdist"}
 WINE = {"PySide6-Essentials": "==6.11.3"}
 """Wine lacks functions that newer ones need."""
 BESIDE = ("colorama",)

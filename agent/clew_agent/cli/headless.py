@@ -212,7 +212,7 @@ def _make_folder(prepared: PreparedRun) -> list[Path]:
         file = prepared.folder.spec if prepared.attempt == 1 else prepared.folder.changed_spec(prepared.attempt)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            file.write_text(prepared.spec, encoding="utf-8")
+            file.write_text(prepared.spec, encoding="utf-8", newline="\n")
         except OSError as error:
             with suppress(OSError):
                 file.unlink()

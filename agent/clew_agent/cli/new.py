@@ -49,7 +49,7 @@ def write_template(name: str, folder: Path, script: bool = False) -> Path:
     path = folder / f"{name.replace('-', '_')}.py"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(_script(name) if script else _template(name))
         if script:
             shutil.copyfile(SCRIPT_LOG, folder / SCRIPT_LOG.name)

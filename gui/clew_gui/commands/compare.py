@@ -165,7 +165,7 @@ def _say(context: CommandContext, seen: Sequence[SeenRun], rows: Sequence[Sequen
 
 def _write(path: Path, rows: Sequence[Sequence[str]]) -> None:
     try:
-        path.write_text(csv_text(rows), encoding="utf-8")
+        path.write_text(csv_text(rows), encoding="utf-8", newline="\n")
     except OSError as error:
         raise problem("compare.csv", f"Cannot write {path}: {error.strerror}.", "Name another file.") from None
 

@@ -61,7 +61,7 @@ class CommandContext(msgspec.Struct, frozen=True):
         path = self.places.home / "log" / "command.log"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            with path.open("a", encoding="utf-8", newline="\n", errors="backslashreplace") as file:
                 file.write(traceback.format_exc())
         except OSError as found:
             return f"Its traceback could not be kept in {path}: {found.strerror}"

@@ -97,7 +97,7 @@ def window() -> int:
     if sys.stderr is None:
         home = find_places().home
         home.mkdir(parents=True, exist_ok=True)
-        sys.stdout = sys.stderr = (home / "window.log").open("a", encoding="utf-8", buffering=1)
+        sys.stdout = sys.stderr = (home / "window.log").open("a", encoding="utf-8", newline="\n", buffering=1)
     return main(["start", *sys.argv[1:]])
 
 

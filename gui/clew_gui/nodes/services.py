@@ -202,7 +202,7 @@ class RedirectPage:
         handle, name = tempfile.mkstemp(prefix="open-", suffix=".html", dir=make_private(private))  # mode 0600
         self.path = Path(name)
         target = for_html(url)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(
                 '<!doctype html><meta charset="utf-8"><title>Clew</title><meta name="referrer" content="no-referrer">'
                 f'<meta http-equiv="refresh" content="0;url={target}"><a href="{target}">Continue</a>\n'

@@ -37,7 +37,7 @@ def keep_study(places: Places, study: StudySpec) -> Path:
         raise problem("study.name", text, "Choose another name.", "study")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(to_toml(study), encoding="utf-8")
+        path.write_text(to_toml(study), encoding="utf-8", newline="\n")
     except OSError as error:
         text = f"The study cannot be kept in {path}: {error.strerror or error}."
         raise problem("study.keep", text, "Make room, or move CLEW_HOME.", str(path)) from None

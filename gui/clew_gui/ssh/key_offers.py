@@ -133,7 +133,9 @@ def files_to_name(files: SshFiles, agent: Sequence[paramiko.AgentKey], folder: P
     named = [folder / f"agent{number}.pub" for number, _ in enumerate(few)]
     for path, key in zip(named, few, strict=True):
         path.touch(0o600)  # what others may read is no key file for ssh
-        path.write_text(f"{key.get_name()} {base64.b64encode(key.asbytes()).decode()}\n")
+        path.write_text(
+            f"{key.get_name()} {base64.b64encode(key.asbytes()).decode()}\n", encoding="utf-8", newline="\n"
+        )
     return [*named, *left], len(agent) - len(few)
 
 

@@ -105,6 +105,7 @@ def test_a_bundle_as_it_was_recorded_is_accepted_and_its_page_loads_nothing(tmp_
     assert "figure:0" in render(make_report(verdict.facts, [read_source(tmp_path / "run")], CARDS), for_print=True)
 
 
+@pytest.mark.unix("a FIFO")
 def test_a_device_or_fifo_is_not_replaced_by_a_bundle(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(ProblemError, match=r"fifo: it is not a regular file\. Choose another place"):
@@ -399,6 +400,7 @@ def test_files_that_overlap_are_refused_before_anything_is_written(tmp_path: Pat
     assert list((tmp_path / "in").iterdir()) == []
 
 
+@pytest.mark.unix("a FIFO")
 def test_an_encrypted_file_and_a_pipe_are_faults_of_that_hand_in(tmp_path: Path) -> None:
     bundle = bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip")
 

@@ -173,6 +173,7 @@ async def say(path: Path, data: bytes) -> bytes:
         writer.close()
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_bodies_pass_both_ways(tmp_path: Path) -> None:
     async def use(path: Path, heard: list[bytes]) -> bytes:
         length = "Content-Length: 300000"
@@ -181,6 +182,7 @@ def test_bodies_pass_both_ways(tmp_path: Path) -> None:
     assert behind_a_door(tmp_path, use) == b"x" * 300_000
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_each_request_of_a_connection_needs_the_token(tmp_path: Path) -> None:
     good, other = head("/1?token=the-token"), head("/2?token=the-token", "Content-Length: 3", method="PUT") + b"abc"
 
@@ -190,6 +192,7 @@ def test_each_request_of_a_connection_needs_the_token(tmp_path: Path) -> None:
     assert behind_a_door(tmp_path, use) == other
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_strangers_are_told_nothing_and_not_heard_behind(tmp_path: Path) -> None:
     async def use(path: Path, heard: list[bytes]) -> tuple[bytes, list[bytes]]:
         assert await say(path, b"x" * (MAX_HEAD + 100)) == b""
@@ -200,6 +203,7 @@ def test_strangers_are_told_nothing_and_not_heard_behind(tmp_path: Path) -> None
     assert not heard
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_a_program_that_has_ended_is_a_bad_gateway(tmp_path: Path) -> None:
     async def play() -> bytes:
         async def nobody() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -222,6 +226,7 @@ def places(tmp_path: Path) -> Places:
     return Places(home=tmp_path, private=tmp_path / "private")
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 @pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
 def test_the_token_stands_in_no_argument_and_no_environment(kind: str, tmp_path: Path) -> None:
     folder = tmp_path / "service"
@@ -241,6 +246,7 @@ def test_jupyter_knows_the_token_and_listens_on_no_port(tmp_path: Path) -> None:
     assert config["ConnectionFileMixin"]["transport"] == "ipc"
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_python_kernels_find_the_starter_that_takes_no_port_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +259,7 @@ def test_python_kernels_find_the_starter_that_takes_no_port_first(
     assert prepare("jupyter", tmp_path, TOKEN, places(tmp_path), lambda _: True).environment["PYTHONPATH"] == first
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_a_kernel_that_jupyter_wants_on_a_port_does_not_start(tmp_path: Path) -> None:
     made = prepare("jupyter", tmp_path, TOKEN, places(tmp_path), lambda _: True)
     words = (sys.executable, "-m", "ipykernel_launcher", "--transport=tcp")
@@ -274,6 +281,7 @@ def test_a_jupyter_too_old_for_sockets_is_noticed_by_what_it_writes(name: str, t
     assert not took_port(tmp_path)
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 @pytest.mark.parametrize(("length", "inside"), [(46, True), (47, False)])
 def test_the_paths_of_a_kernels_sockets_are_short_enough(
     length: int, inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

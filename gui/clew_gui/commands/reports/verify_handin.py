@@ -246,7 +246,7 @@ def _begin_with(folder: RunFolder, spec: RunSpec, live: Sequence[Live]) -> None:
     repeats each change at its step."""
     folder.path.mkdir()
     text = to_toml(spec)
-    folder.spec.write_text(text, encoding="utf-8")
+    folder.spec.write_text(text, encoding="utf-8", newline="\n")
     digest = hashlib.sha256(text.encode()).hexdigest()
     first = Attempt(format=JOURNAL_FORMAT, run=spec.run, attempt=1, exercise=spec.exercise, spec_sha256=digest)
     with JournalWriter.create(folder.journal(1)) as writer:

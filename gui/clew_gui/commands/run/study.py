@@ -219,7 +219,7 @@ def show_study(
 def save_study(path: Path, study: StudySpec) -> None:
     """Write the study as TOML. Raises ``ProblemError`` where that cannot be done."""
     try:
-        path.write_text(to_toml(study), encoding="utf-8")
+        path.write_text(to_toml(study), encoding="utf-8", newline="\n")
     except OSError as error:
         text = f"{path} could not be written: {error.strerror or error}."
         raise problem("cli.save", text, "Name a place that you may write to.", "save") from None

@@ -189,7 +189,7 @@ class Mirror:
         make_private(self.folder)
         mark = self.folder / MIRROR_MARK
         if not mark.exists():
-            mark.write_text(_MARK, encoding="utf-8")
+            mark.write_text(_MARK, encoding="utf-8", newline="\n")
 
     def _checked(self, attempt: int, items: Items) -> Items:
         for item in items:

@@ -86,7 +86,7 @@ class AskpassBridge:
         self._listener.settimeout(_TURN_S)
         self._program = folder / "askpass"
         parts = [sys.executable, "-I", "-S", askpass.__file__, str(self._socket)]
-        self._program.write_text(f'#!/bin/sh\nexec {shlex.join(parts)} "$@"\n')
+        self._program.write_text(f'#!/bin/sh\nexec {shlex.join(parts)} "$@"\n', encoding="utf-8", newline="\n")
         self._program.chmod(0o700)
         self._thread = threading.Thread(target=self._serve, name=f"ssh {hop.title} questions", daemon=True)
         self._thread.start()

@@ -42,6 +42,6 @@ def write_page(path: Path, page: ChartPage, kind: str) -> None:
 def write_svg(path: Path, page: ChartPage) -> None:
     """Writes a page as a drawing. Raises ``ProblemError`` where that cannot be done."""
     try:
-        path.write_text(page.svg(SIZES), encoding="utf-8")
+        path.write_text(page.svg(SIZES), encoding="utf-8", newline="\n")
     except OSError as error:
         raise _not_written(path) from error

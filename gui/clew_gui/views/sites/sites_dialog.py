@@ -425,7 +425,7 @@ class SitesDialog(Dialog):
     def export_file(self, path: Path) -> None:
         """Write the shown site as a file that can be handed on."""
         try:
-            path.write_text(to_toml(self.draft().site), encoding="utf-8")
+            path.write_text(to_toml(self.draft().site), encoding="utf-8", newline="\n")
         except OSError as error:
             self.message.set_text(f"{path} could not be written: {error.strerror or error}.")
         else:

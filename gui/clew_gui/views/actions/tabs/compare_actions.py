@@ -151,7 +151,7 @@ class CompareActions(QObject):
         if self.scene is None or card is None:
             return
         if kind == "csv":
-            path.write_text(csv_text(self.scene.table), encoding="utf-8")
+            path.write_text(csv_text(self.scene.table), encoding="utf-8", newline="\n")
         else:
             title = f"{card.title}: {self.scene.metric.label}"
             theme = self._window.appearance.theme

@@ -170,7 +170,7 @@ class SpeedupActions(QObject):
             return
         title, theme = f"{self._controller.scope.card.title}: {self.scene.title}", self._window.appearance.theme
         if kind == "csv":
-            path.write_text(as_csv(self.scene.scaling.rows), encoding="utf-8")
+            path.write_text(as_csv(self.scene.scaling.rows), encoding="utf-8", newline="\n")
         else:
             write_page(path, speedup_page(self.scene, title, theme, SIZES), kind)
 
