@@ -23,7 +23,7 @@ from clew_shared.base.process_identity import still_runs_since
 from clew_shared.wire.messages import AgentAddress, read_address
 
 _LOG_BYTES = 1 << 20
-_INSTALL = "Install TensorFlow together with Clew: pip install 'clew[cpu]', or name a Python that has it in {}."
+_INSTALL = "Install TensorFlow together with Clew: pip install 'clew[cpu]', or name a Python that has both in {}."
 
 
 def agent_command(places: Places) -> list[str]:
