@@ -81,7 +81,7 @@ def summary(history: History, run_dir: Path) -> dict[str, object]:
         "best": {name: {"step": found.step, "value": found.value} for name, found in best.items()},
         "steps_per_second": _finite(history.steps_per_second()),
         "first_point_seconds": _finite(history.first_point_seconds),
-        "seconds": _finite(history.seconds),
+        "seconds": _finite(history.fold.seconds),
         "run_dir": str(run_dir),
         "journal": str(journal_path(run_dir, numbers[-1])) if numbers else "",
     }

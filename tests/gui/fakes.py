@@ -29,7 +29,7 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import Choice, Condition, Knob, Params, describe
 from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec, to_toml
-from clew_shared.wire.messages import DisturbCluster
+from clew_shared.wire.messages import DisturbCluster, RunStatus
 
 OPTIMIZERS = tuple(Choice(name.lower(), name) for name in ("SGD", "Momentum", "Nesterov", "RMSprop", "Adam", "Nadam"))
 SCHEDULES = (Choice("constant", "Constant"), Choice("step", "Step"), Choice("cosine", "Cosine"))
@@ -192,6 +192,8 @@ class FakeRun(RunModel):
     """Why, while there is no journal."""
     queue: int = 0
     devices: tuple[str, ...] = ()
+    status: RunStatus | None = None
+    copied: int = 0
     job: JobNews | None = None
     note: RunNote = NO_NOTE
     history: History = field(default_factory=History)

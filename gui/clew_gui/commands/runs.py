@@ -196,7 +196,7 @@ def _cells(run: SeenRun, title: str, more: Sequence[str], wide: bool, with_data:
     history, fold, values = run.history, run.history.fold, run.facts.values
     asked = [_cell(run, name, values) for name in more]
     result, steps = main_result(history, run.card, named=wide), f"{fold.step:,}"
-    took = words.duration(history.seconds)
+    took = words.duration(history.fold.seconds)
     data = [run.data] if with_data else []
     row = [*first, fold.exercise, *data, words.state_word(run.state), title, *asked]
     return [*row, steps, result, took, began] if wide else [*row, result, began]

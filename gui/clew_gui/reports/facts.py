@@ -280,7 +280,7 @@ def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
         state=STATE_WORDS[fold.state],
         reason=fold.reason,
         steps=fold.step,
-        seconds=round(history.seconds, 3),
+        seconds=round(history.fold.seconds, 3),
         speed=rate(history.steps_per_second()),
         settings=_settings(source.latest, card),
         data=data_of(history).sentence,

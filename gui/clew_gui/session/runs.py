@@ -96,6 +96,13 @@ class RunModel:
         return is_complete(self.evidence)
 
     @property
+    def unread(self) -> bool:
+        """Whether its journal was found here and not read yet, and no agent or job has it still to do: mostly it ended
+        long ago."""
+        over = self.status is None or self.status.state in TERMINAL
+        return bool(self.copied) and not self.history.fold.attempt and self.job is None and over
+
+    @property
     def withdrawn(self) -> bool:
         """Whether it ended in the agent's queue, before it began: there is no journal to come."""
         listed = self.status

@@ -682,8 +682,3 @@ class History:
     def first_point_seconds(self) -> float | None:
         """Returns the seconds from the start of the latest attempt to the end of its first block; None before."""
         return self._first_point - self.fold.started if self._first_point else None
-
-    @property
-    def seconds(self) -> float:
-        """Returns the seconds from the start of the latest attempt to its end, or to its latest record."""
-        return (self.fold.ended or self.fold.updated) - self.fold.started if self.fold.started else 0.0

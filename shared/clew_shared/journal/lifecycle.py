@@ -63,6 +63,19 @@ class RunFold:
         self.ended = 0.0
         self.updated = 0.0
         self.sealed = False
+        self._worked = 0.0
+        """Seconds that the attempts before the latest took."""
+        self._began = self._heard = 0.0
+        """When the latest attempt began, and the latest time in a record of its own that is no end."""
+
+    @property
+    def seconds(self) -> float:
+        """Returns the seconds that all attempts took together, without the time between them. An attempt that was found
+        dead took as long as it was heard of."""
+        if not self._began:
+            return self._worked
+        until = self._heard if self.vanished else self.ended or self.updated
+        return self._worked + max(0.0, until - self._began)
 
     @property
     def done(self) -> bool:
@@ -90,6 +103,7 @@ class RunFold:
     def _begin(self, attempt: int) -> None:
         """Begins a later attempt: whatever ended the earlier one no longer counts."""
         first = self.attempt == 0
+        self._worked, self._began, self._heard = self.seconds, 0.0, 0.0
         self.attempt = attempt
         if not first:
             self.state = RunState.SUBMITTED
@@ -99,6 +113,8 @@ class RunFold:
     def _take(self, event: Event) -> None:
         if not isinstance(event, State):
             self._leave_queue()
+        if not isinstance(event, State) or event.state not in TERMINAL:
+            self._heard = max(self._heard, event.time)
         if isinstance(event, Points):
             self.step = max(self.step, event.first + event.count)
         elif isinstance(event, State):
@@ -116,7 +132,7 @@ class RunFold:
         self.run, self.exercise, self.host, self.job = event.run, event.exercise, event.host, event.job
         self.devices, self.spec, self.replay_of = event.devices, event.spec, event.replay_of
         self.step, self.steps = event.start_step, event.steps
-        self.started = event.time
+        self.started = self._began = event.time
         self.first_started = self.first_started or event.time
 
     def _leave_queue(self) -> None:

@@ -119,6 +119,14 @@ def test_before_the_first_answer_of_its_agent_a_run_starts_and_nothing_is_lost(o
     assert program.window.status.text("queue") == "Queue: 1 waiting, 0 running"
 
 
+def test_runs_whose_journals_are_still_to_be_read_do_not_wait_in_the_queue(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    for _ in range(3):
+        session.add().copied = 5000
+    program = open_window(session)
+    assert program.window.status.text("queue") == "Queue: empty"
+
+
 def test_the_whole_of_a_reassuring_sentence_is_seen_beside_its_buttons(open_window: Opener, qtbot: QtBot) -> None:
     session = fakes.FakeSession()
     run = session.add()

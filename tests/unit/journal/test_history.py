@@ -286,9 +286,9 @@ def test_speed_counts_training_blocks_only() -> None:
     history.feed(1, block(100, [1.0] * 300, seconds=0.5, clock=1.0, time=1010.0))
     assert history.steps_per_second() == 400.0
     assert history.first_point_seconds == 3.0
-    assert history.seconds == 10.0
+    assert history.fold.seconds == 10.0
     history.feed(1, State(time=1012.0, state=RunState.FINISHED))
-    assert history.seconds == 12.0
+    assert history.fold.seconds == 12.0
 
 
 def test_a_million_steps_fill_arrays_that_grow_by_doubling_and_keep_no_copies() -> None:

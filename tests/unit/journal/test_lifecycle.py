@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Log, Points, Schema, Seal, State
-from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState, fold, may_follow
+from clew_shared.journal.lifecycle import TERMINAL, VANISHED, RunFold, RunState, fold, may_follow
 
 S = RunState
 
@@ -73,6 +73,24 @@ def test_a_schema_tells_the_steps_that_the_first_frame_could_not() -> None:
     assert seen.steps == 250
     seen.feed(1, Schema(id=2, metrics=()))
     assert seen.steps == 250
+
+
+def test_a_run_took_as_long_as_its_attempts_did_and_not_the_night_between_them() -> None:
+    seen = fold([(1, attempt(time=100.0)), (1, state(S.RUNNING, 101.0)), (1, state(S.STOPPED, 130.0))])
+    assert seen.seconds == 30.0
+    seen.feed(2, state(S.QUEUED, 50_000.0))
+    assert seen.seconds == 30.0
+    seen.feed(2, attempt(2, start_step=40, time=60_000.0))
+    seen.feed(2, state(S.RUNNING, 60_005.0))
+    assert seen.seconds == 35.0
+    seen.feed(2, state(S.FINISHED, 60_010.0))
+    assert seen.seconds == 40.0
+
+
+def test_an_attempt_that_was_found_dead_took_as_long_as_it_was_heard_of() -> None:
+    seen = fold([(1, attempt(time=100.0)), (1, state(S.RUNNING, 120.0))])
+    seen.feed(1, state(S.LOST, 90_000.0, problem=Problem(VANISHED, "Gone.", "")))
+    assert seen.seconds == 20.0
 
 
 def test_an_ordinary_run() -> None:

@@ -48,7 +48,7 @@ def ending(history: History, state: RunState | None = None) -> str:
     """``Finished: 500 steps in 3.2 s at 6,203 steps/s; loss 0.31, test accuracy 90.79 %.`` ``state``: another one than
     the journal's, as its job knows it."""
     fold = history.fold
-    text = f"{words.state_word(state or fold.state)}: {fold.step:,} steps in {words.duration(history.seconds)}"
+    text = f"{words.state_word(state or fold.state)}: {fold.step:,} steps in {words.duration(history.fold.seconds)}"
     speed = history.steps_per_second()
     if speed:
         text += f" at {rate(speed)}"

@@ -365,7 +365,7 @@ class PanelUpdater:
     def queue(self) -> None:
         """Shows how many runs are running and waiting, over all exercises."""
         session = self._scope.session
-        runs = list(session.runs.values())
+        runs = [run for run in session.runs.values() if not run.unread]
         busy = [run for run in runs if run.state in _BUSY and (run.job is None or run.history.fold.attempt)]
         waiting = [run for run in runs if run.state in _WAITING or (run.state in _BUSY and run not in busy)]
         if waiting:

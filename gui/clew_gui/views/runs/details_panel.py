@@ -71,7 +71,7 @@ def _about(run: RunModel) -> dict[str, str]:
         "Note": run.note.note,
         "State": words.join([STATE_WORDS[run.state], run.reason]),
         "Started": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(fold.first_started)) if fold.first_started else "",
-        "Took": words.clock(fold.ended - fold.first_started) if fold.ended and fold.first_started else "",
+        "Took": words.clock(fold.seconds) if fold.done and fold.seconds else "",
         "Where": run.where,
         "Node": fold.host,
         "Device names": ", ".join(fold.devices),

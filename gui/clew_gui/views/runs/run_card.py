@@ -296,8 +296,8 @@ class RunCard(QFrame):
         self.speed.set_text(self.job_words.below or words.join([epochs, rate(speed)]))
         running = run.state is RunState.RUNNING and not run.link_stale
         text = words.forecast(fold.step, fold.steps, speed) if running else ""
-        if run.state in TERMINAL and fold.ended and fold.first_started:
-            text = f"Took {words.clock(fold.ended - fold.first_started)}"
+        if run.state in TERMINAL and fold.seconds:
+            text = f"Took {words.clock(fold.seconds)}"
         room = self.job_words.left_s
         late = (
             bool(text)

@@ -322,7 +322,7 @@ class RunChoices:
         best = self.best(metric, run) if metric is not None else None
         judged = goals_for(card, words.run_data(run, card))
         reached = [goal for goal in judged if self.reached(goal, run)]
-        took = duration(run)
+        took = run.history.fold.seconds or None
         stale = run.link_stale and run.state not in TERMINAL
         values = {spec.name: run.spec.params.get(spec.name, spec.default) for spec in card.params}
         return RunRow(
@@ -409,14 +409,6 @@ def goals_by_data(card: ExerciseCard) -> list[list[Goal]]:
     sets = dict.fromkeys(goal.data for goal in card.goals if goal.data)
     found = [[goal for goal in card.goals if goal.data in ("", name)] for name in sets]
     return found or ([list(card.goals)] if card.goals else [])
-
-
-def duration(run: RunModel) -> float | None:
-    """Seconds from the first start to the end, or to the last news of a run that goes on."""
-    fold = run.history.fold
-    start = fold.first_started
-    until = fold.ended or fold.updated
-    return until - start if start and until >= start else None
 
 
 def estimate(values: Mapping[str, Value], runs: Sequence[RunModel]) -> tuple[str, str]:
