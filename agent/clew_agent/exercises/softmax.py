@@ -97,7 +97,7 @@ class Softmax(Exercise[SoftmaxSettings]):
     pictures = (
         ImageGrid("weights", "Weights of each digit", columns=5),
         Gallery("mistakes", "Wrong answers"),
-        ConfusionMatrix("confusion", "1,000 test images"),
+        ConfusionMatrix("confusion", "Confusion of test images"),
     )
     baseline = "slides"
     presets = (
