@@ -258,8 +258,11 @@ def test_what_cannot_go_on_is_said_and_nothing_is_sent(laptop: Laptop, monkeypat
 def attached_and_resumed(laptop: Laptop) -> None:
     """Resume a run of which nothing is here yet but its number: wait until what is here says that it trains."""
     with open_session(laptop.terminal(), CATALOGUE, laptop.book.jobs()) as session:
-        wait_for(
-            lambda: (session.tick(), [run.state for run in session.runs.values()])[1] == [RunState.RUNNING], "steps"
+        wait_for(  # the journal says so: the agent itself may, before any of that is here
+            lambda: (
+                (session.tick(), [run.history.fold.state for run in session.runs.values()])[1] == [RunState.RUNNING]
+            ),
+            "steps",
         )
     resume(laptop.context, ["1"])
 
