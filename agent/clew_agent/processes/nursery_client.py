@@ -32,11 +32,13 @@ _log = logging.getLogger(__name__)
 
 NURSERY = (sys.executable, "-P", "-m", "clew_agent.processes.nursery")
 IDLE_S = 600.0
+"""Seconds without a run after which a nursery ends: all that time it holds TensorFlow in memory."""
 _ANSWER_S = 60.0
 """Seconds after which a nursery that has not answered, its import included, counts as hanging."""
 _BACK_OFF_S = 5.0
 """Seconds before the next nursery after one that came to nothing; twice as many after each."""
 _MOST_FAILURES = 5
+"""After so many nurseries in a row that came to nothing, all runs begin as fresh interpreters."""
 
 
 def may_fork(gpus: int) -> bool:

@@ -34,6 +34,7 @@ _END_S = 8.0
 """Seconds that a service gets to end: more than it gives its program before it kills it."""
 _LAST_LINES = 5
 _LINE_LIMIT = 64 * 1024
+"""Bytes that are kept of what a service has printed: the line with its address is looked for in them."""
 _USED_FOR_S = 60.0
 """Seconds for which a program counts as used after a request: a viewer that uses it asks for it again every ten
 seconds. Only time during which a viewer sends something counts: a laptop that wakes up may send other requests first,

@@ -27,6 +27,7 @@ MOST_CONNECTIONS = 256
 """A browser opens a dozen; what does not know the token must not use up the files of the process."""
 _CHUNK = 65536
 _BACKLOG = 64
+"""A browser opens some dozen connections at once."""
 _PAGE = """<!doctype html><title>Clew</title><p>This page belongs to someone's Clew session and opens with its token
 only. Open it from the window, or with <code>clew open</code>.
 """

@@ -53,6 +53,7 @@ from clew_shared.wire.messages import AgentAddress, read_address
 _log = logging.getLogger(__name__)
 
 IDLE_S = 30 * 60.0
+"""Seconds that an unused agent of a laptop stays, so that TensorFlow is still imported after a break."""
 JOB_IDLE_S = 60.0
 """Seconds that an unused agent of a job stays: a node that nobody uses costs someone's hours."""
 KEPT_S = 15 * 60.0

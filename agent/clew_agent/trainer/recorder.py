@@ -29,9 +29,11 @@ PATIENCE_S = 600.0
 SYNC_EVERY_S = 5.0
 """What a power cut may cost. A sync of a network disk can take a second, so there is none for each frame."""
 _RETRY_S = 1.0
+"""Seconds between two tries to write on a disk that refuses."""
 _QUEUE = 64
 """Events that may wait: some seconds of training, and at most a few megabytes."""
 _RESERVE_BYTES = 64 * 1024
+"""Room that a run takes in advance: half of it for the news that the disk is full, the rest for its end."""
 _LAST_BYTES = 16 * 1024
 """Number of bytes that are kept for a run's last words: the records of its files, its last state and the seal."""
 

@@ -38,6 +38,7 @@ _SEND_QUEUE = 128
 """Replies kept for a viewer that does not read, before further ones are dropped: at most 128 × 256 KiB."""
 _HEARTBEAT_MS = 10_000
 _HEARTBEAT_TIMEOUT_MS = 40_000
+"""A viewer that was silent for so long has gone: in a full classroom, Wi-Fi is often away for half a minute."""
 _MESSAGES_AT_ONCE = 256
 """After so many requests the agent looks at its runs again: a flood must not keep it from that."""
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE)

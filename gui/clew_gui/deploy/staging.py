@@ -23,6 +23,7 @@ from clew_shared.spec import SITE_PATH
 
 FIRST_PIECE = 1 << 20
 LARGEST_PIECE = 32 << 20
+"""A transfer begins with small pieces, of which a cut costs little, and doubles them while the line holds."""
 _PIECE_S = 1.0
 """The seconds that one piece may take: pieces grow until then; progress is reported that often, not more."""
 _LIMIT_S = 120.0

@@ -26,6 +26,7 @@ _SOON_S = 20.0
 """The seconds before which a route that breaks does not count as one."""
 _CALL_S = 10.0
 _ADDRESS_BYTES = 65536
+"""More than any address has, so that a foreign file costs nothing."""
 
 
 class KeptRoute:

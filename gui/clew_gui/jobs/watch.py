@@ -55,6 +55,8 @@ class WatchedJob(Protocol):
 FIRST_S = 2.0
 LONGEST_S = 60.0
 GROWTH = 1.5
+"""A scheduler is asked soon after something moved, then after pauses that grow by this factor, up to the longest: sites
+lock out programs that ask more often."""
 UNANSWERED_S = 10.0
 """The seconds until a scheduler that does not answer is asked again: it has trouble enough."""
 HEARTBEAT_S = 15.0

@@ -30,7 +30,9 @@ MOST_KEYS = 4
 _MOST_REFUSALS = 5
 """The number of refused keys that leaves one attempt at a usual server."""
 _AGENT_S = 5.0
+"""Seconds for the agent to list its keys; one that hangs must not keep other keys from being tried."""
 _TRIES = 3
+"""How often a passphrase is asked for, as ``ssh`` does."""
 _CLASSES: dict[str, type[paramiko.PKey]] = {"ssh-ed25519": paramiko.Ed25519Key, "ssh-rsa": paramiko.RSAKey}
 """The classes by key type; one class reads the three curves of ECDSA."""
 

@@ -60,6 +60,7 @@ JOURNAL_FORMAT = 1
 _END_BYTES = 64 * 1024
 """Number of bytes at a file's end in which its seal is looked for; a seal has some hundred bytes."""
 DIGEST_EVERY = 1 << 20
+"""Bytes after which a journal's digest so far is written into it: a changed byte is found to a mebibyte."""
 MAX_JOURNAL = 2 << 30
 
 MIRROR_MARK = "mirror.txt"

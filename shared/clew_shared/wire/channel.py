@@ -25,8 +25,10 @@ MAX_REPLY_BYTES = 64 * 1024 * 1024
 _DRAIN_AT_ONCE = 256
 _SEND_QUEUE = 1000
 _LINGER_MS = 300
+"""The last message gets so long to leave when a channel is closed."""
 _RECONNECT_MS = 100
 _RECONNECT_MAX_MS = 2000
+"""A link that was cut is tried again at once, and then less and less often, up to this pause."""
 _WATCHED = (
     zmq.EVENT_HANDSHAKE_SUCCEEDED
     | zmq.EVENT_HANDSHAKE_FAILED_AUTH

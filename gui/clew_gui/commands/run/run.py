@@ -30,6 +30,7 @@ from clew_shared.wire.turns import RunEnded, RunWanted
 
 _POLL_S = 0.05
 _KILL_AFTER = 4
+"""The number of the Ctrl+C that ends an agent which answers none of those before."""
 Agent = AgentProgram | LeftAgent
 
 

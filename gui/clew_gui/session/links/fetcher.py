@@ -25,6 +25,7 @@ AT_ONCE = 16
 """The number of fetches at the same time: enough for every live run, and 4 MiB of answers at most."""
 _LOST_AFTER_S = MAX_FETCH_WAIT + 8.0
 _DISK_AGAIN_S = 5.0
+"""Seconds until a journal is asked for again after this computer's disk could not take it."""
 _FILE_AGAIN_S = 2.0
 """A file that has not grown is looked at again after this."""
 

@@ -29,6 +29,7 @@ from clew_shared.wire.messages import AgentAddress
 _log = logging.getLogger(__name__)
 
 STALE_AFTER_S = 15.0
+"""Seconds of silence, of which a person is told. An agent answers at least every five."""
 _GREET_WITHIN_S = 5.0
 """The seconds after which an address whose agent does not answer is assumed to belong to another program by now."""
 _GREET_JOB_WITHIN_S = 35.0
@@ -41,7 +42,9 @@ _LOOK_EVERY_S = 0.02
 """The seconds between two looks for the agent's address file while it starts."""
 _MADE_ROOM_S = 0.01
 _ALIVE_EVERY_S = 0.5
+"""Seconds between two looks whether the process of a silent agent lives."""
 _TURN_S = 0.25
+"""Longest wait for a message, so that a request to close is seen soon."""
 _JOIN_S = 5.0
 _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """The seconds between two failed attempts."""

@@ -36,6 +36,7 @@ from clew_gui.ssh.prompts import (
 from clew_shared.base.problem import ProblemError
 
 _ROUNDS = 3
+"""How often a person is asked before the login counts as refused, as ``ssh`` does; servers end it soon after."""
 _REPLY_S = 30.0
 _TIMEOUT = "Authentication timeout."  # paramiko has no type for it
 _FOREIGN = frozenset({"gssapi-with-mic", "gssapi-keyex", "hostbased"})
