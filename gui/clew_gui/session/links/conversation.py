@@ -108,8 +108,8 @@ class OutgoingCommands:
 
 _STATUS_WAIT_S = 5.0
 _STATUS_LOST_S = 13.0
-"""The agent answers when something has changed, or after the first of these seconds; after the second the question counts
-as lost on its way and is asked again."""
+"""The agent answers when something has changed, or after the first of these seconds; after the second the question
+counts as lost on its way and is asked again."""
 
 
 class Parts(NamedTuple):
