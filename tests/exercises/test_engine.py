@@ -66,21 +66,6 @@ def test_xla_compiles_the_loop_once_for_all_sizes_and_rates(tmp_path: Path) -> N
     assert len(list(tmp_path.glob("*_run*before_optimizations.txt"))) == 1
 
 
-def test_importing_runs_no_operation() -> None:
-    """A warm parent forks trainers, and a process that has run an operation cannot be forked."""
-    check_threads = (
-        "import os, tensorflow, keras\n"
-        "before = len(os.listdir('/proc/self/task'))\n"
-        "import clew_agent.training.engine, clew_agent.training.layers, clew_agent.training.images\n"
-        "from tensorflow.python.eager import context\n"
-        "print(len(os.listdir('/proc/self/task')) - before, context.context()._context_handle)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", check_threads], capture_output=True, text=True, timeout=100, check=True
-    )
-    assert done.stdout.split() == ["0", "None"]
-
-
 def test_single_operations_become_no_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """TensorFlow's switch has no public name: where a new version has none, this says so. The bits are the same."""
     real, said = pywrap_tfe.TFE_ContextSetRunEagerOpAsFunction, list[bool]()

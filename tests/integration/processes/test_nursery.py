@@ -39,6 +39,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import (RunSpec, to_toml)
 warm = Warm()
 warm.keep_data()
+from clew_agent.training import images  # an exercise may import it in a copy, before all else
 (kept,) = warm.data.kept
 place = kept.train.x.ctypes.data
 folder = RunFolder(find_places().runs / "9e107d9d-372b-4a25-9b3c-000000000004")
