@@ -37,6 +37,7 @@ from clew_gui.views.window.error_reporting import log_from_now, show_surprises
 from clew_gui.views.window.single import OneWindow
 from clew_gui.views.window.window import MainWindow
 from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory, WindowState
+from clew_shared.base import operating_system
 from clew_shared.base.harmless import say
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import Problem, ProblemError
@@ -267,7 +268,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Open the window, or write a picture of it. Returns the exit code."""
     options = arguments(argv)
     if options.screenshot is not None:
-        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+        os.environ.setdefault("QT_QPA_PLATFORM", operating_system.QT_WITHOUT_SCREEN)
         return screenshot(find_places(), options)
     return open_window(options.exercise, theme=options.theme, size=options.size)
 

@@ -167,6 +167,7 @@ def ref(job_id: str) -> JobRef:
 # --- Submission -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.unix("a shell of a site")
 def test_the_script_is_submitted_in_its_folder(dialect: Dialect, node: Fakes) -> None:
     node.situation(dialect.said["submit"])
     answer = of(dialect).submitted(node.run(of(dialect).submit(a_job(node.folder))))
@@ -176,6 +177,7 @@ def test_the_script_is_submitted_in_its_folder(dialect: Dialect, node: Fakes) ->
     assert (node.bin / f"{program}.where").read_text() == f"{node.folder}\n"
 
 
+@pytest.mark.unix("a shell of a site")
 def test_a_refusal_is_a_sentence_with_the_field(dialect: Dialect, node: Fakes) -> None:
     node.situation(dialect.said["refused"])
     answer = of(dialect).submitted(node.run(of(dialect).submit(a_job(node.folder))))
@@ -185,6 +187,7 @@ def test_a_refusal_is_a_sentence_with_the_field(dialect: Dialect, node: Fakes) -
     assert answer.problem.hint
 
 
+@pytest.mark.unix("a shell of a site")
 def test_a_submission_without_an_answer_is_lost_not_refused(dialect: Dialect, node: Fakes) -> None:
     node.situation(dialect.said["down"])
     down = of(dialect).submitted(node.run(of(dialect).submit(a_job(node.folder))))
@@ -194,6 +197,7 @@ def test_a_submission_without_an_answer_is_lost_not_refused(dialect: Dialect, no
     assert of(dialect).submitted(Output(0, "Welcome to our machine!\n")).lost
 
 
+@pytest.mark.unix("a shell of a site")
 def test_a_lost_submission_is_found_by_its_name(dialect: Dialect, node: Fakes) -> None:
     job = a_job(node.folder, job=dialect.named)
     node.situation(dialect.said["found"])
@@ -202,6 +206,7 @@ def test_a_lost_submission_is_found_by_its_name(dialect: Dialect, node: Fakes) -
     assert of(dialect).found(job, node.run(of(dialect).find(job))) == ""
 
 
+@pytest.mark.unix("a shell of a site")
 def test_without_an_answer_nobody_says_that_there_is_no_such_job(dialect: Dialect, node: Fakes) -> None:
     job = a_job(node.folder)
     node.situation(dialect.said["down"])
@@ -212,6 +217,7 @@ def test_without_an_answer_nobody_says_that_there_is_no_such_job(dialect: Dialec
 # --- Status -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.unix("a shell of a site")
 def test_one_call_tells_of_all_jobs(dialect: Dialect, node: Fakes) -> None:
     jobs = [ref(dialect.running.id), ref("99999")]
     node.situation(dialect.said["status"])
@@ -219,12 +225,14 @@ def test_one_call_tells_of_all_jobs(dialect: Dialect, node: Fakes) -> None:
     assert states == {dialect.running.id: dialect.running, "99999": JobState(id="99999", phase=Phase.GONE)}
 
 
+@pytest.mark.unix("a shell of a site")
 def test_a_job_that_nobody_knows_is_gone(dialect: Dialect, node: Fakes) -> None:
     node.situation(dialect.said["unknown"])
     states = of(dialect).states([ref("99999")], node.run(of(dialect).status([ref("99999")])))
     assert states["99999"].phase is Phase.GONE
 
 
+@pytest.mark.unix("a shell of a site")
 def test_a_scheduler_that_does_not_answer_ends_no_job(dialect: Dialect, node: Fakes) -> None:
     jobs = [ref("1"), ref("2")]
     node.situation(dialect.said["down"])
@@ -234,6 +242,7 @@ def test_a_scheduler_that_does_not_answer_ends_no_job(dialect: Dialect, node: Fa
     assert late["1"].reason == "no answer in time"
 
 
+@pytest.mark.unix("a shell of a site")
 def test_a_job_that_will_not_start_says_so(dialect: Dialect, node: Fakes) -> None:
     if not dialect.blocked:  # Slurm's qstat gives no reasons; PBS' own are in test_pbs_comments
         assert of(dialect).explain(JobState(id="2", phase=Phase.PENDING)).blocked is False
@@ -246,6 +255,7 @@ def test_a_job_that_will_not_start_says_so(dialect: Dialect, node: Fakes) -> Non
     assert reason.text == "It will not start: it asks for more time than the partition allows."
 
 
+@pytest.mark.unix("a shell of a site")
 def test_the_right_job_is_cancelled(dialect: Dialect, node: Fakes) -> None:
     node.situation(dialect.said["cancel"])
     assert node.run(of(dialect).cancel(ref("17"))).code == 0
@@ -268,6 +278,7 @@ def test_an_interactive_shell_asks_for_the_same(name: SchedulerName) -> None:
 # --- Without a scheduler ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.unix("a shell of a site")
 def test_without_a_scheduler_the_keeper_is_a_process(node: Fakes) -> None:
     plain = scheduler_of("none")
     folder = node.folder / str(uuid.uuid4())

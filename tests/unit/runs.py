@@ -39,7 +39,7 @@ def begin_run(path: Path, strategy: str = "single", options: dict[str, Value] | 
     path.mkdir(parents=True, exist_ok=True)
     params: dict[str, Value] = {"learning_rate": 0.5}
     spec = RunSpec(exercise="softmax", run=RUN, params=params, strategy=strategy, options=options or {})
-    folder.spec.write_text(to_toml(spec))
+    folder.spec.write_text(to_toml(spec), newline="\n")
     return folder
 
 

@@ -102,7 +102,7 @@ def _paint(context: CommandContext, card: ExerciseCard, folder: Path, picture: P
     """A picture of the real window, drawn without a display by a process of its own; 0 when it was written."""
     command = [sys.executable, "-m", "clew_gui.app", "--exercise", card.id, "--run", str(folder)]
     command += ["--screenshot", str(picture)]
-    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    environment = {**os.environ, "QT_QPA_PLATFORM": operating_system.QT_WITHOUT_SCREEN}
     picture.parent.mkdir(parents=True, exist_ok=True)
     try:
         done = subprocess.run(

@@ -239,6 +239,7 @@ def store(tmp_path: Path) -> SiteStore:
     return SiteStore(tmp_path / "config" / "sites")
 
 
+@pytest.mark.unix("modes of files")
 def test_a_site_is_kept_found_and_removed(store: SiteStore) -> None:
     assert store.names() == (LOCAL,)
     path = store.save("course", FULL)
@@ -410,6 +411,7 @@ def test_hosts_hops_and_the_rest() -> None:
     assert not is_fingerprint("SHA256:short")
 
 
+@pytest.mark.unix("XDG_CONFIG_DIRS")
 def test_sites_for_all_users_of_a_computer_are_read_and_never_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

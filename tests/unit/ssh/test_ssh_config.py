@@ -118,6 +118,7 @@ def test_an_include_in_a_host_acts_for_that_host_alone_and_ends_with_its_file(co
     assert (look_up("two", config).user, look_up("two", config).host_key_alias) == ("outer", "")
 
 
+@pytest.mark.unix("a FIFO")
 def test_an_included_fifo_is_not_waited_for(config: Path) -> None:
     os.mkfifo(config.parent / "conf.d" / "b.conf")
     config.write_text("Include conf.d/*.conf\nHost after\n")

@@ -81,6 +81,7 @@ def test_a_key_that_does_not_begin_with_its_type_is_none(body: bytes) -> None:
     assert all(known.key.blob.startswith(b"\x00\x00\x00\x0bssh-ed25519") for known in read_known(text))
 
 
+@pytest.mark.unix("ssh-keygen")
 def test_hashed_names_and_fingerprints_are_openssh_s(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "k"], check=True)
     name, blob, _ = (tmp_path / "k.pub").read_text().split(" ", 2)

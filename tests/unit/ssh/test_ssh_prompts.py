@@ -219,6 +219,7 @@ def program(folder: Path, text: str) -> str:
     return str(path)
 
 
+@pytest.mark.unix("the program that asks is a shell script")
 def test_the_program_gets_the_question_and_gives_the_answer(tmp_path: Path) -> None:
     ask = ProgramPrompter(
         program(tmp_path, f'printf "%s" "$1" >{tmp_path}/question; echo "$SSH_ASKPASS_PROMPT|answer"')
@@ -228,6 +229,7 @@ def test_the_program_gets_the_question_and_gives_the_answer(tmp_path: Path) -> N
     assert ask.ask(CONFIRM) == "confirm|answer"
 
 
+@pytest.mark.unix("the program that asks is a shell script")
 def test_for_a_confirmation_the_status_counts(tmp_path: Path) -> None:
     assert ProgramPrompter(program(tmp_path, "exit 0")).ask(CONFIRM) == "yes"
     assert ProgramPrompter(program(tmp_path, "exit 1")).ask(CONFIRM) is None
@@ -238,6 +240,7 @@ def test_a_program_that_is_not_there_is_named() -> None:
         ProgramPrompter("/no/such/program").ask(PASSWORD)
 
 
+@pytest.mark.unix("a Unix socket")
 def test_what_is_no_question_of_ssh_costs_its_sender_the_answer_and_nobody_else(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

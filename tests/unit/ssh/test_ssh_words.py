@@ -62,6 +62,7 @@ def test_any_command_arrives_as_it_is(word: str) -> None:
         assert unmarked(0, done.stdout, done.stderr, mark, "t").stdout == word.encode()
 
 
+@pytest.mark.unix("a shell of a site")
 def test_a_line_keeps_its_meaning() -> None:
     mark = new_mark()
     line = "for i in 1 2; do\n  echo $i!\ndone; exit 4"
@@ -88,6 +89,7 @@ def test_noise_without_an_end_is_given_up() -> None:
 # --- Key files ---
 
 
+@pytest.mark.unix("ssh-keygen")
 @pytest.mark.parametrize(
     ("kind", "more", "key_type"),
     [

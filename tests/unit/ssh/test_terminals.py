@@ -29,6 +29,7 @@ def late() -> ProcessTerminal:
     return terminal
 
 
+@pytest.mark.unix("a pseudo-terminal")
 def test_a_size_that_changes_before_the_program_listens_arrives() -> None:
     with closing(late()) as terminal:
         terminal.resize(Size(columns=120, rows=50))
@@ -37,6 +38,7 @@ def test_a_size_that_changes_before_the_program_listens_arrives() -> None:
         assert b"columns=120, lines=50" in terminal.recv(4096)
 
 
+@pytest.mark.unix("a pseudo-terminal")
 def test_a_key_that_is_typed_before_the_terminal_is_raw_arrives_as_it_is() -> None:
     with closing(late()) as terminal:
         terminal.send(b"\x03")

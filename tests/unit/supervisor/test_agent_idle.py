@@ -121,6 +121,7 @@ def served(router: Router, clock: Clock, services: Any) -> float:
     return clock.now - began
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_without_a_program_a_node_is_given_back_after_a_minute(
     tmp_path: Path, router: Router, clock: Clock, opened: Services
 ) -> None:
@@ -129,17 +130,20 @@ def test_without_a_program_a_node_is_given_back_after_a_minute(
     assert JOB_IDLE_S < served(router, clock, opened) < KEPT_S
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_whoever_opened_one_may_be_away_for_longer_and_not_for_ever(
     router: Router, clock: Clock, opened: Services
 ) -> None:
     assert KEPT_S < served(router, clock, opened) < KEPT_S + JOB_IDLE_S
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_whoever_comes_back_and_asks_for_it_keeps_it(router: Router, clock: Clock, opened: Services) -> None:
     router.at = [(clock.now + KEPT_S - 5.0, encode(OpenService(kind="jupyter")))]
     assert served(router, clock, opened) > 1.9 * KEPT_S
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_one_who_only_looks_on_does_not(router: Router, clock: Clock, opened: Services) -> None:
     router.at = [(clock.now + KEPT_S - 5.0, encode(GetStatus()))]
     assert served(router, clock, opened) < KEPT_S + JOB_IDLE_S
@@ -148,6 +152,7 @@ def test_one_who_only_looks_on_does_not(router: Router, clock: Clock, opened: Se
 # --- Who uses it ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_a_program_is_used_until_nobody_asked_for_it_while_somebody_was_there(clock: Clock, opened: Services) -> None:
     assert opened.in_use() == ("Jupyter",)
     for _ in range(11):
@@ -161,6 +166,7 @@ def test_a_program_is_used_until_nobody_asked_for_it_while_somebody_was_there(cl
     assert opened.in_use() == ("Jupyter",)
 
 
+@pytest.mark.unix("services: they listen on Unix sockets")
 def test_a_laptop_that_wakes_up_does_not_end_its_own_program(router: Router, clock: Clock, opened: Services) -> None:
     """Its session asks for the node's end before Jupyter's tab asks for Jupyter."""
     router.at = [(clock.now + 600.0, encode(Shutdown(idle=True)))]

@@ -55,6 +55,7 @@ def test_the_oldest_of_too_many_go(cache: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(list(cache.iterdir())) == 4
 
 
+@pytest.mark.unix("modes of files")
 def test_the_folder_is_the_users_own_and_named_to_tensorflow(tmp_path: Path) -> None:
     places = Places(home=tmp_path / "home", private=tmp_path / "private")
     told = environment(places)

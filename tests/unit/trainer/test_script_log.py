@@ -112,6 +112,7 @@ def test_a_flood_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         recorded(*(message(step, test_loss=1.0) for step in range(100)))
 
 
+@pytest.mark.unix("a process that a signal ends")
 def test_the_last_line_of_a_traceback_says_why_a_script_failed() -> None:
     printed = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: too many dogs.'
     assert failure("a.py", 1, printed, 7).text == "a.py ended with exit code 1 at step 7: ValueError: too many dogs."

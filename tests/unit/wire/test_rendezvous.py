@@ -127,6 +127,7 @@ def test_the_nodes_own_folder_is_the_sessions_only_where_that_exists(
     assert tmp_path not in find_places().private.parents
 
 
+@pytest.mark.unix("TMPDIR")
 def test_all_processes_have_the_same_folder_also_while_its_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +146,7 @@ print(find_places().private)
     assert find_places().private.parent == tmp_path
 
 
+@pytest.mark.unix("a process that a signal ends")
 def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
     code = (
         "import os, sys, pathlib; from clew_shared.base.file_lock import LockFile;"
@@ -187,6 +189,7 @@ def test_where_tmp_cannot_be_written_another_folder_of_the_node_is_taken_and_kep
     assert node_places(places, "another agent", others) == places
 
 
+@pytest.mark.unix("a node of a site")
 def test_a_node_without_a_folder_that_can_be_written_is_named_with_all_of_them(tmp_path: Path) -> None:
     for name in ("tmp", "shm"):
         (tmp_path / name).write_text("no folder")

@@ -278,6 +278,7 @@ def test_the_handler_refuses_requests_of_another_length(frames: list[bytes], tmp
     assert answer_zap(frames, tmp_path)[2] == b"400"
 
 
+@pytest.mark.unix("modes of files")
 def test_a_folder_that_others_may_write_to_lets_nobody_in(tmp_path: Path) -> None:
     allow(tmp_path / "allow", "window", GOOD.public)
     assert allowed_keys(tmp_path / "allow") == {GOOD.public}
@@ -297,6 +298,7 @@ def test_files_that_are_no_keys_are_passed_over(tmp_path: Path) -> None:
     assert allowed_keys(folder) == {GOOD.public}
 
 
+@pytest.mark.unix("modes of files")
 def test_a_private_folder_is_made_with_its_parents_for_the_owner_alone(tmp_path: Path) -> None:
     folder = make_private(tmp_path / "a" / "b")
     assert [path.stat().st_mode & 0o777 for path in (folder, folder.parent)] == [0o700, 0o700]
@@ -304,6 +306,7 @@ def test_a_private_folder_is_made_with_its_parents_for_the_owner_alone(tmp_path:
     assert make_private(folder).stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.unix("links that any user may make")
 def test_a_link_or_a_file_in_the_place_of_a_private_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")

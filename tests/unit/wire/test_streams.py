@@ -79,7 +79,8 @@ class Pair:
         """Until nothing moves any more."""
         for _ in range(TURNS):
             self.carry()
-            if not self.near.selector.select(0) and not self.far.selector.select(0):
+            ends = [end for end in (self.near, self.far) if end.selector.get_map()]  # Windows cannot wait for nothing
+            if not any(end.selector.select(0) for end in ends):
                 return
         raise AssertionError("it never comes to rest")
 
@@ -178,7 +179,8 @@ def test_what_breaks_the_rules_ends_its_stream_alone(message: bytes) -> None:
     with pair() as both:
         (broken, _), (here, there) = both.open(), both.open()
         both.near.streams.take((b"", (1).to_bytes(8, "big")), message)
-        assert broken.recv(100) == b""
+        with suppress(ConnectionResetError):  # what it had not read yet makes it one on Windows
+            assert broken.recv(100) == b""
         here.send(b"still")
         both.rest()
         assert there.recv(100) == b"still"

@@ -16,6 +16,7 @@ from clew_gui.reports.answers import answered, keep_answer, read_answers
 from clew_gui.reports.facts import RunSource, read_source
 from clew_gui.reports.handin import digest_of, file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
+from clew_shared.base import operating_system
 from clew_shared.base.problem import problem
 from clew_shared.catalogue import find_card
 
@@ -48,7 +49,7 @@ def _write_pdf(made: LabReport, path: Path) -> None:
     if find_spec("PySide6") is None:
         text = "A PDF needs PySide6, which is not installed."
         raise problem("report.qt", text, "Install it with: pip install 'clew[gui]', or take --html.")
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.environ.setdefault("QT_QPA_PLATFORM", operating_system.QT_WITHOUT_SCREEN)
     from clew_gui.views.report.pdf import application, write_pdf
 
     app = application()

@@ -28,6 +28,7 @@ __all__ = [
     "HAS_UNIX_SOCKETS",
     "OPEN_FLAGS",
     "OPEN_NOW",
+    "QT_WITHOUT_SCREEN",
     "SHELL_QUOTES",
     "Forked",
     "adopt_orphans",
@@ -85,6 +86,8 @@ dropped."""
 _PARENT_POLL_S = 0.5
 _TMP = Path("/tmp")  # noqa: S108  # what is put there is checked to be the user's own
 
+QT_WITHOUT_SCREEN = "offscreen"
+"""The platform of Qt that draws letters where nobody sees them."""
 SHELL_QUOTES = True
 """Whether words are quoted as a shell has them: on Windows a backslash is part of a path."""
 HAS_UNIX_SOCKETS = True

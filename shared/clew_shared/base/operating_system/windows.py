@@ -30,6 +30,7 @@ __all__ = [
     "HAS_UNIX_SOCKETS",
     "OPEN_FLAGS",
     "OPEN_NOW",
+    "QT_WITHOUT_SCREEN",
     "SHELL_QUOTES",
     "Forked",
     "adopt_orphans",
@@ -97,6 +98,8 @@ _RETRY_S = 0.01
 _FAR = 1 << 40
 """Windows locks bytes, and then nobody else can read them: one far after the content is locked."""
 
+QT_WITHOUT_SCREEN = "minimal:enable_fonts"
+"""Here Qt's ``offscreen`` finds no fonts, and draws a box for each letter."""
 SHELL_QUOTES = False
 """Whether words are quoted as a shell has them: on Windows a backslash is part of a path."""
 HAS_UNIX_SOCKETS = False
