@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
+import pytest
+
 from clew_gui.ssh.connection import Size
 from clew_gui.ssh.terminals import ProcessTerminal
 
