@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clew_shared.base import operating_system
+from clew_shared.base.file_lock import exclusive
+from clew_shared.base.private_files import write_private
+from clew_shared.base.problem import ProblemError
 
 ROOT = Path(__file__).resolve().parents[3]
 HOME = Path(operating_system.__file__).parent
@@ -149,3 +157,93 @@ def test_a_file_has_the_same_bytes_whichever_system_wrote_it() -> None:
         if isinstance(node, ast.Call) and ends_lines_its_own_way(node) and not name.endswith("_there.py")  # on sites
     ]
     assert found == []
+
+
+# --- What it does -----------------------------------------------------------------------------------------------------
+
+CHILD = """
+import time
+from clew_shared.base import operating_system
+operating_system.die_with_parent(by_force=True)
+print(1, flush=True)
+time.sleep(600)
+"""
+PARENT = f"""
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+LISTENER = """
+import time
+from clew_shared.base import operating_system
+found = []
+with operating_system.stop_requests(found.append):
+    print(1, flush=True)
+    while not found:
+        time.sleep(0.01)
+"""
+BOUND_S = 60.0
+
+
+def family() -> tuple[subprocess.Popen[bytes], int]:
+    """A process in a session of its own, and the id of its child, which wants to end with it."""
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, **operating_system.own_session())
+    assert parent.stdout is not None
+    with parent.stdout:
+        return parent, int(parent.stdout.readline())
+
+
+def ended(pid: int) -> bool:
+    deadline = time.monotonic() + BOUND_S
+    while operating_system.is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not operating_system.is_alive(pid)
+
+
+def test_a_process_ends_with_its_parent_if_it_asks_for_that() -> None:
+    parent, child = family()
+    operating_system.kill_process(parent.pid)
+    parent.wait(BOUND_S)
+    assert ended(child)
+
+
+def test_a_session_ends_as_a_whole() -> None:
+    parent, child = family()
+    operating_system.kill_session(parent)
+    parent.wait(BOUND_S)
+    assert ended(child)
+
+
+def test_a_request_to_stop_reaches_a_process_in_a_session_of_its_own() -> None:
+    words = [sys.executable, "-c", LISTENER]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, **operating_system.own_session())
+    assert child.stdout is not None
+    with child.stdout:
+        child.stdout.readline()
+        operating_system.pass_on(child, signal.SIGINT)
+        assert child.wait(BOUND_S) == 0
+
+
+def test_a_file_that_somebody_reads_meanwhile_is_replaced(tmp_path: Path) -> None:
+    """Windows replaces no open file: it is tried again until whoever looks has looked."""
+    path = tmp_path / "file"
+    write_private(path, b"old")
+    reader = path.open("rb")
+    done = threading.Timer(0.2, reader.close)
+    done.start()
+    write_private(path, b"new")
+    done.join()
+    assert path.read_bytes() == b"new"
+
+
+def test_whoever_gets_no_lock_is_told_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(_handle: int) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(operating_system, "wait_for_lock", give_up)
+    refused = pytest.raises(ProblemError, match="locked for a minute")
+    with (tmp_path / "file").open("wb") as file, refused, exclusive(file):
+        file.write(b"x")
+    assert (tmp_path / "file").read_bytes() == b""
