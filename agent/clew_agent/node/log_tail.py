@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import dropwhile
 from pathlib import Path
 
 _TAIL_BYTES = 1 << 16
@@ -11,6 +13,8 @@ _LINE = 300
 """Characters of a line: a frame of the journal carries these lines, and must stay small beside what it may have."""
 _DUMP, _CRASHED = "Fatal Python error: ", "Current thread "
 _FRAMES = 4
+_OF_DUMP = re.compile(r"\s|$|Current thread|Thread 0x|Extension modules: |Python runtime state: ")
+"""What the lines of the stacks begin with."""
 _NOISE = ("All log messages before absl::InitializeLog()", "oneDNN custom operations are on")
 """Lines that TensorFlow prints whenever it is imported, whatever its log level: no reason why a trainer died."""
 
@@ -19,7 +23,7 @@ def tail(path: Path) -> str:
     """The last lines of a text file, of whatever bytes it is made.
 
     Of the stacks that Python prints at a crash only the innermost calls of the thread that crashed are kept: the lines
-    before them are the ones in which the library says why.
+    before them are the ones in which the library says why. What follows them is kept first: a later attempt printed it.
     """
     try:
         with path.open("rb") as file:
@@ -30,8 +34,10 @@ def tail(path: Path) -> str:
     if not mark:
         return "\n".join(_lines(dump)[-_TAIL_LINES:])
     error, _, stacks = dump.partition("\n")
-    crashed = _lines(_CRASHED + stacks.partition(_CRASHED)[2])[: 1 + _FRAMES]
-    return "\n".join([*_lines(said)[-(_TAIL_LINES - _FRAMES) :], mark + error[:_LINE], *crashed])
+    later = _lines("\n".join(dropwhile(_OF_DUMP.match, stacks.splitlines())))
+    _, crashed, calls = stacks.partition(_CRASHED)  # a thread of the library's own has none that Python knows
+    crash = [*_lines(said)[-(_TAIL_LINES - _FRAMES) :], mark + error[:_LINE], *_lines(crashed + calls)[: 1 + _FRAMES]]
+    return "\n".join([*crash, *later][-_TAIL_LINES:] if later else crash)
 
 
 def _lines(text: str) -> list[str]:

@@ -39,6 +39,27 @@ def test_of_a_crash_the_librarys_own_words_are_kept(tmp_path: Path) -> None:
     ]
 
 
+def test_a_thread_of_the_library_that_crashes_has_no_calls(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(_CRASH.replace("Current thread", "Thread"), encoding="utf-8")
+    assert tail(log).splitlines() == _CRASH.splitlines()[:3]
+
+
+def test_what_was_printed_after_a_crash_is_the_end_of_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(f"{_CRASH}The next attempt.\nIt has another reason.\n", encoding="utf-8")
+    assert tail(log).splitlines() == [
+        _CRASH.splitlines()[2],
+        "Current thread 0x00007f02 (most recent call first):",
+        *_STACK.splitlines()[:4],
+        "The next attempt.",
+        "It has another reason.",
+    ]
+    with log.open("a", encoding="utf-8") as file:
+        file.writelines(f"{number}\n" for number in range(20))
+    assert tail(log).splitlines() == [str(number) for number in range(12, 20)]
+
+
 def test_a_log_that_is_not_there_or_no_text_says_what_it_can(tmp_path: Path) -> None:
     assert tail(tmp_path / "none") == ""
     (tmp_path / "log.txt").write_bytes(b"\xff\xfe end")
