@@ -196,8 +196,12 @@ def _check_chain(number: int, journals: dict[int, _Journal]) -> None:
 
 
 def _check_files(folder: Path, records: dict[str, FileRecord]) -> list[Fault]:
-    there = {_composed(recorded_name(folder, path)): path for path in other_files(folder)}
-    found = (_check_file(there.get(_composed(name), folder / name), record) for name, record in records.items())
+    there = {recorded_name(folder, path): path for path in other_files(folder)}
+    composed = {_composed(name): path for name, path in there.items()}
+    found = (
+        _check_file(folder, there.get(name) or composed.get(_composed(name)), record)
+        for name, record in records.items()
+    )
     return [finding for finding in found if finding is not None]
 
 
@@ -206,10 +210,13 @@ def _composed(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
-def _check_file(path: Path, record: FileRecord) -> Fault | None:
-    if not safe_path(record.path):
+def _check_file(folder: Path, found: Path | None, record: FileRecord) -> Fault | None:
+    """Compares a file with its record. ``found`` is the file if it was met in the folder: its name leads nowhere else
+    then, whatever it means on another system."""
+    if found is None and not safe_path(record.path):
         words = "is recorded with a path that leads out of the run folder, here or on another system"
         return Fault(record.path, None, words)
+    path = found or folder / record.path
     removed = record.size < 0
     try:
         if not path.is_file() or path.is_symlink():

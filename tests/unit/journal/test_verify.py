@@ -222,6 +222,21 @@ def test_records_that_lead_elsewhere_are_refused_and_not_followed(tmp_path: Path
     assert all("leads out of the run folder" in text for text in found(folder))
 
 
+@pytest.mark.unix("Windows has no such names")
+def test_a_file_that_only_another_system_would_take_for_something_else_is_compared(tmp_path: Path) -> None:
+    names = ("artifacts/2026-11-26 12:30.csv", "artifacts/aux.txt", "artifacts/end.")
+    empty = hashlib.sha256(b"").hexdigest()
+    folder = small_run(
+        tmp_path / "run", extra=[Files(files=tuple(FileRecord(path=name, size=0, sha256=empty) for name in names))]
+    )
+    folder.artifacts.mkdir(exist_ok=True)
+    for name in names:
+        (folder.path / name).touch()
+    assert verify_run(folder.path).findings == ()
+    (folder.path / names[0]).write_text("changed", encoding="utf-8")
+    assert [finding.file for finding in verify_run(folder.path).findings] == [names[0]]
+
+
 def test_a_disk_that_gives_letters_and_accents_apart_has_the_same_files(tmp_path: Path) -> None:
     name = "artifacts/Zoë.txt"
     record = FileRecord(path=name, size=0, sha256=hashlib.sha256(b"").hexdigest())
