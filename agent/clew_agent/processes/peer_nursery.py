@@ -45,7 +45,8 @@ class _Wanted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PeerNursery:
-    """The chief's end. To be made by a process with one thread that has computed nothing."""
+    """The chief's end. To be made by a process with one thread that has computed nothing. Raises ``OSError`` when the
+    system refuses."""
 
     def __init__(self, be_peer: BePeer) -> None:
         self._channel, theirs = pair()
@@ -57,8 +58,13 @@ class PeerNursery:
             self._channel.close()
             return _serve(theirs, chief, be_peer)
 
-        self._process = operating_system.fork(work)
-        theirs.close()
+        try:
+            self._process = operating_system.fork(work)
+        except OSError:
+            self._channel.close()
+            raise
+        finally:
+            theirs.close()
         operating_system.adopt_orphans()
 
     def start(self, words: Sequence[str], log: Path) -> operating_system.Child:
@@ -90,14 +96,22 @@ def start_of_peers(folder: RunFolder, attempt: int, be_peer: BePeer) -> Iterator
         several = spec.nodes > 1 or registry.entry(spec.strategy).on_servers
     except ProblemError:  # the trainer says why
         several = False
-    if not several or operating_system.thread_count() != 1:
+    nursery = _nursery(be_peer) if several and operating_system.thread_count() == 1 else None
+    if nursery is None:
         yield spawn
         return
-    nursery = PeerNursery(be_peer)
     try:
         yield nursery.start
     finally:
         nursery.close()
+
+
+def _nursery(be_peer: BePeer) -> PeerNursery | None:
+    try:
+        return PeerNursery(be_peer)
+    except OSError as error:
+        _log.warning("The run has no nursery for its peers: %s", error)
+        return None
 
 
 def _serve(channel: socket.socket, chief: int, be_peer: BePeer) -> int:

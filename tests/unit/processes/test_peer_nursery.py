@@ -15,6 +15,7 @@ from clew_agent.processes.peer_nursery import start_of_peers
 from clew_shared.base import operating_system
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
+from tests.guards import LogBook
 from tests.integration.agents import wait_for
 
 pytestmark = pytest.mark.needs("fork")
@@ -127,6 +128,21 @@ def folder_of(tmp_path: Path, spec: RunSpec) -> RunFolder:
 
 def test_a_run_of_one_process_has_no_nursery(tmp_path: Path) -> None:
     with start_of_peers(folder_of(tmp_path, RunSpec(exercise="softmax")), 1, lambda _: 0) as start:
+        assert start is spawn
+
+
+def test_where_no_nursery_can_be_made_peers_are_fresh_interpreters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expect_logs: LogBook
+) -> None:
+    expect_logs("no nursery for its peers: no more processes")
+
+    def refused(_: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(operating_system, "thread_count", lambda: 1)
+    monkeypatch.setattr(operating_system, "fork", refused)
+    spec = RunSpec(exercise="softmax", strategy="multi-worker", nodes=2)
+    with start_of_peers(folder_of(tmp_path, spec), 1, lambda _: 0) as start:
         assert start is spawn
 
 
