@@ -70,10 +70,12 @@ def cards() -> "list[str]":
     return [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.startswith("GPU ")]
 
 
-def tensorflow(python: str = sys.executable) -> "dict[str, object]":
+def tensorflow(python: str = sys.executable, *options: str) -> "dict[str, object]":
     """Returns TensorFlow's version and how many GPUs it sees, or why ``python`` cannot import it."""
     try:
-        done = subprocess.run([python, "-c", TRY], capture_output=True, timeout=IMPORT_S, check=False)
+        done = subprocess.run([python, *options, "-c", TRY], capture_output=True, timeout=IMPORT_S, check=False)
+    except OSError as error:
+        return {"trouble": "it cannot be started: %s" % error.strerror}  # noqa: UP031
     except subprocess.SubprocessError:
         return {"trouble": "its import did not end within two minutes"}
     for line in done.stdout.decode("utf-8", "replace").splitlines():

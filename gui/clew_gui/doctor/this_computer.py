@@ -27,8 +27,8 @@ from clew_shared.base.places import Places
 from clew_shared.journal.history import no_tensorflow
 
 _BITS = 64
-_QT_S = 60.0
-"""Bound on loading Qt, of which a cold disk reads a hundred megabytes."""
+_LIMIT_S = 60.0
+"""Bound on a command: loading Qt, of which a cold disk reads a hundred megabytes."""
 _QT = "import PySide6.QtWidgets, pyqtgraph"
 _SLOW_S = 30.0
 """An import of TensorFlow takes 3 to 10 s from a disk of this computer."""
@@ -64,21 +64,24 @@ def window(_: ThisComputer) -> CheckResult:
     """Whether the window's libraries can be loaded; the commands work without."""
     if (found := check_qt()) is not None:
         return note(found.text, found.hint)
-    trouble = _said([sys.executable, "-P", "-c", _QT], _QT_S)
+    trouble = _run([sys.executable, "-P", "-c", _QT])[1]
     if trouble:
         hint = "Install what it names; on Linux these are packages such as libgl1, libegl1 and libxcb-cursor0."
         return note(f"The window cannot be loaded: {trouble}.", hint)
     return fine(f"PySide6 {installed_pyside()} and pyqtgraph {metadata.version('pyqtgraph')} can be loaded.")
 
 
-def _said(command: list[str], limit_s: float) -> str:
-    """The last line that a command which failed has printed; empty if it went well."""
+def _run(command: list[str]) -> tuple[str, str]:
+    """What a command has printed; and if it failed, the last line of its errors."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s, check=False)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        return f"it had not ended after {limit_s:.0f} s"
+        return "", f"it had not ended after {_LIMIT_S:.0f} s"
+    except OSError as error:
+        return "", f"it cannot be started: {error.strerror}"
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return (lines[-1].rstrip(".")[:300] if lines else f"exit code {done.returncode}") if done.returncode else ""
+    trouble = lines[-1].rstrip(".")[:300] if lines else f"exit code {done.returncode}"
+    return done.stdout.decode("utf-8", "replace"), trouble if done.returncode else ""
 
 
 def home(examined: ThisComputer) -> CheckResult:
@@ -99,9 +102,9 @@ def home(examined: ThisComputer) -> CheckResult:
 
 def tensorflow(examined: ThisComputer) -> CheckResult:
     """Whether the Python that trains can import TensorFlow. Raises ``ProblemError`` if none is known that has it."""
-    program = agent_program(examined.places)[0]
+    program, isolated, *_ = agent_program(examined.places)
     started = time.monotonic()
-    answer: dict[str, Any] = node_there.tensorflow(program)
+    answer: dict[str, Any] = node_there.tensorflow(program, isolated)
     took = time.monotonic() - started
     if "trouble" in answer:
         return refused(no_tensorflow(platform.node(), answer["trouble"], on_node=False))
@@ -116,9 +119,10 @@ def tensorflow(examined: ThisComputer) -> CheckResult:
 
 def packages(examined: ThisComputer) -> CheckResult:
     """What runs can do without, but some exercises cannot."""
-    command = [examined.trainer, "-P", "-c", _ASK, *_USES]
-    done = subprocess.run(command, capture_output=True, timeout=_QT_S, check=False)
-    lacking = done.stdout.decode("utf-8", "replace").split()
+    said, trouble = _run([examined.trainer, "-P", "-c", _ASK, *_USES])
+    if trouble:
+        return note(f"It cannot be found out which packages are there: {trouble}.", "Check that Python.")
+    lacking = said.split()
     if not lacking:
         return fine(f"{listed([package for package, _ in _USES.values()])} are there.")
     uses = [_USES[name] for name in lacking]

@@ -74,6 +74,37 @@ def test_a_tensorflow_that_cannot_be_imported_says_why(places: Places, trainer: 
     assert "the site" not in found.hint
 
 
+@pytest.mark.unix("a file that is no program")
+def test_a_python_that_cannot_be_started_says_why(places: Places, trainer: Path) -> None:
+    trainer.chmod(0o600)
+    found = findings(places)
+    assert (found["tensorflow"].verdict, found["tensorflow"].code) == (Verdict.BAD, "run.tensorflow")
+    assert "it cannot be started: Permission denied" in found["tensorflow"].text
+    assert found["ssh"].verdict is Verdict.OK
+
+
+@pytest.mark.unix("a shell script stands in for Python")
+def test_packages_that_cannot_be_looked_for_are_not_said_to_be_there(places: Places, trainer: Path) -> None:
+    trainer.write_text(
+        "#!/bin/sh\ncase $* in *tensorflow*) echo clew 2.16.1 0 ;; *) echo no >&2; exit 1 ;; esac\n", encoding="utf-8"
+    )
+    found = findings(places)["packages"]
+    assert (found.verdict, found.text) == (Verdict.WARN, "It cannot be found out which packages are there: no.")
+
+
+def test_a_file_of_the_current_folder_is_not_taken_for_tensorflow(
+    computer: ThisComputer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    lists = "from types import SimpleNamespace as N; config = N(list_physical_devices=lambda _: [])"
+    (installed / "tensorflow.py").write_text(f"__version__ = '2.16.1'; {lists}", encoding="utf-8")
+    (tmp_path / "tensorflow.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    monkeypatch.chdir(tmp_path)
+    assert this_computer.tensorflow(computer).text.startswith("TensorFlow 2.16.1 was imported in ")
+
+
 def test_a_home_in_which_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     found = findings(Places(tmp_path / "file" / "home", tmp_path))["home"]
