@@ -39,8 +39,12 @@ class End:
         if events:
             self.selector.register(number, events)
 
+    def ready(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """What can be read or written now; Windows cannot wait for nothing."""
+        return self.selector.select(0) if self.selector.get_map() else []
+
     def turn(self) -> None:
-        for key, _ in self.selector.select(0):
+        for key, _ in self.ready():
             self.streams.turn(key.fd)
 
     def close(self) -> None:
@@ -79,8 +83,7 @@ class Pair:
         """Until nothing moves any more."""
         for _ in range(TURNS):
             self.carry()
-            ends = [end for end in (self.near, self.far) if end.selector.get_map()]  # Windows cannot wait for nothing
-            if not any(end.selector.select(0) for end in ends):
+            if not self.near.ready() and not self.far.ready():
                 return
         raise AssertionError("it never comes to rest")
 
