@@ -138,6 +138,17 @@ def test_no_process_means_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended == []
 
 
+@pytest.mark.unix("Windows has no signals")
+def test_a_group_is_asked_once_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To some programs a second request means: at once."""
+    asked = []
+    monkeypatch.setattr(os, "getpgid", lambda pid: pid)
+    for name in ("kill", "killpg"):
+        monkeypatch.setattr(os, name, lambda *words: asked.append(words))
+    operating_system.kill_group(77, politely=True)
+    assert asked == [(77, signal.SIGTERM)]
+
+
 def ends_lines_its_own_way(node: ast.Call) -> bool:
     """Whether a call writes a text file with the line ends of the system that it runs on."""
     words = {word.arg for word in node.keywords}

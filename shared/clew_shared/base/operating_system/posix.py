@@ -125,6 +125,7 @@ def kill_group(pid: int, politely: bool = False) -> None:
     with suppress(OSError):
         if pid > 0 and os.getpgid(pid) == pid:
             os.killpg(pid, number)
+            return
     _signal(pid, number)
 
 
