@@ -1,7 +1,7 @@
 """``make packages``: writes what can be installed without a checkout: a wheel, a source archive, a folder for Windows.
 
 The same checkout gives the same bytes. The folder for Windows holds Python itself, so that nothing has to be installed;
-TensorFlow is not in it: who has no other Python with TensorFlow trains on a cluster.
+TensorFlow is not in it: anyone who has no other Python with TensorFlow trains on a cluster.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Questions:
             self._prompter.show_message(text)
 
 
-class _BoundedLine(SiteConnection):
+class _BoundedConnection(SiteConnection):
     """Lets no command take longer than the doctor has time."""
 
     def __init__(self, name: str, site: Site, connection: ReconnectingConnection, limit: Callable[[], float]) -> None:
@@ -139,10 +139,10 @@ class Diagnosis(Examination):
         self._connection = self._bounded(self.site, ReconnectingConnection(once))
 
     def _bounded(self, site: Site, connection: ReconnectingConnection) -> SiteConnection:
-        return _BoundedLine(self.name, site, connection, lambda: self.left_s)
+        return _BoundedConnection(self.name, site, connection, lambda: self.left_s)
 
     def connection_with(self, modules: Sequence[str]) -> SiteConnection:
-        """The same line for a site that loads only these modules."""
+        """The same connection for a site that loads only these modules."""
         site = msgspec.structs.replace(self.site, modules=tuple(modules))
         return self._bounded(site, self.connection.ssh)
 

@@ -28,7 +28,7 @@ from clew_agent.processes import peer_nursery
 
 log = Path(sys.argv[1], "log")
 def be_peer(words):
-    operating_system.die_with_parent(signal.SIGKILL)
+    operating_system.die_with_parent(by_force=True)
     print(json.dumps({"words": words, "chief": os.getppid(), "session": os.getsid(0) == os.getpid()}), flush=True)
     time.sleep(float(words[0]))
     return 7
