@@ -21,8 +21,9 @@ from clew_shared.wire.messages import Stop
 _JUMP_S = 30.0
 """Seconds: a clock that was set by less makes none of TensorFlow's time limits pass."""
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
-_GPU_IS_FULL = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaSetDevice\(\).*out of memory|without (BLAS|DNN) support")
-"""What TensorFlow says when a GPU has no room left, also for cuBLAS and cuDNN, which it loads at their first use."""
+_GPU_IS_FULL = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaSetDevice\(\).*out of memory")
+_GPU_MAY_BE_FULL = re.compile(r"without (BLAS|DNN) support")
+"""cuBLAS or cuDNN could not begin, mostly for want of memory. The reason is in an earlier line of the log."""
 _STACK = re.compile(r"Graph execution error:|Detected at node .* defined at|\s*File \"|\s*$|\d+ root error\(s\) found")
 """The lines with which TensorFlow surrounds an error inside of a graph: where the node was made, line by line."""
 
@@ -64,9 +65,11 @@ def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
         )
         return Problem("run.clock", text, "Continue the run from its last checkpoint.", operating_system.host_name())
     text = f"{name} at step {step:,}: {_cause(str(error))[:500] or 'no message'}"
-    if _GPU_IS_FULL.search(str(error)):
+    full = _GPU_IS_FULL.search(str(error))
+    if full or _GPU_MAY_BE_FULL.search(str(error)):
+        sure = "The GPU has no memory left." if full else "Most likely the GPU has no memory left."
         hint = "Other programs may be using it, which nvidia-smi shows: wait for them, or choose a smaller batch size."
-        return Problem("run.gpu_memory", f"The GPU has no memory left. {text}", hint, "log.txt")
+        return Problem("run.gpu_memory", f"{sure} {text}", hint, "log.txt")
     if name in _OUT_OF_MEMORY:
         return Problem("run.memory", text, "Choose a smaller batch size or model, or ask for more memory.", "log.txt")
     return Problem("run.error", text, "The whole traceback is in log.txt.", "log.txt")
