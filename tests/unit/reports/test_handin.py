@@ -59,7 +59,7 @@ def made_run(
     folder = RunFolder(path)
     path.mkdir(parents=True)
     text = to_toml(RunSpec(exercise="softmax", run=run, student=student, params={"learning_rate": 0.5}))
-    folder.spec.write_text(text)
+    folder.spec.write_text(text, newline="\n")
     software = {"clew": __version__, "processor": "a processor, 2 cores"}
     with JournalWriter.create(folder.journal(1)) as writer:
         writer.append(describe(folder, spec=text, software=software, time=time, run=run))
