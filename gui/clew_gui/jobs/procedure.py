@@ -35,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 _BOOK_S = 1.0
 """Seconds between two looks into the book while another program may be submitting the job."""
+_TURN_S = 0.2
+"""Seconds between two looks whether a job that is being submitted has made room."""
 BEAT_S = 15.0
 """The seconds between two notes in the book by a program that submits a job."""
 QUIET_S = 60.0
@@ -81,7 +83,9 @@ def preview(access: SiteAccess, order: JobOrder) -> str:
 def _await_turn(job: ManagedJob) -> None:
     if not job.access.turns.acquire(blocking=False):
         job.say(JobStage.DRAFT, "Waits until other jobs are sent.")
-        job.access.turns.acquire()
+        while not job.access.turns.acquire(blocking=False):
+            _check_wanted(job)
+            job.pause(_TURN_S)
 
 
 def _log_in(job: ManagedJob) -> SiteConnection:

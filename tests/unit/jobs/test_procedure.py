@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from clew_gui.jobs import procedure
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import BookLine, JobBook, SendingProgram
 from clew_gui.jobs.managed_job import ManagedJob, Work
 from clew_gui.jobs.procedure import BEAT_S, QUIET_S
@@ -214,6 +214,21 @@ def test_what_another_program_gave_up_is_not_sent(tmp_path: Path) -> None:
     with pytest.raises(ProblemError, match="never sent"):
         procedure.submit(laptop.managed)
     assert laptop.login.sent == 0
+
+
+def test_a_job_that_waits_for_others_to_be_sent_can_be_given_up(tmp_path: Path) -> None:
+    laptop = Laptop(tmp_path, UNSEEN)
+    while laptop.watch.access.turns.acquire(blocking=False):
+        pass
+
+    def give_up() -> None:
+        laptop.theirs.note_end_request(laptop.job, EndRequest.CANCEL)
+        laptop.book.refresh()
+
+    laptop.managed.meanwhile = give_up
+    with pytest.raises(ProblemError, match="cancelled"):
+        procedure.submit(laptop.managed)
+    assert laptop.login.dials == 0
 
 
 def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(tmp_path: Path) -> None:
