@@ -404,6 +404,15 @@ def test_it_can_be_stopped_and_begun_again_also_with_a_job_on_a_node(
     assert [step.title for step in doctor.steps] == ["Login node", "Python"]
 
 
+@pytest.mark.parametrize(("node", "offered"), [(None, False), (False, True)])
+def test_only_what_has_nodes_offers_to_check_one(
+    parent: QWidget, qtbot: QtBot, node: bool | None, offered: bool
+) -> None:
+    dialog = DoctorDialog(parent, Appearance(), "The cave", lambda _stop, _node: iter([RIGHT]), node=node)
+    qtbot.waitUntil(lambda: not dialog.busy, timeout=10_000)
+    assert dialog.node.isVisibleTo(dialog) is offered
+
+
 def test_an_error_that_nobody_expected_is_a_finding(parent: QWidget, qtbot: QtBot, expect_logs: LogBook) -> None:
     expect_logs("doctor The cave")
 

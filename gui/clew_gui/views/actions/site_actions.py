@@ -19,7 +19,7 @@ from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.session.job_model import Place
 from clew_gui.sites.consent import OwnWords, consents
 from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
-from clew_gui.sites.site import LOCAL, Site, is_local
+from clew_gui.sites.site import LOCAL, Site, address, is_local
 from clew_gui.sites.site_connection import open_connection
 from clew_gui.sites.store import SiteStore
 from clew_gui.ssh.config import offered_hosts, user_config
@@ -52,7 +52,7 @@ _STATES: dict[str, State] = {"ok": "right", "warn": "note", "bad": "wrong", "ski
 def the_doctor(
     name: str, site: Site, places: Places, prompter: Prompter, node: bool, stop: threading.Event
 ) -> Iterator[Step]:
-    """The doctor's findings as steps. Waits for the network;"""
+    """The doctor's findings as steps. Waits for the network."""
     for found in examine(name, site, places, prompter, node, stop):
         trouble = Problem(found.code, found.text, found.hint, found.where, found.remedies) if found.code else None
         state = _STATES.get(found.verdict, "note")
@@ -270,7 +270,9 @@ class SiteActions(QObject):
         def steps(stop: threading.Event, node: bool) -> Iterator[Step]:
             return self._examine(name, site, self._places, self._prompter, node, stop)
 
-        dialog = DoctorDialog(parent, self._window.appearance, site.title or name, steps, self._doctor_buttons, node)
+        title = address(site) if is_local(site) else site.title or name
+        job = None if is_local(site) else node
+        dialog = DoctorDialog(parent, self._window.appearance, title, steps, self._doctor_buttons, job)
         dialog.key_changed.connect(self.key_changed)
         dialog.open()
 

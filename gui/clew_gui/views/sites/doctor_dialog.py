@@ -107,7 +107,10 @@ def _stretched(widget: QWidget) -> QWidget:
 
 
 class DoctorDialog(Dialog):
-    """Runs ``examine`` in a thread and shows what it finds, one by one. Can be stopped, copied and run again."""
+    """Runs ``examine`` in a thread and shows what it finds, one by one. Can be stopped, copied and run again.
+
+    ``node``: whether it looks at a node as well; None: there are none.
+    """
 
     ended = Signal()
     """Emitted when the examination is over, or was stopped."""
@@ -120,9 +123,10 @@ class DoctorDialog(Dialog):
         title: str,
         examine: Examine,
         ways_out: Callable[[Step], Sequence[RemedyButton]] = lambda _step: (),
-        node: bool = False,
+        node: bool | None = False,
     ) -> None:
         super().__init__(parent, f"Checking {title}")
+        self._has_nodes = node is not None
         self._appearance, self._title, self._examine, self._ways_out = appearance, title, examine, ways_out
         self._work: BackgroundWork[Step] | None = None
         self.steps: list[Step] = []
@@ -149,7 +153,7 @@ class DoctorDialog(Dialog):
         self.finish(self.copy_button, None, self.node, self.again, self.close_button)
         self.finished.connect(lambda _code: self.stop())
         self.resize(600, 560)
-        self.begin(node)
+        self.begin(bool(node))
 
     @property
     def busy(self) -> bool:
@@ -236,7 +240,7 @@ class DoctorDialog(Dialog):
         set_role(self.count, "2" if self.busy or not self.steps else "bad" if wrong else "ok", "tone")
         self.again.set_words(*(("Stop", "Stop the check") if self.busy else ("Check again", "Check everything again")))
         self.again.set_glyph("stop" if self.busy else "reset")
-        self.node.setVisible(not self.busy and bool(self.steps))
+        self.node.setVisible(self._has_nodes and not self.busy and bool(self.steps))
         self.copy_button.allow(bool(self.steps), "There are no findings yet")
 
     def copy(self) -> None:
