@@ -56,7 +56,7 @@ class RunTiming(NamedTuple):
     @property
     def rate(self) -> float:
         """Images per second over all its blocks."""
-        return sum(self.images) / sum(self.seconds)
+        return math.fsum(self.images) / math.fsum(self.seconds)
 
 
 class Estimate(NamedTuple):
@@ -236,8 +236,10 @@ def _ratio_of_blocks(timing: RunTiming) -> Estimate:
     rate, count = timing.rate, len(timing.images)
     if count < 2:
         return Estimate(rate)
-    spread = sum((images - rate * seconds) ** 2 for images, seconds in zip(timing.images, timing.seconds, strict=True))
-    return Estimate(rate, math.sqrt(spread * count / (count - 1)) / sum(timing.seconds), count - 1)
+    spread = math.fsum(
+        (images - rate * seconds) ** 2 for images, seconds in zip(timing.images, timing.seconds, strict=True)
+    )
+    return Estimate(rate, math.sqrt(spread * count / (count - 1)) / math.fsum(timing.seconds), count - 1)
 
 
 def t95(freedom: float) -> float:
@@ -257,7 +259,7 @@ def ratio_interval(above: Estimate, below: Estimate) -> Interval | None:
     if above.freedom < 1 or below.freedom < 1:
         return None
     squares = [(one.error / one.value) ** 2 for one in (above, below)]
-    ratio, total = above.value / below.value, sum(squares)
+    ratio, total = above.value / below.value, math.fsum(squares)
     if not total:
         return Interval(ratio, ratio)
     freedom = total**2 / (squares[0] ** 2 / above.freedom + squares[1] ** 2 / below.freedom)
@@ -288,10 +290,10 @@ def _fit(
     law: Literal["amdahl", "gustafson"], lines: Sequence[tuple[float, float]], points: Sequence[tuple[float, float]]
 ) -> Fit | None:
     """Fits the serial share: both laws are lines through 0 whose slope it is."""
-    below = sum(x * x for x, _ in lines)
+    below = math.fsum(x * x for x, _ in lines)
     if not below:
         return None
-    serial = min(max(sum(x * y for x, y in lines) / below, 0.0), 1.0)
+    serial = min(max(math.fsum(x * y for x, y in lines) / below, 0.0), 1.0)
     fitted = Fit(law, serial, 0.0)
     return fitted._replace(error=max(abs(fitted.speedup(n) - speedup) / speedup for n, speedup in points))
 
