@@ -349,7 +349,8 @@ class Person:
 hop, files = msgspec.json.decode(sys.argv[1], type=Hop), msgspec.json.decode(
     sys.argv[2], type=SshFiles, dec_hook=lambda kind, text: kind(text)
 )
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests were started with nohup
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests were started with nohup,
+signal.signal(signal.SIGINT, signal.default_int_handler)  # or in the background of a script
 connection = dial([hop], AskOnce(Person()), files)
 print(connection.run("echo in").stdout.decode(), end="", flush=True)
 connection.run("sleep 1000", timeout=1000)
