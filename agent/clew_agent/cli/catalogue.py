@@ -10,14 +10,17 @@ from pathlib import Path
 
 from clew_agent.catalogue.catalogue import make_catalogue
 from clew_shared.base.harmless import say
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import ProblemError, raise_all
 from clew_shared.base.terminal import ascii_json
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import BUILTIN, encode, load_builtin, pack
 
 
 def catalogue(argv: Sequence[str]) -> int:
-    """Returns 0, or 1 when ``--check`` finds a difference."""
+    """Returns 0, or 1 when ``--check`` finds a difference.
+
+    Raises ``ProblemError`` instead of writing the package's own catalogue when one of its exercises cannot be imported.
+    """
     parser = argparse.ArgumentParser(prog="clew-agent catalogue", description="List the exercises.")
     parser.add_argument("--json", action="store_true", help="print the whole cards as JSON")
     parser.add_argument("--exercises", type=Path, metavar="DIR", help="add the exercises in this folder")
@@ -26,6 +29,8 @@ def catalogue(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     made = make_catalogue(options.exercises)
     if options.write is not None:
+        if options.write == BUILTIN:
+            raise_all([card.problem for card in made.exercises if card.problem is not None])
         _remind(made)
         options.write.write_bytes(pack(made))
     elif options.check:

@@ -9,6 +9,7 @@ import pytest
 
 from clew_agent.cli import main as cli
 from clew_agent.trainer.first_frame import describe_attempt
+from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.run_folder import RunFolder
@@ -74,3 +75,18 @@ def test_writing_the_catalogue_reminds_of_the_revision(
     monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda _: replace(before, exercises=changed))
     assert cli.main(["catalogue", "--write", str(tmp_path / "catalogue.json")]) == 0
     assert capsys.readouterr().err.startswith("linear-regression: its file changed but its revision is still 1")
+
+
+def test_a_catalogue_with_a_broken_exercise_is_not_packaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packaged = tmp_path / "packaged.json"
+    packaged.write_bytes(b"as it was")
+    first, *others = load_builtin().exercises
+    broken = msgspec.structs.replace(first, problem=Problem("catalogue.import", "NameError: name 'reduce'", "Fix it."))
+    made = msgspec.structs.replace(load_builtin(), exercises=(broken, *others))
+    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda _: made)
+    monkeypatch.setattr("clew_agent.cli.catalogue.BUILTIN", packaged)
+    assert cli.main(["catalogue", "--write"]) == 2
+    assert "NameError" in capsys.readouterr().err
+    assert packaged.read_bytes() == b"as it was"
