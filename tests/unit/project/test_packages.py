@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import tomllib
 import zipfile
 from pathlib import Path
-from types import ModuleType
 
+import packages
 import pytest
 
-FILE = Path(__file__).resolve().parents[3] / "packaging" / "packages.py"
+ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(scope="module")
-def packages() -> ModuleType:
-    """The program. Its folder has the name of a library, so it cannot be imported by name."""
-    spec = importlib.util.spec_from_file_location("packages", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_same_files_make_the_same_archive_in_any_order(packages: ModuleType) -> None:
+def test_the_same_files_make_the_same_archive_in_any_order() -> None:
     made = packages.zipped({"b": b"2", "a": b"1"})
     assert made == packages.zipped({"a": b"1", "b": b"2"})
     assert zipfile.ZipFile(io.BytesIO(made)).namelist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["clew.exe", "clew-window.exe", "clew-agent.exe"])
-def test_a_program_for_windows_starts_the_python_beside_it(packages: ModuleType, name: str) -> None:
+def test_a_program_for_windows_starts_the_python_beside_it(name: str) -> None:
     program = packages.launcher(*packages.PROGRAMS[name])
     python = b"pythonw.exe" if name == "clew-window.exe" else b"python.exe"
     assert program.startswith(b"MZ")
@@ -41,8 +29,8 @@ def test_a_program_for_windows_starts_the_python_beside_it(packages: ModuleType,
         compile(archive.read("__main__.py"), name, "exec")
 
 
-def test_each_program_of_the_wheel_is_there_for_windows(packages: ModuleType) -> None:
-    project = tomllib.loads((FILE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+def test_each_program_of_the_wheel_is_there_for_windows() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     called = {f"{name}.exe": entry for name, entry in {**project["scripts"], **project["gui-scripts"]}.items()}
     made = {name: f"{module}:{function}" for name, (_, _, module, function) in packages.PROGRAMS.items()}
     assert made == called
