@@ -17,6 +17,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
 from tests.guards import LogBook
 from tests.integration.agents import wait_for
+from tests.unit.processes.programs import answer_of
 
 pytestmark = pytest.mark.needs("fork")
 
@@ -41,11 +42,7 @@ def said():
 
 
 def found_by(tmp_path: Path, program: str) -> dict[str, object]:
-    words = [sys.executable, "-c", HEAD + program, str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    return answer_of(HEAD + program, tmp_path)
 
 
 def test_a_peer_is_a_child_of_the_chief_in_a_session_of_its_own(tmp_path: Path) -> None:

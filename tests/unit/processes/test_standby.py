@@ -5,9 +5,6 @@ Real processes of a nursery whose trainers only write down what they do: nothing
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +17,7 @@ from clew_agent.trainer import compile_cache
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
 from clew_shared.spec import RunSpec, to_toml
+from tests.unit.processes.programs import answer_of
 
 pytestmark = pytest.mark.needs("fork")
 
@@ -71,11 +69,7 @@ def out(**found): print(json.dumps(found))
 
 
 def found_by(tmp_path: Path, program: str) -> dict[str, object]:
-    words = [sys.executable, "-c", HEAD + program, str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    return answer_of(HEAD + program, tmp_path)
 
 
 def test_the_run_is_given_to_the_pair_that_waits_and_nothing_is_forked_for_it(tmp_path: Path) -> None:
