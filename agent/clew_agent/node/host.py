@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from clew_shared.base.number_words import counted
 from clew_shared.base.operating_system import usable_cores
 
 
 def processor() -> str:
     """The processor in words, as far as this process may use it: ``2 CPU cores``."""
-    return f"{usable_cores()} CPU core{'s' if usable_cores() > 1 else ''}"
+    return counted(usable_cores(), "CPU core")

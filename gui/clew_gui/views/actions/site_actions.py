@@ -19,7 +19,7 @@ from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.session.job_model import Place
 from clew_gui.sites.consent import OwnWords, consents
 from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
-from clew_gui.sites.site import LOCAL, Site, address, is_local
+from clew_gui.sites.site import LOCAL, Site, address, is_local, title_of
 from clew_gui.sites.site_connection import open_connection
 from clew_gui.sites.store import SiteStore
 from clew_gui.ssh.config import offered_hosts, user_config
@@ -177,7 +177,7 @@ class SiteActions(QObject):
                 words = " ".join(str(found) for found in one.problems[:2])
                 yield PlaceChoice(f"site:{one.name}", f"{one.name}, cannot be read", one.name, why_not=words)
             elif not is_local(one.site):
-                yield PlaceChoice(f"site:{one.name}", one.site.title or one.name, one.name, one.site)
+                yield PlaceChoice(f"site:{one.name}", title_of(one.name, one.site), one.name, one.site)
 
     def _jobs_changed(self, jobs: frozenset[str]) -> None:
         session = self._controller.scope.session
@@ -231,7 +231,7 @@ class SiteActions(QObject):
         """The modules of a site, to be named in it."""
 
         def look(site: Site) -> None:
-            dialog = ModulesDialog(self._front(), self._window.appearance, site.title or name)
+            dialog = ModulesDialog(self._front(), self._window.appearance, title_of(name, site))
             dialog.chosen.connect(lambda module: self._add_module(name, module))
             work = lambda: self._modules(name, site, self._places, self._prompter)  # noqa: E731
             call_elsewhere(dialog, f"modules {name}", work, dialog.show_names, dialog.show_problems)
@@ -270,7 +270,7 @@ class SiteActions(QObject):
         def steps(stop: threading.Event, node: bool) -> Iterator[Step]:
             return self._examine(name, site, self._places, self._prompter, node, stop)
 
-        title = address(site) if is_local(site) else site.title or name
+        title = address(site) if is_local(site) else title_of(name, site)
         job = None if is_local(site) else node
         dialog = DoctorDialog(parent, self._window.appearance, title, steps, self._doctor_buttons, job)
         dialog.key_changed.connect(self.key_changed)
@@ -328,7 +328,7 @@ class SiteActions(QObject):
             if not words:
                 then()
                 return
-            dialog = ConsentDialog(self._front(), self._window.appearance, site.title or name, words)
+            dialog = ConsentDialog(self._front(), self._window.appearance, title_of(name, site), words)
             dialog.accepted.connect(lambda: self._agreed(words, then))
             dialog.rejected.connect(lambda: otherwise(()))
             dialog.open()
