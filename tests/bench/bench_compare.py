@@ -94,4 +94,6 @@ def report(rounds: int, quick: bool) -> str:
     program = opened(runs)
     rows = [(name, f"{measured(program, act, max(rounds, 3)):.0f}") for name, act in actions(program).items()]
     program.close()
-    return f"{machine()}\n\n{METHOD}\n\n{table(('what', 'ms'), rows)}"
+    text = table(("what", "ms"), rows)
+    print(text, flush=True)
+    return f"{machine()}\n\n{METHOD}\n\n{text}"

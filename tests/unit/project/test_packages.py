@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 import io
-import tomllib
 import zipfile
-from pathlib import Path
 
-import packages
 import pytest
+from linux.debian import control, script
+from wheels import LINUX, WINDOWS, Program, programs
+from windows.folder import launcher, zipped
 
-ROOT = Path(__file__).resolve().parents[3]
+_NAMES = {"clew", "clew-agent", "clew-window"}
 
 
 def test_the_same_files_make_the_same_archive_in_any_order() -> None:
-    made = packages.zipped({"b": b"2", "a": b"1"})
-    assert made == packages.zipped({"a": b"1", "b": b"2"})
+    made = zipped({"b": b"2", "a": b"1"})
+    assert made == zipped({"a": b"1", "b": b"2"})
     assert zipfile.ZipFile(io.BytesIO(made)).namelist() == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", ["clew.exe", "clew-window.exe", "clew-agent.exe"])
-def test_a_program_for_windows_starts_the_python_beside_it(name: str) -> None:
-    program = packages.launcher(*packages.PROGRAMS[name])
-    python = b"pythonw.exe" if name == "clew-window.exe" else b"python.exe"
-    assert program.startswith(b"MZ")
-    assert b'#!"<launcher_dir>\\python\\' + python in program
-    with zipfile.ZipFile(io.BytesIO(program)) as archive:
-        compile(archive.read("__main__.py"), name, "exec")
+def test_the_programs_are_those_of_the_wheel() -> None:
+    assert {program.name for program in programs()} == _NAMES
+    assert [program.name for program in programs() if program.has_window] == ["clew-window"]
 
 
-def test_each_program_of_the_wheel_is_there_for_windows() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    called = {f"{name}.exe": entry for name, entry in {**project["scripts"], **project["gui-scripts"]}.items()}
-    made = {name: f"{module}:{function}" for name, (_, _, module, function) in packages.PROGRAMS.items()}
-    assert made == called
+@pytest.mark.parametrize("program", programs(), ids=lambda program: program.name)
+def test_a_program_for_windows_starts_the_python_beside_it(program: Program) -> None:
+    made = launcher(program)
+    python = b"pythonw.exe" if program.has_window else b"python.exe"
+    assert made.startswith(b"MZ")
+    assert b'#!"<launcher_dir>\\python\\' + python in made
+    with zipfile.ZipFile(io.BytesIO(made)) as archive:
+        assert archive.read("__main__.py") == program.call
+    compile(program.call, program.name, "exec")
+
+
+@pytest.mark.parametrize("program", programs(), ids=lambda program: program.name)
+def test_a_program_for_debian_starts_the_python_of_its_package(program: Program) -> None:
+    first, _, rest = script(program).partition(b"\n")
+    assert (first, rest) == (b"#!/opt/clew/bin/python3.11", program.call)
+
+
+def test_each_system_gets_what_is_meant_for_it() -> None:
+    assert {"colorama"} == set(WINDOWS.requirements()) - set(LINUX.requirements())
+    windows, linux = (" ".join(target.requirements("cpu")) for target in (WINDOWS, LINUX))
+    assert ("msvc-runtime" in windows, "tensorflow-cpu" in windows) == (True, False)
+    assert ("msvc-runtime" in linux, "tensorflow-cpu" in linux) == (False, True)
+
+
+def test_the_package_for_debian_asks_for_the_libraries_of_the_window_too() -> None:
+    fields = dict(line.split(": ", 1) for line in control({"libexpat1"}, 5).splitlines() if not line.startswith(" "))
+    assert fields["Installed-Size"] == "5"
+    assert {"libexpat1", "libegl1", "libxcb-cursor0"} <= set(fields["Depends"].split(", "))
