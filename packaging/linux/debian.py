@@ -18,8 +18,10 @@ from wheels import LINUX, ROOT, Program, programs
 from clew_shared import __version__
 
 _PYTHON = ("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal")
-_OURS = re.compile(r"(lib)?python3\.11|media-types")
-"""Dependencies of those that the package answers itself, or that Python works without."""
+_OURS = re.compile(r"(lib)?python3\.11|media-types|libdb5|libnsl|libtirpc")
+"""Dependencies of those that the package answers itself, or that Clew works without."""
+_LEFT_OUT = ("sitecustomize.py", "lib-dynload/_dbm*.so", "lib-dynload/nis*.so")
+"""A link to Debian's own file, and the modules of libraries that newer systems lack or call otherwise."""
 _HOME = "opt/clew"
 _THEN = "1577836800"
 """The date of each file, in seconds since 1970: the first of January 2020. The bytes would tell the hour."""
@@ -94,7 +96,9 @@ def _write_python(scratch: Path, home: Path) -> set[str]:
     for folder, name in (("bin", "python3.11"), ("lib", "python3.11")):
         (home / folder).mkdir(parents=True)
         (unpacked / folder / name).rename(home / folder / name)
-    (home / "lib/python3.11/sitecustomize.py").unlink(missing_ok=True)  # a link to Debian's, which reports crashes
+    for pattern in _LEFT_OUT:
+        for path in (home / "lib/python3.11").glob(pattern):
+            path.unlink()
     licence = home / "share/doc/python3.11/copyright"
     licence.parent.mkdir(parents=True)
     (unpacked / "share/doc/python3.11-minimal/copyright").rename(licence)
