@@ -61,7 +61,7 @@ def _one(wanted: RunWanted, exercises: Path | None, start: WarmStart) -> RunEnde
                 prepared = prepare_resume(RunFolder(folder), exercises, wanted.changes)
         fold = do_run(prepared, exercises, start=start if wanted.warm else None)
     except ProblemError as error:
-        return RunEnded(BAD_INPUT, error.command_text())
+        return RunEnded(BAD_INPUT, error.command_text(), error.problems)
     return RunEnded(exit_code_for(fold), fold.problem.command_text() if fold.problem is not None else "")
 
 

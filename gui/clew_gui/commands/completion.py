@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
 from clew_gui.commands.context import OK, CommandContext, Parser
+from clew_shared.base.explanations import explanations
 from clew_shared.base.problem import ProblemError
 
 _SCRIPTS = {
@@ -84,6 +85,8 @@ def _values(context: CommandContext, command: str, before: str) -> list[str]:
         return _quietly(lambda: ["last", *_numbers(context)])
     if command in _EXERCISES and before == command:
         return _quietly(lambda: _exercises(context))
+    if before == "why":
+        return list(explanations())
     return []
 
 

@@ -132,7 +132,7 @@ def look_at(run: KeptRun, known: Catalogue, jobs: KeptJobs) -> SeenRun:
     try:
         history = read_run(run.folder)
     except ProblemError as error:
-        return SeenRun(run, None, None, None, None, error.command_text())
+        return SeenRun(run, None, None, None, None, str(error))
     try:
         spec = read_spec(RunFolder(run.folder).latest_spec)
     except ProblemError:

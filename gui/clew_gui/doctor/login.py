@@ -212,7 +212,7 @@ def _place(diagnosis: Diagnosis, found: Problem) -> tuple[int, str]:
         named = [place for place, hop in enumerate(diagnosis.hops) if found.where in hop.keys]
         asked = [place for place, title in enumerate(titles) if last is not None and last.title == title]
         number = (named or asked or [0])[0]
-    if found.code.startswith("ssh.hostkey"):
+    if found.code.startswith("ssh.hostkey."):
         return number, "hostkey"
     if found.code in ("ssh.noprompt", "ssh.cancelled") and last is not None and last.kind is PromptKind.CONFIRM:
         return number, "hostkey"

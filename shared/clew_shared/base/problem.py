@@ -15,8 +15,9 @@ from clew_shared.base.remedies import Remedy, typed_sentence
 class Problem(msgspec.Struct, frozen=True):
     """A refusal in words that a person can act on.
 
-    ``code`` is a stable dotted name for programs ("params.range"), ``text`` says what is wrong and why, with the value
-    and the limit in it, ``hint`` says what to do now (may be empty), ``where`` names the field, file or host concerned.
+    ``code`` is a stable dotted name ("params.value"), explained in ``clew_shared/problems``; ``text`` says what is
+    wrong and why, with the value and the limit in it, ``hint`` says what to do now (may be empty), ``where`` names the
+    field, file or host concerned.
     ``remedies`` are ways out as data: the window makes buttons of them, and ``command_text`` says what to type.
     """
 
@@ -31,7 +32,11 @@ class Problem(msgspec.Struct, frozen=True):
 
     def command_text(self) -> str:
         """The sentences for a terminal, with what to type there."""
-        return " ".join(filter(None, (str(self), typed_sentence(self.remedies))))
+        return " ".join(filter(None, (str(self), typed_sentence(self.remedies), self.why())))
+
+    def why(self) -> str:
+        """What to type for an explanation."""
+        return f"(clew why {self.code})" if self.code else ""
 
 
 class ProblemError(Exception):

@@ -33,7 +33,8 @@ class RunWanted(msgspec.Struct, frozen=True):
 
 
 class RunEnded(msgspec.Struct, frozen=True):
-    """The end of a run: the exit code of ``clew-agent run``, and why it was refused or failed."""
+    """The end of a run: the exit code of ``clew-agent run``, and why it failed; ``refused`` says why it never began."""
 
     code: int
     problem: str = ""
+    refused: tuple[Problem, ...] = ()

@@ -506,8 +506,10 @@ def test_a_problem_says_what_and_what_now_and_can_be_copied(softmax: Program) ->
     messages = softmax.window.messages
     assert messages.isVisible()
     assert "Choose the data set digits." in messages.accessibleName()
+    assert messages.line.text.toolTip() == "(clew why data.missing)"
     messages.copy()
-    assert QGuiApplication.clipboard().text().splitlines()[0] == "mnist was not found in 3 places."
+    copied = QGuiApplication.clipboard().text().splitlines()
+    assert (copied[0], copied[-1]) == ("mnist was not found in 3 places.", "(clew why data.missing)")
     messages.dismiss()
     assert not messages.isVisible()
 

@@ -177,6 +177,7 @@ def test_several_runs_are_copies_of_one_process_which_imports_tensorflow_once(tm
     answers = [msgspec.json.decode(line, type=RunEnded) for line in done.stdout.splitlines()]
     assert [one.code for one in answers] == [0, 2, 0], done.stderr
     assert "at least 1, got 0" in answers[1].problem
+    assert [found.code for found in answers[1].refused] == ["params.value"]
     assert not (tmp_path / "run0").exists()
     for steps in (5, 6):
         assert read_run(tmp_path / f"run{steps}").fold.step == steps

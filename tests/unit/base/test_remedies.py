@@ -80,9 +80,9 @@ def test_what_to_type_is_one_sentence_after_the_others() -> None:
     assert str(found) == "The job asks for 5 min. Ask for less."
     assert found.command_text() == (
         "The job asks for 5 min. Ask for less. Use --time 00:02:00 or --partition NAME. "
-        "Type: clew site doctor 'my site' --job"
+        "Type: clew site doctor 'my site' --job (clew why scheduler.time)"
     )
-    assert Problem("a", "b.").command_text() == "b."
+    assert Problem("", "b.").command_text() == "b."
 
 
 def test_a_problem_of_an_earlier_or_a_later_version_is_read() -> None:

@@ -88,12 +88,24 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["rnu"], "clew rnu: There is no command 'rnu'. Did you mean run?\n"),
-        (["frobnicate"], "clew frobnicate: There is no command 'frobnicate'. See: clew --help\n"),
-        (["show"], "clew show: The following arguments are required: RUN. See: clew show --help\n"),
-        (["runs", "--jsno"], "clew runs: Unrecognized arguments: --jsno. See: clew runs --help\n"),
-        (["catalogue", "sofmax"], "clew catalogue: There is no exercise 'sofmax'. Did you mean softmax?\n"),
-        (["start", "--exercise", "cn"], "clew start: There is no exercise 'cn'. Did you mean cnn?\n"),
+        (["rnu"], "clew rnu: There is no command 'rnu'. Did you mean run? (clew why cli.command)\n"),
+        (
+            ["frobnicate"],
+            "clew frobnicate: There is no command 'frobnicate'. See: clew --help (clew why cli.command)\n",
+        ),
+        (
+            ["show"],
+            "clew show: The following arguments are required: RUN. See: clew show --help (clew why cli.usage)\n",
+        ),
+        (["runs", "--jsno"], "clew runs: Unrecognized arguments: --jsno. See: clew runs --help (clew why cli.usage)\n"),
+        (
+            ["catalogue", "sofmax"],
+            "clew catalogue: There is no exercise 'sofmax'. Did you mean softmax? (clew why exercise.unknown)\n",
+        ),
+        (
+            ["start", "--exercise", "cn"],
+            "clew start: There is no exercise 'cn'. Did you mean cnn? (clew why exercise.unknown)\n",
+        ),
     ],
 )
 def test_a_command_that_is_not_understood_is_refused_in_one_sentence(
@@ -366,7 +378,7 @@ def test_a_run_whose_node_lost_its_power_has_failed_everywhere(capsys: pytest.Ca
     assert shown(capsys)[0] == "RUNNING"
     text = "A node of the job failed on node1."
     copy.job(JobStage.ENDED, phase=Phase.NODE_FAILED, text=text, problem=Problem("job.node", text))
-    assert shown(capsys) == ("FAILED", text)
+    assert shown(capsys) == ("FAILED", f"{text} (clew why job.node)")
 
 
 @pytest.mark.usefixtures("home")
@@ -390,7 +402,7 @@ def test_who_cancelled_the_job_is_said(asked: EndRequest | None, text: str, caps
     state = JobState(id="7", phase=Phase.CANCELLED, by="root")
     news = of_end(copy.book.news(JOB), state, Reason("The job was cancelled by root."), asked)
     copy.book.note_news(news)
-    assert shown(capsys) == ("STOPPED", text)
+    assert shown(capsys) == ("STOPPED", text if asked else f"{text} (clew why job.cancelled)")
 
 
 @pytest.mark.usefixtures("home")
@@ -516,8 +528,8 @@ def test_runs_are_compared_by_what_differs_with_repeats_as_one_line(
 def test_a_range_test_is_not_compared(rates: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     spec = RunFolder(rates[1]).spec
     spec.write_text(to_toml(msgspec.structs.replace(read_spec(spec), rate_range=RateRange(0.001, 10.0))))
-    text = "clew compare: Run 2 is a learning-rate range test: its values are of many rates. Leave it out."
-    assert refused(capsys, "compare", "1", "2").strip() == text
+    text = "clew compare: Run 2 is a learning-rate range test: its values are of many rates."
+    assert refused(capsys, "compare", "1", "2").strip() == f"{text} Leave it out. (clew why compare.range_test)"
     found = json.loads(said(capsys, "compare", "--filter", "softmax", "--metric", "loss", "--json"))
     assert [group["runs"] for group in found["groups"]] == [[1], [3]]
     assert "Range test        0.001 to 10" in said(capsys, "show", "2")

@@ -24,6 +24,7 @@ from clew_gui.commands.output.result import exit_status, result_lines, title, wh
 from clew_gui.commands.run.follow import Follower
 from clew_gui.commands.run.run import RunOutcome, refusal
 from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
 from clew_shared.journal.events import Evaluation, Live, Log, Points, Schema, State
 from clew_shared.journal.files import JournalWriter
@@ -232,6 +233,11 @@ def test_the_title_says_what_is_run() -> None:
 def test_a_refusal_without_a_reason_is_said() -> None:
     assert str(refusal(RunOutcome(History(), 2, ""))) == "The agent refused the run and gave no reason."
     assert str(refusal(RunOutcome(History(), 2, "No MNIST here."))) == "No MNIST here."
+
+
+def test_the_reasons_of_a_refusal_keep_their_codes() -> None:
+    reasons = (Problem("data.missing", "No MNIST here."), Problem("spec.seed", "No seed."))
+    assert refusal(RunOutcome(History(), 2, "", refused=reasons)).problems == reasons
 
 
 def test_points_of_a_long_run_are_drawn_within_the_terminal(tmp_path: Path) -> None:

@@ -368,24 +368,22 @@ def count(name: str, text: str | None) -> tuple[int, list[Problem]]:
     """The number that ``--name`` was given, 1 without any, and what is wrong with it."""
     if text is None or re.fullmatch(r"[1-9][0-9]{0,3}", text.strip()):
         return int(text or 1), []
-    return 1, [Problem(f"cli.{name}", f"--{name} must be a whole number from 1 on, got {text!r}.", where=name)]
+    return 1, [Problem("cli.number", f"--{name} must be a whole number from 1 on, got {text!r}.", where=name)]
 
 
-def whole(command: str, name: str, text: str, example: str) -> int:
+def whole(name: str, text: str, example: str) -> int:
     """The whole number that ``--name`` was given. Raises ``ProblemError`` for anything else."""
     try:
         return int(text)
     except ValueError:
         hint = f"Write --{name} {example}."
-        raise problem(f"cli.{command}", f"--{name} takes whole numbers, got {text!r}.", hint, name) from None
+        raise problem("cli.number", f"--{name} takes whole numbers, got {text!r}.", hint, name) from None
 
 
 def not_taken(command: str, request: argparse.Namespace, names: Iterable[str]) -> list[Problem]:
     """Options of ``clew run`` that were given and that this command does not take."""
     given = (name for name in names if getattr(request, name))
-    return [
-        Problem(f"cli.{command}", f"clew {command} does not take --{name}.", "Leave it out.", name) for name in given
-    ]
+    return [Problem("cli.option", f"clew {command} does not take --{name}.", "Leave it out.", name) for name in given]
 
 
 def parse_run(argv: Sequence[str], catalogue: Catalogue, run: str) -> tuple[RunArguments, ExerciseCard, RunSpec]:

@@ -18,7 +18,7 @@ from clew_gui.commands.run.follow import FollowedRun, Follower
 from clew_gui.commands.run.left_run import LeftAgent, left_run
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
 from clew_gui.targets.target import LocalTarget
-from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.files import attempts, is_mirror
 from clew_shared.journal.history import History
@@ -42,6 +42,8 @@ class RunOutcome(NamedTuple):
     problem: str
     asked: bool = False
     """Whether a person asked for its end, be it too late for this run."""
+    refused: tuple[Problem, ...] = ()
+    """Says why it never began."""
 
 
 def run(context: CommandContext, argv: Sequence[str]) -> int:
@@ -203,7 +205,7 @@ def follow(
         run = ProgramRun(context, agent, follower, as_json, stops, after_attempt)
         run.to_the_end(card, heading)
         ended = run.ended or RunEnded(FAILED)
-        return RunOutcome(run.history, ended.code, ended.problem, stops() > 0)
+        return RunOutcome(run.history, ended.code, ended.problem, stops() > 0, ended.refused)
 
 
 def conclude(
@@ -232,4 +234,6 @@ def conclude(
 
 def refusal(outcome: RunOutcome) -> ProblemError:
     """Returns why the agent refused the run."""
+    if outcome.refused:
+        return ProblemError(*outcome.refused)
     return problem("cli.refused", outcome.problem or "The agent refused the run and gave no reason.")

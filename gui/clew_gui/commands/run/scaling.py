@@ -55,8 +55,8 @@ def scaling(context: CommandContext, argv: Sequence[str]) -> int:
         spec,
         counts,
         axis=axis,
-        repeats=whole("scaling", "repeats", options.repeats, "3"),
-        warm_up=usual_warm_up(spec.params.get(STEPS)) if asked is None else whole("scaling", "warm-up", asked, "3"),
+        repeats=whole("repeats", options.repeats, "3"),
+        warm_up=usual_warm_up(spec.params.get(STEPS)) if asked is None else whole("warm-up", asked, "3"),
         weak=options.weak,
         title=_title(card, options.weak),
     )
@@ -80,7 +80,7 @@ def _axis(devices: str | None, nodes: str | None) -> tuple[str, list[int], int]:
 
 
 def _counts(name: str, text: str) -> list[int]:
-    counts = [whole("scaling", name, word, _DEVICES) for word in text.split(",") if word.strip()]
+    counts = [whole(name, word, _DEVICES) for word in text.split(",") if word.strip()]
     if not counts or min(counts) < 1:
         raise problem("cli.scaling", f"--{name} takes whole numbers from 1 on, got {text!r}.", f"Write --{name} 1,2,4.")
     return counts

@@ -61,8 +61,8 @@ def sweep(context: CommandContext, argv: Sequence[str]) -> int:
     asked = Sweep(
         method=options.method,
         over=_over(card, options.over, options.method),
-        count=whole("sweep", "count", options.count, "20"),
-        seeds=tuple(whole("sweep", "seeds", word, "1,2,3") for word in options.seeds.split(",") if word.strip()),
+        count=whole("count", options.count, "20"),
+        seeds=tuple(whole("seeds", word, "1,2,3") for word in options.seeds.split(",") if word.strip()),
         pruner=options.pruner,
     )
     new = sweep_study(spec, asked, metric=options.metric or usual_metric(card), title=f"{card.title}, sweep")

@@ -199,7 +199,7 @@ class MessageBar(QWidget):
             return
         self.lapse()
         now, more = here[-1], len(here) - 1
-        self._dress("badNote", "s_failed", "bad", now.problem.text, now.problem.hint)
+        self._dress("badNote", "s_failed", "bad", now.problem.text, now.problem.hint, now.problem.why())
         self.line.count.setText(f"{more} more" if more else "")
         self.line.show_buttons(self._buttons(now))
         self.line.undo.hide()
@@ -207,10 +207,11 @@ class MessageBar(QWidget):
         self.show()
         self._put()
 
-    def _dress(self, role: str, glyph: str, tone: str, text: str, hint: str) -> None:
+    def _dress(self, role: str, glyph: str, tone: str, text: str, hint: str, more: str = "") -> None:
         set_property(self.line, role)
         self.line.glyph.set_glyph(glyph, tone)
         self.line.text.setText(text)
+        self.line.text.setToolTip(more)
         self.line.hint.setText(hint)
         self.line.hint.setVisible(bool(hint))
         self.line.count.setText("")
@@ -231,7 +232,7 @@ class MessageBar(QWidget):
         here = self._here()
         if here:
             now = here[-1].problem
-            parts = [now.text, now.hint, f"({now.code}{', ' + now.where if now.where else ''})"]
+            parts = [now.text, now.hint, f"({now.where})" if now.where else "", now.why()]
             QGuiApplication.clipboard().setText("\n".join(part for part in parts if part))
 
     def dismiss(self) -> None:
