@@ -10,15 +10,16 @@ ROUNDS ?=
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --max-worker-restart 0
 SOAK_MINUTES ?=
 
-.PHONY: help setup run test test-fast test-windows check format bench soak gpu-check cluster-up cluster-down constraints newer packages
+.PHONY: help setup run test test-fast test-windows check format docs bench soak gpu-check cluster-up cluster-down constraints newer packages
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
 	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose, WORKERS=0 for one process)"
 	@echo "make test-fast      run those of tests/unit, tests/contract and tests/gui"
 	@echo "make test-windows   run tests/unit and tests/contract with Windows Python under Wine, as root (PYTEST_ARGS)"
-	@echo "make check          lint, types, import rules, generated files"
+	@echo "make check          lint, types, import rules, generated files, the site of the docs"
 	@echo "make format         let ruff rewrite what it can"
+	@echo "make docs           build the pages of docs as a site, in build/docs/site"
 	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 25 minutes on a quiet machine"
 	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
 	@echo "make gpu-check      train on this machine's GPUs in every way, and keep the log in docs; without a GPU it does nothing"
@@ -50,10 +51,14 @@ check: setup
 	@.venv/bin/lint-imports
 	@$(PY) -m clew_agent catalogue --check
 	@$(PY) -m pytest -q --no-header tests/unit/journal/test_protocol_doc.py
+	@$(PY) docs/make_site.py
 
 format: setup
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
+
+docs: setup
+	@$(PY) docs/make_site.py
 
 bench: setup
 	@$(PY) -m tests.bench.others

@@ -1,0 +1,74 @@
+"""The pages of the documentation: links, tabs, and what the site adds to them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import make_site
+import pytest
+
+PAGE = make_site.ROOT / "docs" / "tutorial.md"
+KNOWN = make_site.pages()
+
+
+def _named(entry: Any) -> Iterator[str]:
+    for value in entry.values() if isinstance(entry, dict) else entry:
+        yield from [value] if isinstance(value, str) else _named(value)
+
+
+def test_no_link_leads_nowhere() -> None:
+    for page in KNOWN:
+        make_site.as_site(page.read_text(encoding="utf-8"), page, KNOWN)
+    with pytest.raises(ValueError, match=r"nowhere: gone\.md, images/gone\.png"):
+        make_site.as_site("[a](gone.md) ![b](images/gone.png) [c](https://example.org) `[d](e)`", PAGE, KNOWN)
+
+
+def test_the_site_names_each_page_once() -> None:
+    project = tomllib.loads((PAGE.parent / "zensical.toml").read_text(encoding="utf-8"))["project"]
+    assert sorted(_named(project["nav"])) == sorted(KNOWN.values())
+
+
+def test_links_follow_the_pages_to_their_places_in_the_site() -> None:
+    text = "[p](../shared/clew_shared/PROTOCOL.md#frames) [c](../CONTRIBUTING.md) [d](decisions/README.md)"
+    assert (
+        make_site.as_site(text, PAGE, KNOWN) == "[p](protocol.md#frames) [c](contributing.md) [d](decisions/index.md)"
+    )
+    page = make_site.PROBLEMS / "ssh.md"
+    assert make_site.as_site("[c](../../../docs/data.md)", page, KNOWN) == "[c](../data.md)"
+
+
+def test_systems_become_tabs() -> None:
+    text = "<!-- tabs -->\n**Linux**\n\n```bash\nls\n```\n\n**Windows**\n\ndir\n<!-- end of tabs -->\nafter\n"
+    assert make_site.as_site(text, PAGE, KNOWN) == (
+        '=== "Linux"\n\n    ```bash\n    ls\n    ```\n\n=== "Windows"\n\n    dir\n\nafter\n'
+    )
+
+
+def test_the_sentences_of_a_problem_are_found_where_they_are_written() -> None:
+    source = """
+def check(steps):
+    text = "First."
+    yield Problem("spec.steps", text)
+    text = f"At most {steps:,} steps."
+    yield Problem(code="spec.steps", text=text)
+    raise problem(code, "not known here")
+"""
+    assert list(make_site.said(source)) == [("spec.steps", "First."), ("spec.steps", "At most … steps.")]
+
+
+def test_the_site_shows_the_sentences_under_their_code() -> None:
+    page = make_site.with_sentences("# A\n\n## a.b\n\nWhy.\n", {"a.b": ["It is *x*.", "It is y."]})
+    assert page == "# A\n\n## a.b\n\n> It is \\*x\\*.\n>\n> It is y.\n\nWhy.\n"
+
+
+def test_most_codes_have_their_sentence_in_the_site() -> None:
+    """Some are composed elsewhere; if many were missing, the program would say it in a way that is not found."""
+    declared = {code for page in make_site.PROBLEMS.glob("*.md") for code in _codes(page)}
+    assert len(declared - set(make_site.sentences())) < len(declared) // 10
+
+
+def _codes(page: Path) -> list[str]:
+    return [line[3:] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("## ")]
