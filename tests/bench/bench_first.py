@@ -1,4 +1,5 @@
-"""From Run clicked to the first point painted, split by stage: agent warm, with ``--fresh``, and a plain script."""
+"""From Run clicked to the first point painted, split by stage: agent warm, with ``--no-fork`` and ``--fresh``, and a
+plain script."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from tests.bench.work import bench_data
 EXERCISES = ("linear-regression", "softmax")
 ABOUT = {
     "warm": "Run clicked, agent warm",
+    "no-fork": "Run clicked, agent with `--no-fork`: as on Windows, on macOS and with GPUs",
     "fresh": "Run clicked, agent with `--fresh`",
     "plain": "a plain TensorFlow script, from its start to its first loss",
 }

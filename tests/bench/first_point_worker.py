@@ -1,7 +1,7 @@
-"""One contender of the benchmark of the first point: ``tests.bench.first_point_worker EXERCISE warm|fresh|plain``.
+"""One contender of the benchmark of the first point: ``tests.bench.first_point_worker EXERCISE CONTENDER``.
 
-``warm`` and ``fresh`` keep a real window and a real agent, and press Run for each line on standard input; ``plain``
-starts ``plain_first_step.py``. Each answer is a table of seconds by stage.
+``warm``, ``no-fork`` and ``fresh`` keep a real window and a real agent, and press Run for each line on standard input;
+``plain`` starts ``plain_first_step.py``. Each answer is a table of seconds by stage.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -28,6 +28,8 @@ from tests.bench.reader import end_agent
 
 _BOUND_S = 120.0
 _IDLE_S = 1.0
+AGENTS = {"warm": (), "no-fork": ("--no-fork",), "fresh": ("--fresh",)}
+"""The options of the agents."""
 CLICK, TAKEN, BEGUN, BLOCK, ARRIVED, PAINTED = (
     "click",
     "click → run taken by the agent",
@@ -67,11 +69,11 @@ def journal_marks(path: Path) -> dict[str, float]:
 class Clicker:
     """A window of a home of its own, in which Run is pressed again and again."""
 
-    def __init__(self, exercise: str, fresh: bool) -> None:
+    def __init__(self, exercise: str, options: Sequence[str]) -> None:
         from tests.bench.watched import Watched
 
         self._places = find_places()
-        command = [sys.executable, "-P", "-m", "clew_agent", "serve", "--fresh"] if fresh else None
+        command = [sys.executable, "-P", "-m", "clew_agent", "serve", *options]
         self._window = Watched(self._places, exercise, LocalTarget(self._places, command))
         form = self._window.program.window.next_run
         self._window.until(form.run.isEnabled, _BOUND_S)
@@ -98,6 +100,7 @@ class Clicker:
         marks[TAKEN] = (self._places.runs / run / "spec.toml").stat().st_mtime
         marks |= journal_marks(journal_path(self._places.runs / run, 1))
         marks[ARRIVED], marks[PAINTED] = arrived[0], window.first_paint(run) or 0.0
+        window.until(_quiet(self._places), _BOUND_S)  # what it prepares next must not disturb the others
         return split(marks)
 
     def close(self) -> None:
@@ -106,7 +109,7 @@ class Clicker:
 
 
 def _quiet(places: Places) -> Callable[[], bool]:
-    """Says whether agent and nursery have stopped working for a second: all that can be warm is warm."""
+    """Says whether the agent and all it has started have stopped working for a second: what can be warm is warm."""
     seen: list[tuple[float, float]] = []
 
     def look() -> bool:
@@ -151,8 +154,8 @@ def main() -> None:
     os.environ["CLEW_HOME"] = str(home)
     clicker: Clicker | None = None
     try:
-        if who != "plain":
-            clicker = Clicker(exercise, who == "fresh")
+        if who in AGENTS:
+            clicker = Clicker(exercise, AGENTS[who])
         for _ in sys.stdin:
             print(json.dumps(plain(exercise) if clicker is None else clicker.press()), flush=True)
     finally:

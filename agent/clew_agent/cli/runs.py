@@ -20,8 +20,8 @@ import msgspec
 
 from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
-from clew_agent.processes.nursery_client import may_fork
 from clew_agent.processes.nursery_messages import OWN_ENVIRONMENT
+from clew_agent.processes.run_starter import may_fork
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError, long_names_refused
 from clew_shared.journal.run_folder import RunFolder

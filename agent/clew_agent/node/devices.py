@@ -23,6 +23,8 @@ GIVEN = "CLEW_DEVICES"
 """Environment variable with the names of what a run was given, one a line, for its journal."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
+CHOICE = frozenset({_VISIBLE, _ORDER})
+"""The environment variables that choose a run's GPUs. CUDA reads them when something is first computed."""
 _BY_BUS = "PCI_BUS_ID"
 _NVIDIA = Path("/proc/driver/nvidia")
 _WINDOWS_HOST = Path("/dev/dxg")

@@ -23,6 +23,7 @@ from clew_agent.node.log_tail import tail
 from clew_agent.node.memory_kills import memory_shortages, out_of_memory_kills
 from clew_agent.peers.processes import end_left
 from clew_agent.processes.guard_mark import GuardMark
+from clew_agent.processes.nursery_messages import StartGuard
 from clew_agent.processes.trainer_death import TrainerEnd, explain_death
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control_address import remove_address
@@ -59,6 +60,18 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--exercises", type=Path)
     options = parser.parse_args(argv)
     return exit_code_for(watch(RunFolder(options.folder.absolute()), options.attempt, options.exercises))
+
+
+def watch_request(request: StartGuard, start: StartTrainer) -> int:
+    """Be the guard of the run that was asked for; returns the exit code for how it ended."""
+    request.take_environment()
+    operating_system.set_title(f"clew-agent guard {request.folder} --attempt {request.attempt}")
+    try:
+        fold = watch(RunFolder(Path(request.folder)), request.attempt, request.exercises_folder(), start=start)
+    except ProblemError as error:
+        say(f"clew-agent guard: {error}", sys.stderr)
+        return BAD_INPUT
+    return exit_code_for(fold)
 
 
 def watch_headless(

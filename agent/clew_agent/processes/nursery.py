@@ -18,14 +18,13 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
 from clew_agent.node.lean_import import lean_import
-from clew_agent.processes.guard import watch
+from clew_agent.peers.processes import spawn
+from clew_agent.processes.guard import watch_request
 from clew_agent.processes.nursery_messages import (
-    OWN_ENVIRONMENT,
     GuardEnded,
     NurseryReply,
     Ready,
@@ -40,9 +39,7 @@ from clew_agent.processes.peer_nursery import start_of_peers
 from clew_agent.processes.standby import UNUSED, StandbyTrainer, wait_as_guard
 from clew_agent.trainer import compile_cache
 from clew_shared.base import operating_system
-from clew_shared.base.harmless import say
 from clew_shared.base.places import find_places
-from clew_shared.base.problem import ProblemError
 from clew_shared.base.terminal import replace_missing_characters
 from clew_shared.data_sets import BUILT_IN, USUAL
 from clew_shared.journal.run_folder import RunFolder
@@ -127,9 +124,9 @@ class Warm:
         if cache is not None:
             compile_cache.vouch(cache)
 
-    def train(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
-        """Be the trainer of an attempt; returns its exit code."""
-        with start_of_peers(folder, attempt, self._be_peer) as start_peer:
+    def train(self, folder: RunFolder, attempt: int, exercises: Path | None, copies: bool = True) -> int:
+        """Be the trainer of an attempt; returns its exit code. ``copies``: its peers may begin as copies."""
+        with start_of_peers(folder, attempt, self._be_peer) if copies else nullcontext(spawn) as start_peer:
             self._prepare()
             self._reseed()  # an exercise that draws without a seed must not draw in every copy the same
             return self._train(folder, attempt, exercises, load_data=self.data.load, start_peer=start_peer)
@@ -241,8 +238,8 @@ class Nursery:
         self._warm.rehearse()
 
     def _train_on_standby(self, request: StartGuard) -> int:
-        _take_environment(request)
-        return self._be_trainer(RunFolder(Path(request.folder)), request.attempt, _exercises(request))
+        request.take_environment()
+        return self._be_trainer(RunFolder(Path(request.folder)), request.attempt, request.exercises_folder())
 
     def _guard(self, request: StartGuard) -> int:
         """Be the guard of a run, in a copy of this process."""
@@ -253,18 +250,11 @@ class Nursery:
 
     def _watch(self, request: StartGuard, waiting: Callable[[], operating_system.Forked | None]) -> int:
         """Watch over the run; its trainer is the one that is ``waiting``, if it fits."""
-        _take_environment(request)
-        operating_system.set_title(f"clew-agent guard {request.folder} --attempt {request.attempt}")
 
         def start(folder: RunFolder, attempt: int, exercises: Path | None) -> operating_system.Forked:
             return waiting() or operating_system.fork(lambda: self._be_trainer(folder, attempt, exercises))
 
-        try:
-            fold = watch(RunFolder(Path(request.folder)), request.attempt, _exercises(request), start=start)
-        except ProblemError as error:
-            say(f"clew-agent guard: {error}", sys.stderr)
-            return BAD_INPUT
-        return exit_code_for(fold)
+        return watch_request(request, start)
 
     def _be_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
         operating_system.set_title(f"clew-agent trainer {folder.path} --attempt {attempt}")
@@ -282,16 +272,6 @@ class Nursery:
 
 def _title_standby() -> None:
     operating_system.set_title("clew-agent trainer standby")
-
-
-def _take_environment(request: StartGuard) -> None:
-    for name in OWN_ENVIRONMENT:
-        os.environ.pop(name, None)
-    os.environ.update(request.environment)
-
-
-def _exercises(request: StartGuard) -> Path | None:
-    return Path(request.exercises) if request.exercises else None
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import subprocess
 import sys
@@ -20,11 +19,11 @@ from clew_agent.processes.nursery_messages import (
     GuardEnded,
     Ready,
     Started,
-    StartGuard,
     StartRefused,
     pair,
     receive_reply,
     send,
+    start_request,
 )
 from clew_shared.base import operating_system
 
@@ -39,14 +38,6 @@ _BACK_OFF_S = 5.0
 """Seconds before the next nursery after one that came to nothing; twice as many after each."""
 _MOST_FAILURES = 5
 """After so many nurseries in a row that came to nothing, all runs begin as fresh interpreters."""
-
-
-def may_fork(gpus: int) -> bool:
-    """Whether a run may begin as a copy of a warm process here: on Linux, as long as no GPU is involved.
-
-    Copies of a process that has loaded an NVIDIA driver's libraries have not been tried.
-    """
-    return operating_system.FORKS_SAFELY and not gpus
 
 
 class NurseryClient:
@@ -116,13 +107,8 @@ class NurseryClient:
         """Ask for guard and trainer of an attempt; ``receive`` returns the result. False when there is no nursery."""
         if self._channel is None:
             return False
-        words = str(exercises) if exercises else ""
-        users = {name: os.environ[name] for name in OWN_ENVIRONMENT if name in os.environ}
-        request = StartGuard(
-            folder=str(folder), attempt=attempt, exercises=words, environment=users | dict(environment)
-        )
         try:
-            send(self._channel, request)
+            send(self._channel, start_request(folder, attempt, exercises, environment))
         except OSError as error:
             _log.warning("The nursery does not accept requests: %s", error)
             return False

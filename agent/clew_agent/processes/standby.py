@@ -13,7 +13,7 @@ import select
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,9 +41,9 @@ from clew_shared.spec import read_spec
 
 UNUSED = 0
 """Exit code of a standby that no run was given to."""
-_LATE = {GIVEN, *OWN_ENVIRONMENT}
+LATE = frozenset({GIVEN, *OWN_ENVIRONMENT})
 """The variables that no library reads after its import: a run's own value of these comes as late in every copy of the
-nursery."""
+nursery, and in a standby process."""
 _ANSWER_S = 5.0
 """Seconds after which a trainer that was ready and has not taken its run counts as hanging."""
 _PREPARE_MS = 60_000
@@ -82,21 +82,22 @@ class StandbyTrainer:
         self._channel.close()
 
 
-def suits(request: StartGuard) -> bool:
-    """Whether the run's environment is the one that a standby has already computed in."""
-    return all(os.environ.get(name) == value for name, value in request.environment.items() if name not in _LATE)
+def suits(request: StartGuard, environment: Mapping[str, str] = os.environ, late: Collection[str] = LATE) -> bool:
+    """Whether the run's environment is the one that a standby has: all but the variables that are ``late`` enough."""
+    return all(environment.get(name) == value for name, value in request.environment.items() if name not in late)
 
 
-def fits(request: StartGuard) -> bool:
+def fits(request: StartGuard, environment: Mapping[str, str] = os.environ) -> bool:
     """Whether the run is one of Clew's own that train on one device: only of these it is known that nothing has to be
-    said to TensorFlow before its first operation. Anybody's own exercise may want to."""
+    said to TensorFlow before its first operation. Anybody's own exercise may want to. ``environment`` is the
+    standby's."""
     try:
         spec = read_spec(RunFolder(Path(request.folder)).spec_of(request.attempt))
     except ProblemError:
         return False
-    card = quick_card(spec.exercise, Path(request.exercises) if request.exercises else None)
+    card = quick_card(spec.exercise, request.exercises_folder())
     alone = spec.devices == 1 and spec.nodes == 1 and spec.strategy == "single" and spec.precision == "float32"
-    return card is not None and card.kind == "training" and alone and compile_cache.has_room(find_places())
+    return card is not None and card.kind == "training" and alone and compile_cache.has_room(find_places(), environment)
 
 
 class StandbyClient:

@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 
 from clew_agent.processes.guard_mark import guard_pid
-from clew_agent.processes.nursery_client import NurseryClient
 from clew_agent.processes.nursery_messages import GuardEnded, Started, StartRefused
+from clew_agent.processes.run_starter import RunStarter
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_shared.base import operating_system
 from clew_shared.base.process_identity import still_runs_since
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 GUARD = (sys.executable, "-P", "-m", "clew_agent", "guard")
 SEALER = (sys.executable, "-P", "-m", "clew_agent.processes.sealer")
 UNKNOWN_EXIT = -1
-"""The exit code given for a guard that nobody waited for, because its nursery had gone."""
+"""The exit code given for a guard that nobody waited for, because its parent had gone."""
 _GONE_FOR_S = 2.0
 """Seconds for which neither trainer nor guard must have been seen before a run is taken for left alone."""
 _ASK_EVERY_S = 1.0
@@ -35,16 +35,17 @@ _END_S = 5.0
 
 
 class _Warm:
-    """A run that the nursery (process ``nursery``) was asked to start. ``pid`` is its guard, 0 until that is known."""
+    """A run that the starter was asked to start; its guard's parent is ``parent``. ``pid`` is the guard, 0 until that
+    is known."""
 
-    def __init__(self, folder: Path, attempt: int, environment: Mapping[str, str], nursery: int | None) -> None:
+    def __init__(self, folder: Path, attempt: int, environment: Mapping[str, str], parent: int | None) -> None:
         self.folder = folder
         self.attempt = attempt
         self.environment = environment
-        self.nursery = nursery
+        self.parent = parent
         self.pid = 0
         self.unwanted = False
-        """Whether someone has asked for its end while the nursery had not answered."""
+        """Whether someone has asked for its end while the starter had not answered."""
         self.since = time.monotonic()
 
     def has_ended(self) -> bool:
@@ -57,7 +58,7 @@ class Launcher:
     """Starts the processes that work on runs, and keeps them by run. Guards are in sessions of their own: they survive
     the supervisor.
 
-    With a ``nursery`` runs begin as copies of it, and as fresh interpreters when it cannot do that.
+    With a ``starter`` runs begin as it does that, and as fresh interpreters when it cannot.
     """
 
     def __init__(
@@ -65,11 +66,11 @@ class Launcher:
         home: Path,
         guard: Sequence[str] = GUARD,
         exercises: Path | None = None,
-        nursery: NurseryClient | None = None,
+        starter: RunStarter | None = None,
     ) -> None:
         self._guard = [*guard]
         self._exercises = exercises
-        self._nursery = nursery
+        self._starter = starter
         self._environment = os.environ | {"CLEW_HOME": str(home)}
         self._guards: dict[str, subprocess.Popen[bytes]] = {}
         self._warm: dict[str, _Warm] = {}
@@ -89,9 +90,9 @@ class Launcher:
 
         Raises ``OSError`` when the system refuses.
         """
-        nursery = self._nursery
-        wanted = _Warm(folder, attempt, environment or {}, nursery.pid if nursery is not None else None)
-        if nursery is not None and nursery.start(folder, attempt, self._exercises, wanted.environment):
+        starter = self._starter
+        wanted = _Warm(folder, attempt, environment or {}, starter.pid if starter is not None else None)
+        if starter is not None and starter.start(folder, attempt, self._exercises, wanted.environment):
             self._warm[folder.name] = wanted
         else:
             self._start_fresh(wanted)
@@ -103,7 +104,7 @@ class Launcher:
 
     def reap(self) -> list[tuple[str, int]]:
         """The runs whose guard or sealer has ended since the last call, with its exit code."""
-        ended = self._hear_nursery()
+        ended = self._hear_starter()
         for children in (self._guards, self._sealers):
             done = [(run, code) for run, child in children.items() if (code := child.poll()) is not None]
             for run, _ in done:
@@ -111,9 +112,9 @@ class Launcher:
             ended += done
         return ended
 
-    def _hear_nursery(self) -> list[tuple[str, int]]:
+    def _hear_starter(self) -> list[tuple[str, int]]:
         ended: list[tuple[str, int]] = []
-        for reply in self._nursery.receive() if self._nursery is not None else ():
+        for reply in self._starter.receive() if self._starter is not None else ():
             run = Path(reply.folder).name
             warm = self._warm.get(run)
             if warm is None:
@@ -149,9 +150,9 @@ class Launcher:
         self.seal(warm.folder, warm.attempt, "--stopped")
 
     def _reap_orphans(self) -> list[tuple[str, int]]:
-        """Returns the runs whose guards have ended and came from a nursery that has gone: nobody reports their end."""
-        nursery = self._nursery.pid if self._nursery is not None else None
-        orphans = [(run, warm) for run, warm in self._warm.items() if warm.pid and warm.nursery != nursery]
+        """Returns the runs whose guards have ended and whose parent has gone: nobody reports their end."""
+        parent = self._starter.pid if self._starter is not None else None
+        orphans = [(run, warm) for run, warm in self._warm.items() if warm.pid and warm.parent != parent]
         gone = [run for run, warm in orphans if warm.has_ended()]
         for run in gone:
             del self._warm[run]
@@ -160,12 +161,12 @@ class Launcher:
     def kill(self, tracked: TrackedRun, attempt: int) -> None:
         """End a run at once, whatever its processes are doing, and have its journal say STOPPED.
 
-        What the nursery was asked for ends when it has answered: it may be starting it just now.
+        What the starter was asked for ends when it has answered: it may be starting it just now.
         """
         warm = self._warm.get(tracked.run)
-        if warm is not None and not warm.pid and self._nursery is not None:
+        if warm is not None and not warm.pid and self._starter is not None:
             warm.unwanted = True
-            self._nursery.interrupt()
+            self._starter.interrupt()
             return
         self._warm.pop(tracked.run, None)
         child = self._guards.pop(tracked.run, None)
@@ -203,11 +204,11 @@ class Launcher:
     def close(self, wait: float = 0.0) -> None:
         """Leave the guards alone. Sealers are short: they are waited for, ``wait`` seconds each at most.
 
-        What the nursery was asked for and has not said to have begun begins in fresh interpreters. Where it has begun,
+        What the starter was asked for and has not said to have begun begins in fresh interpreters. Where it has begun,
         the second guard finds the first one and goes.
         """
-        if self._nursery is not None:
-            self._nursery.close()
+        if self._starter is not None:
+            self._starter.close()
         for warm in [warm for warm in self._warm.values() if not warm.pid]:
             self._fall_back(warm, "The agent ends.")
         for child in self._sealers.values():

@@ -17,7 +17,7 @@ from clew_agent.datasets.search import find_search
 from clew_agent.node.allocation import JOB, Allocation, read_allocation
 from clew_agent.node.devices import Devices, find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, TRY_AGAIN
-from clew_agent.processes.nursery_client import NurseryClient, may_fork
+from clew_agent.processes.run_starter import RunStarter, make_starter
 from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
 from clew_agent.supervisor.launcher import GUARD, Launcher
@@ -64,7 +64,8 @@ finds them as they were."""
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of an agent that serves: ``idle`` seconds after which it ends, or ``kept`` if that is more and a
     program is open, ``slots`` for runs at the same time where there is no GPU, a folder with ``exercises`` beside the
-    built-in ones, ``fresh`` interpreters for all runs, the ``ports`` of which it takes one (None: the system chooses).
+    built-in ones, ``fresh`` interpreters for all runs, whether they may begin as copies of a process (``fork``) where
+    the system can make them, the ``ports`` of which it takes one (None: the system chooses).
     In a ``job`` it listens on all of the node's addresses and begins the runs in the job's folder. ``catalogue``,
     ``guard`` (a command line, always started fresh) and ``devices`` are replaced in tests."""
 
@@ -73,6 +74,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 1
     exercises: Path | None = None
     fresh: bool = False
+    fork: bool = True
     ports: PortRange | None = None
     job: Allocation | None = None
     catalogue: Catalogue | None = None
@@ -110,14 +112,14 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     catalogue = CatalogueSource(options.exercises, options.catalogue)
     record = places.agents / f"{agent}.queue"
     devices = options.devices or find_devices(options.slots)
-    nursery = _nursery(places, options, devices, router)
-    launcher = Launcher(places.home, options.guard, options.exercises, nursery)
+    starter = _starter(places, options, devices, router)
+    launcher = Launcher(places.home, options.guard, options.exercises, starter)
     name = job.job if job is not None else ""
     manager = RunManager(places.runs, record, launcher, control, devices, find_search(places), name)
     address = _address(agent, router)
     duty = JobRunStarter(job, manager, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)
-    supervisor = Supervisor(router, manager, control, catalogue, nursery, services, duty)
+    supervisor = Supervisor(router, manager, control, catalogue, starter, services, duty)
     supervisor.agent = agent
     asked: list[int] = []
 
@@ -149,10 +151,10 @@ def _overtaken(places: Places, mine: AgentAddress) -> bool:
     return found is not None and found.generation > mine.generation
 
 
-def _nursery(places: Places, options: Options, devices: Devices, router: GuardedRouter) -> NurseryClient | None:
-    if options.fresh or options.guard != GUARD or not may_fork(len(devices.gpus)):
+def _starter(places: Places, options: Options, devices: Devices, router: GuardedRouter) -> RunStarter | None:
+    if options.fresh or options.guard != GUARD:
         return None
-    return NurseryClient(places.home, router.watch, router.unwatch)
+    return make_starter(places.home, len(devices.gpus), options.fork, router.watch, router.unwatch)
 
 
 def _address(agent: str, router: GuardedRouter) -> AgentAddress:
@@ -210,6 +212,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fresh", action="store_true", help="start every run in a new interpreter, which takes seconds"
     )
+    parser.add_argument(
+        "--no-fork", action="store_true", help="prepare runs as where no process can be copied: Windows, macOS, GPUs"
+    )
     return parser
 
 
@@ -225,6 +230,7 @@ def _options(words: argparse.Namespace) -> Options:
         slots=max(1, words.slots),
         exercises=words.exercises,
         fresh=words.fresh,
+        fork=not words.no_fork,
         ports=read_ports(words.ports) if words.ports else None,
         job=job,
     )

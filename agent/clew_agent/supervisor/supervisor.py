@@ -13,7 +13,7 @@ import time
 import msgspec
 
 from clew_agent.catalogue.catalogue import CatalogueSource
-from clew_agent.processes.nursery_client import NurseryClient
+from clew_agent.processes.run_starter import RunStarter
 from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
 from clew_agent.supervisor.run_manager import RunManager
@@ -75,7 +75,7 @@ class Supervisor:
         runs: RunManager,
         control: ControlClient,
         catalogue: CatalogueSource,
-        nursery: NurseryClient | None = None,
+        starter: RunStarter | None = None,
         services: Services | None = None,
         duty: JobRunStarter | None = None,
     ) -> None:
@@ -86,7 +86,7 @@ class Supervisor:
         self._manager = runs
         self._control = control
         self._catalogue = catalogue
-        self._nursery = nursery
+        self._starter = starter
         self._duty = duty
         self._services = services
         self._fetches = LongPolls()
@@ -142,8 +142,8 @@ class Supervisor:
             for caller, request in early:
                 self._handle(caller, request)
         self._answer_waiting()
-        if self._nursery is not None:
-            self._nursery.tend(needed=bool(requests))
+        if self._starter is not None:
+            self._starter.tend(needed=bool(requests))
 
     def _attend(self, duty: JobRunStarter) -> None:
         duty.turn(self._catalogue)

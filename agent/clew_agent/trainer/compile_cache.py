@@ -76,9 +76,9 @@ def prepare(places: Places) -> None:
         del os.environ[VARIABLE]
 
 
-def has_room(places: Places) -> bool:
+def has_room(places: Places, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether a process that has compiled already may go on: it can no longer be set not to use the cache."""
-    folder = in_use(places)
+    folder = in_use(places, environ)
     return folder is None or _is_roomy(folder)
 
 

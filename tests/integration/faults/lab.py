@@ -40,7 +40,7 @@ from tests.offspring import Offspring
 
 T = TypeVar("T")
 AGENT = (sys.executable, "-P", "-m", "clew_agent")
-WAYS = {"nursery": (), "fresh": ("--fresh",)}
+WAYS = {"nursery": (), "standby": ("--no-fork",), "fresh": ("--fresh",)}
 """How trainers are started: the supervisor's options."""
 _STILL_S = 0.01
 

@@ -1,4 +1,4 @@
-"""The processes of a lab: ``python -m tests.integration.faults.programs serve|nursery|guard|trainer|viewer …``.
+"""The processes of a lab: ``python -m tests.integration.faults.programs serve|nursery|standby|guard|trainer|viewer …``.
 
 All are the product's own: supervisor, nursery, guard and trainer with the stand-in exercise in place of TensorFlow, and
 the viewer's session without a window.
@@ -24,26 +24,51 @@ WARMING_S = 0.3
 
 
 def serve(words: Sequence[str]) -> int:
-    """``serve [--fresh]``: the supervisor; its nursery and guards are those of this file."""
+    """``serve [--fresh] [--no-fork]``: the supervisor; its nursery, standby and guards are those of this file."""
     from clew_agent.processes.nursery_client import NurseryClient
+    from clew_agent.processes.run_starter import RunStarter
+    from clew_agent.processes.standby_keeper import StandbyKeeper
     from clew_agent.supervisor import serve as program
     from clew_shared.base.places import find_places
     from tests.integration.faults.stand_in import CATALOGUE
 
-    def warm(places: Places, options: Any, devices: Any, router: GuardedRouter) -> NurseryClient:
+    def warm(places: Places, options: Any, devices: Any, router: GuardedRouter) -> RunStarter:
+        if "--no-fork" in words:
+            return StandbyKeeper(places.home, computes=False, command=(*PROGRAM, "standby", "guard"))
         return NurseryClient(places.home, router.watch, router.unwatch, (*PROGRAM, "nursery"))
 
     if "--fresh" not in words:
-        program._nursery = warm
+        program._starter = warm
     logging.basicConfig(level=logging.INFO)
     options = program.Options(catalogue=CATALOGUE, guard=(*PROGRAM, "guard"))
     return program.serve(find_places(), options)
 
 
 def nursery(words: Sequence[str]) -> int:
-    """The nursery; what it warms is the stand-in, and that takes a moment."""
+    """The nursery; what it warms is the stand-in."""
     from clew_agent.processes import nursery as real
     from clew_agent.processes import standby
+
+    standby.fits = lambda *_: True  # the stand-in is in no catalogue, and does not mind
+    _warm_the_stand_in()
+    return real.main(words)
+
+
+def standby(words: Sequence[str]) -> int:
+    """The guard and the trainer of a standby; what is imported there is the stand-in."""
+    from clew_agent.processes import standby_process as real
+
+    if words[0] == "trainer":
+        _warm_the_stand_in()
+    else:
+        _start_the_stand_in()
+        real.TRAINER = (*PROGRAM, "standby", "trainer")
+    return real.main(words)
+
+
+def _warm_the_stand_in() -> None:
+    """The nursery's module, for which the stand-in is what is imported, and that takes a moment."""
+    from clew_agent.processes import nursery as real
 
     class Warm:
         def __init__(self) -> None:
@@ -56,24 +81,29 @@ def nursery(words: Sequence[str]) -> int:
         def rehearse(self) -> None:
             time.sleep(WARMING_S / 4)
 
-        def train(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
+        def train(self, folder: RunFolder, attempt: int, exercises: Path | None, copies: bool = True) -> int:
             self._trainer.prepare_process()
             return int(self._trainer.train(folder, attempt, exercises))
 
-    standby.fits = lambda _request: True  # type: ignore[assignment]  # the stand-in is in no catalogue, and does not mind
     real.Warm = Warm  # type: ignore[assignment,misc]
-    return real.main(words)
 
 
 def guard(words: Sequence[str]) -> int:
     """The guard; its trainer is the one of this file."""
     from clew_agent.processes import guard as real
 
+    _start_the_stand_in()
+    return real.main(words)
+
+
+def _start_the_stand_in() -> None:
+    """The guard's module, whose fresh trainer is the one of this file."""
+    from clew_agent.processes import guard as real
+
     def command(folder: Path, attempt: int, exercises: Path | None) -> list[str]:
         return [*PROGRAM, "trainer", str(folder), "--attempt", str(attempt)]
 
     real.trainer_command = command
-    return real.main(words)
 
 
 def trainer(words: Sequence[str]) -> int:
@@ -121,7 +151,14 @@ def viewer(words: Sequence[str]) -> int:
     return 0
 
 
-_PROGRAMS = {"serve": serve, "nursery": nursery, "guard": guard, "trainer": trainer, "viewer": viewer}
+_PROGRAMS = {
+    "serve": serve,
+    "nursery": nursery,
+    "standby": standby,
+    "guard": guard,
+    "trainer": trainer,
+    "viewer": viewer,
+}
 
 if __name__ == "__main__":
     sys.exit(_PROGRAMS[sys.argv[1]](sys.argv[2:]))

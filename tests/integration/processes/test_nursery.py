@@ -152,14 +152,20 @@ def test_a_run_in_it_is_the_same_run(tmp_path: Path, serving: Callable[..., tupl
     assert held_out(folder / spec.run) == held_out(tmp_path / "alone")
 
 
-def test_a_run_that_a_spare_takes_is_the_same_run_and_waiting_costs_little_memory(
-    tmp_path: Path, serving: Callable[..., tuple[Agent, Viewer]]
-) -> None:
-    server, viewer = serving()
+def test_a_copy_that_waits_for_a_run_costs_little_memory(serving: Callable[..., tuple[Agent, Viewer]]) -> None:
+    server, _ = serving()
     waiting = wait_until(lambda: titled(server, "clew-agent trainer standby"), "a standby that is ready")
     nursery = waiting.parent().parent()  # type: ignore[union-attr]
     assert nursery is not None
     assert waiting.memory_full_info().uss < nursery.memory_info().rss / 3, "it shares what the nursery has"
+
+
+@pytest.mark.parametrize("words", [(), ("--no-fork",)], ids=["fork", "no-fork"])
+def test_a_run_that_a_standby_takes_is_the_same_run(
+    tmp_path: Path, serving: Callable[..., tuple[Agent, Viewer]], words: tuple[str, ...]
+) -> None:
+    server, viewer = serving(*words)
+    waiting = wait_until(lambda: titled(server, "clew-agent trainer standby"), "a standby that is ready")
     spec = RunSpec(exercise="softmax", run="9e107d9d-372b-4a25-9b3c-000000000003", data="digits", params={"steps": 30})
     viewer.start(spec)
     viewer.wait_state(spec.run, RunState.FINISHED)

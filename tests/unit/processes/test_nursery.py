@@ -15,8 +15,9 @@ import pytest
 
 from clew_agent.processes import nursery_client
 from clew_agent.processes.nursery import Nursery
-from clew_agent.processes.nursery_client import NurseryClient, may_fork
+from clew_agent.processes.nursery_client import NurseryClient
 from clew_agent.processes.nursery_messages import GuardEnded, Started, StartGuard, StartRefused, pair, send
+from clew_agent.processes.run_starter import may_fork
 from clew_agent.supervisor import launcher as launcher_module
 from clew_agent.supervisor.launcher import Launcher
 from clew_agent.supervisor.tracked_run import TrackedRun
@@ -172,7 +173,7 @@ def test_with_a_second_thread_runs_begin_fresh_from_then_on(
     nursery = client(WITH_THREADS)
     folder = tmp_path / "run"
     fresh = [sys.executable, "-c", f"open({str(tmp_path / 'seen')!r}, 'a').write('x')"]
-    launcher = Launcher(tmp_path, guard=fresh, nursery=nursery)
+    launcher = Launcher(tmp_path, guard=fresh, starter=nursery)
     launcher.start(folder, 1)
     assert launcher.has("run")
     assert wait_for(launcher.reap, "the fresh guard's end") == [("run", 0)]
@@ -199,7 +200,7 @@ os._exit(9)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launcher_module, "_MARKED_AFTER_S", 3600.0)  # this guard leaves no mark
     nursery = client(program)
-    launcher = Launcher(tmp_path, nursery=nursery)
+    launcher = Launcher(tmp_path, starter=nursery)
     launcher.start(tmp_path / "run", 1)
     expect_logs("(?i)nursery")
     wait_for(lambda: launcher.reap() or nursery.pid is None, "the nursery's end")
@@ -234,7 +235,7 @@ def asked(
     monkeypatch.chdir(tmp_path)
     folder = begin_run(tmp_path / "run")
     fresh = [sys.executable, "-c", "open('fresh', 'w')"]
-    launcher = Launcher(tmp_path, guard=fresh, nursery=client(SLOW))
+    launcher = Launcher(tmp_path, guard=fresh, starter=client(SLOW))
     launcher.start(folder.path, 1)
     return launcher, TrackedRun(folder, RunSpec(exercise="toy"))
 
@@ -243,7 +244,7 @@ def test_a_run_that_is_killed_before_the_nursery_answers_ends_with_its_answer(
     asked: tuple[Launcher, TrackedRun], tmp_path: Path
 ) -> None:
     launcher, tracked = asked
-    wait_for(lambda: launcher.reap() or launcher._nursery.ready, "the nursery is warm")  # type: ignore[union-attr]
+    wait_for(lambda: launcher.reap() or launcher._starter.ready, "the nursery is warm")  # type: ignore[union-attr]
     launcher.kill(tracked, 1)
     assert launcher.reap() == []
     assert launcher.has("run"), "nobody may seal what the nursery may be starting"
@@ -261,7 +262,7 @@ def test_a_run_that_is_killed_while_the_nursery_imports_ends_at_once(
 ) -> None:
     folder = begin_run(tmp_path / "run")
     nursery = client(HANGS)
-    launcher = Launcher(tmp_path, nursery=nursery)
+    launcher = Launcher(tmp_path, starter=nursery)
     launcher.start(folder.path, 1)
     launcher.kill(TrackedRun(folder, RunSpec(exercise="toy")), 1)
     nursery.tend(needed=True)  # the next one is there before the launcher hears of anything

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.needs("fork")
 
 HEAD = """
 import json, os, signal, sys, time
-from clew_agent.processes import nursery
+from clew_agent.processes import guard, nursery
 from clew_shared.base import operating_system as posix
 from clew_agent.processes import standby
 from clew_agent.processes.nursery_messages import *
@@ -52,7 +52,7 @@ def watch(folder, attempt, exercises, start):
     note("ended")
     return child.returncode
 
-nursery.watch, nursery.exit_code_for = watch, lambda code: code
+guard.watch, guard.exit_code_for = watch, lambda code: code
 standby.fits = lambda request: request.attempt == 1
 standby._ANSWER_S, nursery.REST_S = 50.0, 0.0
 ours, theirs = pair()

@@ -31,6 +31,9 @@ class Child(Protocol):
     def poll(self) -> int | None:
         """Its exit code when it has ended (negative: the signal that ended it), else None."""
 
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal, if it has not ended."""
+
     def terminate(self) -> None:
         """Ask it to end."""
 

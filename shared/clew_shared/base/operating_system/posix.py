@@ -147,8 +147,8 @@ def _signal(pid: int, number: int) -> None:
 
 def pass_on(process: Child, number: int) -> None:
     """Pass a stop request on to a child in a session of its own; a child that has ended already is no error."""
-    if process.poll() is None:  # a child that has not been waited for keeps its id
-        ask_to_stop(process.pid, number)
+    with suppress(OSError):
+        process.send_signal(number)
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
