@@ -92,6 +92,7 @@ class Pyramid:
         self._steps, self._values = steps, values
         self._levels: list[_Level] = []
         self.cuts = cuts
+        self._extremes: dict[float, tuple[tuple[int, int], Sample | None]] = {}
 
     def __len__(self) -> int:
         return self._values.size
@@ -220,12 +221,22 @@ class Pyramid:
     @property
     def lowest(self) -> Sample | None:
         """The first of the least finite values."""
-        return self._extreme(np.argmin, lambda level: level.low, np.inf)
+        return self._known_extreme(np.argmin, lambda level: level.low, np.inf)
 
     @property
     def highest(self) -> Sample | None:
         """The first of the greatest finite values."""
-        return self._extreme(np.argmax, lambda level: level.high, -np.inf)
+        return self._known_extreme(np.argmax, lambda level: level.high, -np.inf)
+
+    def _known_extreme(
+        self, best: Callable[[Any], np.intp], part: Callable[[_Level], Buffer[Any]], nothing: float
+    ) -> Sample | None:
+        """Looks for it only where something has changed: tables and charts ask for those of a thousand curves."""
+        version = (len(self), self.cuts)
+        known = self._extremes.get(nothing)
+        if known is None or known[0] != version:
+            known = self._extremes[nothing] = (version, self._extreme(best, part, nothing))
+        return known[1]
 
     def _extreme(
         self, best: Callable[[Any], np.intp], part: Callable[[_Level], Buffer[Any]], nothing: float
