@@ -4,7 +4,7 @@ The pages read well as they are, on any host of git repositories; what a site ca
 
     <!-- tabs -->           until "end of tabs", each paragraph that is one bold word begins a tab
     <!-- not run: why -->   tests/integration/commands/test_pages.py leaves out the next block of commands
-    <!-- cluster -->        the next block needs a site called ``course``
+    <!-- cluster -->        tests/cluster/test_pages.py runs the next block, on the mini cluster
 
 Under each code of ``clew_shared/problems`` the site shows the sentences that the program has for it. A link or an
 anchor that leads nowhere fails the build.
@@ -30,6 +30,7 @@ PRODUCT = tuple(ROOT / name for name in ("shared/clew_shared", "agent/clew_agent
 ELSEWHERE = {
     "shared/clew_shared/PROTOCOL.md": "protocol.md",
     "packaging/cluster/README.md": "mini-cluster.md",
+    "packaging/central/README.md": "central-installation.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
