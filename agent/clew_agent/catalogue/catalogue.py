@@ -147,12 +147,11 @@ class _Import:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # a pipe ends with its last writer; closed in _close_files
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         words = [f"{file.module}={file.path}" for file in files]
-        self._child = subprocess.Popen(
+        self._child = operating_system.start_session(
             [sys.executable, "-P", "-m", "clew_agent", "examine", *words],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._errors,
-            **operating_system.own_session(),
         )
 
     def wait(self) -> None:

@@ -61,13 +61,7 @@ def spawn(words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
 def run_command(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     """Start a program that prints into ``log``. Raises ``OSError``."""
     with log.open("ab") as file:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            **operating_system.own_session(),
-        )
+        return operating_system.start_session(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
 
 
 class PeerProcess:

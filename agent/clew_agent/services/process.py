@@ -87,13 +87,12 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgr
     for number in operating_system.stop_signals():
         loop.add_signal_handler(number, ended.set)
     loop.add_reader(sys.stdin.fileno(), _read_end, loop, ended)
-    child = subprocess.Popen(  # from this thread: it ends when this thread does
+    child = operating_system.start_session(  # from this thread: it ends when this thread does
         program.command,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno(),
         env={**os.environ, **program.environment},
         preexec_fn=operating_system.die_with_parent,
-        **operating_system.own_session(),
     )
     front = TokenProxy(TokenCheck(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
     streams: StreamDoor | None = None

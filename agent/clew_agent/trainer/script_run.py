@@ -240,9 +240,6 @@ class ScriptProcess:
     """The script at work, with Clew's end of its socket. Raises ``ProblemError`` when it cannot be started."""
 
     def __init__(self, script: Script, folder: RunFolder, attempt: int, message: Mapping[str, Any]) -> None:
-        if not operating_system.HAS_UNIX_SOCKETS:
-            text = "Training scripts run under Clew on Linux and macOS only."
-            raise problem("script.system", text, "Run it on a site, or write it as an exercise.")
         self._folder, self._attempt = folder, attempt
         self._closed = False
         self.socket, theirs = socket.socketpair()
@@ -250,7 +247,7 @@ class ScriptProcess:
         paths = [str(SCRIPT_LOG.parent), os.environ.get("PYTHONPATH", "")]
         log, number = SCRIPT_LOG.stem, theirs.fileno()
         try:
-            self._child = subprocess.Popen(
+            self._child = operating_system.start_session(
                 [python, str(script.path)],
                 stdin=subprocess.DEVNULL,
                 cwd=script.path.parent,
@@ -259,8 +256,7 @@ class ScriptProcess:
                     "PYTHONPATH": os.pathsep.join(filter(None, paths)),
                     f"{log.upper()}_FD": str(number),
                 },
-                pass_fds=[number],
-                **operating_system.own_session(),
+                sockets=[theirs],
             )
         except OSError as error:
             self.socket.close()
@@ -271,6 +267,7 @@ class ScriptProcess:
         self._note()
         with suppress(OSError):  # it may have ended already
             self.socket.sendall(json.dumps(message).encode() + b"\n")
+        self.socket.setblocking(False)
 
     def _note(self) -> None:
         """Let the guard know what to end should this process die."""
@@ -285,7 +282,7 @@ class ScriptProcess:
             time.sleep(seconds)
         elif select.select([self.socket], [], [], seconds)[0]:
             with suppress(OSError):
-                data = self.socket.recv(_CHUNK, socket.MSG_DONTWAIT)
+                data = self.socket.recv(_CHUNK)
                 self._closed = not data
                 return data
         return b""
@@ -297,7 +294,7 @@ class ScriptProcess:
     def ask(self) -> None:
         """Let its next ``log`` say that it should end."""
         with suppress(OSError):
-            self.socket.send(b"stop\n", socket.MSG_DONTWAIT)
+            self.socket.send(b"stop\n")
 
     def terminate(self) -> None:
         """Sends SIGTERM."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,17 +17,25 @@ _HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 """Error numbers that systems give when another process has the lock."""
 
 
+_LONGEST_HOLDER = 200
+_WAIT_S = 60.0
+"""Seconds to wait for a lock that is kept for one write only: a program that takes longer was stopped within it."""
+_LOOK_S = 0.01
+
+
 @contextmanager
 def exclusive(file: IO[bytes]) -> Iterator[None]:
     """Wait until no other program is within this for the same file; each stays for one write only. What was written
     within has left this program at the end. Where the file system has no locks, there is no waiting.
 
-    Raises ``ProblemError`` where a system refuses to wait for longer."""
+    Raises ``ProblemError`` after a minute."""
     try:
-        operating_system.wait_for_lock(file.fileno())
-    except TimeoutError:
-        text = f"Another program has kept {file.name} locked for a minute."
-        raise problem("private.lock", text, "End other programs of Clew's, and try again.", str(file.name)) from None
+        deadline = time.monotonic() + _WAIT_S
+        while not lock_now(file.fileno()):
+            if time.monotonic() > deadline:
+                text = f"Another program has kept {file.name} locked for a minute."
+                raise problem("private.lock", text, "End other programs of Clew's, and try again.", str(file.name))
+            time.sleep(_LOOK_S)
     except OSError:
         pass
     try:
@@ -55,7 +64,8 @@ def lock_for_process(handle: int) -> bool:
 
 
 class LockFile:
-    """An exclusive lock on a file of this computer's own disk, kept until ``release`` or the end of the process."""
+    """An exclusive lock on a file of this computer's own disk, kept until ``release`` or the end of the process. The
+    file says who has it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -69,6 +79,7 @@ class LockFile:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | operating_system.OPEN_FLAGS, 0o600)
             if lock_now(handle):
                 self._handle, handle = handle, -1
+                self._write_holder()
         except OSError as error:
             hint = "Set XDG_RUNTIME_DIR to a folder of your own on this computer's own disk."
             text = f"{self._path} cannot be locked: {error.strerror or error}."
@@ -77,6 +88,18 @@ class LockFile:
             if handle >= 0:
                 os.close(handle)
         return self._handle >= 0
+
+    def _write_holder(self) -> None:
+        words = f"process {os.getpid()} of {operating_system.host_name()} since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        with suppress(OSError):  # a full disk
+            os.truncate(self._handle, 0)
+            os.write(self._handle, words.encode())
+
+    def holder(self) -> str:
+        """Says who has the lock, or had it last: process, computer and since when; empty if that is not known."""
+        with suppress(OSError):
+            return self._path.read_bytes()[:_LONGEST_HOLDER].decode("utf-8", "replace")
+        return ""
 
     def release(self) -> None:
         """Let go; the file stays, because removing it would let two others each lock a file of that name."""

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_shared.base import operating_system
-from clew_shared.base.file_lock import exclusive
+from clew_shared.base import file_lock, operating_system
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import ProblemError
 
@@ -181,10 +180,17 @@ time.sleep(600)
 """
 PARENT = f"""
 import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdout=subprocess.PIPE)
+from clew_shared.base import operating_system
+child = operating_system.start_session([sys.executable, "-c", {CHILD!r}], stdout=subprocess.PIPE)
 child.stdout.readline()
 print(child.pid, flush=True)
 time.sleep(600)
+"""
+FIRST_OF_TWO = """
+import subprocess, sys
+second = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdout=subprocess.DEVNULL)
+print(second.pid, flush=True)
+second.returncode = 0
 """
 LISTENER = """
 import time
@@ -198,14 +204,6 @@ with operating_system.stop_requests(found.append):
 BOUND_S = 60.0
 
 
-def family() -> tuple[subprocess.Popen[bytes], int]:
-    """A process in a session of its own, and the id of its child, which wants to end with it."""
-    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, **operating_system.own_session())
-    assert parent.stdout is not None
-    with parent.stdout:
-        return parent, int(parent.stdout.readline())
-
-
 def ended(pid: int) -> bool:
     deadline = time.monotonic() + BOUND_S
     while operating_system.is_alive(pid) and time.monotonic() < deadline:
@@ -213,18 +211,28 @@ def ended(pid: int) -> bool:
     return not operating_system.is_alive(pid)
 
 
+def first_number(process: subprocess.Popen[bytes]) -> int:
+    """What a program prints in its first line."""
+    assert process.stdout is not None
+    with process.stdout:
+        return int(process.stdout.readline())
+
+
 def test_a_process_ends_with_its_parent_if_it_asks_for_that() -> None:
-    parent, child = family()
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, **operating_system.own_session())
+    child = first_number(parent)
     operating_system.kill_process(parent.pid)
     parent.wait(BOUND_S)
     assert ended(child)
 
 
-def test_a_session_ends_as_a_whole() -> None:
-    parent, child = family()
-    operating_system.kill_session(parent)
-    parent.wait(BOUND_S)
-    assert ended(child)
+def test_a_session_ends_as_a_whole_even_when_its_first_process_has_ended() -> None:
+    first = operating_system.start_session([sys.executable, "-c", FIRST_OF_TWO], stdout=subprocess.PIPE)
+    second = first_number(first)
+    assert first.wait(BOUND_S) == 0
+    assert operating_system.is_alive(second)
+    operating_system.kill_session(first)
+    assert ended(second)
 
 
 def test_a_request_to_stop_reaches_a_process_in_a_session_of_its_own() -> None:
@@ -250,11 +258,9 @@ def test_a_file_that_somebody_reads_meanwhile_is_replaced(tmp_path: Path) -> Non
 
 
 def test_whoever_gets_no_lock_is_told_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def give_up(_handle: int) -> None:
-        raise TimeoutError
-
-    monkeypatch.setattr(operating_system, "wait_for_lock", give_up)
+    monkeypatch.setattr(file_lock, "_WAIT_S", 0)
     refused = pytest.raises(ProblemError, match="locked for a minute")
-    with (tmp_path / "file").open("wb") as file, refused, exclusive(file):
-        file.write(b"x")
-    assert (tmp_path / "file").read_bytes() == b""
+    with (tmp_path / "file").open("wb") as first, file_lock.exclusive(first):
+        with (tmp_path / "file").open("wb") as second, refused, file_lock.exclusive(second):
+            second.write(b"x")
+        assert (tmp_path / "file").read_bytes() == b""

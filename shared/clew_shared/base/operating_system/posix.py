@@ -61,6 +61,7 @@ __all__ = [
     "share_port",
     "shut_out_others",
     "signal_name",
+    "start_session",
     "stop_requests",
     "stop_signals",
     "sync",
@@ -70,7 +71,6 @@ __all__ = [
     "usable_cores",
     "user_id",
     "wait_for_adoption",
-    "wait_for_lock",
     "write_parts",
 ]
 
@@ -103,6 +103,14 @@ def own_session() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
+def start_session(
+    command: Sequence[str], sockets: Sequence[socket.socket] = (), **options: Any
+) -> subprocess.Popen[bytes]:
+    """Start a program that ``kill_session`` ends together with all that it starts. It gets ``sockets`` under the same
+    numbers; ``options`` are those of ``subprocess.Popen``. Raises ``OSError``."""
+    return subprocess.Popen(command, pass_fds=[one.fileno() for one in sockets], **options, **own_session())
+
+
 def new_console() -> dict[str, Any]:
     """Options for ``subprocess.Popen`` of a program that opens a window of its own for what it reads and writes."""
     nothing = subprocess.DEVNULL
@@ -110,7 +118,7 @@ def new_console() -> dict[str, Any]:
 
 
 def kill_session(child: Child) -> None:
-    """End a child that was started in its ``own_session``, and what it has started there.
+    """End a child that was started by ``start_session``, and what it has started.
 
     Works also when the child has ended and its own children go on.
     """
@@ -503,11 +511,6 @@ def write_parts(handle: int, parts: Sequence[bytes]) -> int:
 
 
 # --- Locks ------------------------------------------------------------------------------------------------------------
-
-
-def wait_for_lock(handle: int) -> None:
-    """Lock the open file as soon as nobody else has it locked."""
-    fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def unlock(handle: int) -> None:

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from ctypes import wintypes
@@ -63,6 +64,7 @@ __all__ = [
     "share_port",
     "shut_out_others",
     "signal_name",
+    "start_session",
     "stop_requests",
     "stop_signals",
     "sync",
@@ -72,28 +74,33 @@ __all__ = [
     "usable_cores",
     "user_id",
     "wait_for_adoption",
-    "wait_for_lock",
     "write_parts",
 ]
 
 _Result = TypeVar("_Result")
 
 _kernel = ctypes.WinDLL("kernel32", use_last_error=True)
-for _name in ("CreateEventW", "OpenProcess", "CreateJobObjectW"):
+for _name in ("CreateEventW", "CreateJobObjectW", "OpenProcess"):
     getattr(_kernel, _name).restype = wintypes.HANDLE
 _kernel.CreateEventW.argtypes = [wintypes.LPVOID, wintypes.BOOL, wintypes.BOOL, wintypes.LPCWSTR]
-_kernel.OpenProcess.argtypes = [wintypes.DWORD, wintypes.BOOL, wintypes.DWORD]
 _kernel.CloseHandle.argtypes = _kernel.SetEvent.argtypes = _kernel.ResetEvent.argtypes = [wintypes.HANDLE]
-_kernel.WaitForSingleObject.argtypes = [wintypes.HANDLE, wintypes.DWORD]
+_kernel.OpenProcess.argtypes = [wintypes.DWORD, wintypes.BOOL, wintypes.DWORD]
+_kernel.CreateJobObjectW.argtypes = [wintypes.LPVOID, wintypes.LPCWSTR]
+_kernel.SetInformationJobObject.argtypes = [wintypes.HANDLE, ctypes.c_int, wintypes.LPVOID, wintypes.DWORD]
+_kernel.AssignProcessToJobObject.argtypes = [wintypes.HANDLE, wintypes.HANDLE]
+_kernel.TerminateJobObject.argtypes = [wintypes.HANDLE, wintypes.UINT]
 _kernel.WaitForMultipleObjects.argtypes = [
     wintypes.DWORD, ctypes.POINTER(wintypes.HANDLE), wintypes.BOOL, wintypes.DWORD,
 ]  # fmt: skip
-_SYNCHRONIZE, _FOR_EVER = 0x00100000, 0xFFFFFFFF
+_nt = ctypes.WinDLL("ntdll")
+_nt.NtResumeProcess.argtypes = [wintypes.HANDLE]
+_FOR_EVER = 0xFFFFFFFF
+_CREATE_SUSPENDED = 0x00000004
+_QUOTA_TERMINATE_RESUME = 0x0100 | 0x0001 | 0x0800
+_KILL_ON_JOB_CLOSE, _EXTENDED_LIMITS = 0x00002000, 9
 _OPEN_S = 2.0
 """Seconds for which a file that somebody has open is tried again: a virus scanner or an index looks at a new file for
 less than one, and another program of Clew's reads for some milliseconds."""
-_LOCK_S = 60.0
-"""Seconds to wait for a lock. Each is kept for one write only."""
 _RETRY_S = 0.01
 _FAR = 1 << 40
 """Windows locks bytes, and then nobody else can read them: one far after the content is locked."""
@@ -104,6 +111,13 @@ SHELL_QUOTES = False
 """Whether words are quoted as a shell has them: on Windows a backslash is part of a path."""
 HAS_UNIX_SOCKETS = False
 FORKS_SAFELY = False
+
+
+class _JobLimits(ctypes.Structure):
+    """JOBOBJECT_EXTENDED_LIMIT_INFORMATION, of which only the flags are used."""
+
+    _fields_ = (("times", ctypes.c_int64 * 2), ("flags", wintypes.DWORD), ("others", ctypes.c_size_t * 15))
+
 
 # --- Processes --------------------------------------------------------------------------------------------------------
 
@@ -119,21 +133,48 @@ def new_console() -> dict[str, Any]:
     return {"creationflags": subprocess.CREATE_NEW_CONSOLE}
 
 
+class _Session(subprocess.Popen[bytes]):
+    """A program in a job object: a set of processes that ends as a whole, at the latest when nobody holds it any more.
+    What its processes start belongs to it as well."""
+
+    def __init__(self, command: Sequence[str], creationflags: int, **options: Any) -> None:
+        self._job = int(_kernel.CreateJobObjectW(None, None) or 0)
+        self._let_go = weakref.finalize(self, _kernel.CloseHandle, self._job)
+        limits = _JobLimits(flags=_KILL_ON_JOB_CLOSE)
+        _kernel.SetInformationJobObject(self._job, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits))
+        super().__init__(command, creationflags=creationflags | _CREATE_SUSPENDED, **options)
+        process = int(_kernel.OpenProcess(_QUOTA_TERMINATE_RESUME, False, self.pid) or 0)
+        _kernel.AssignProcessToJobObject(self._job, process)
+        _nt.NtResumeProcess(process)
+        _kernel.CloseHandle(process)
+
+    def end(self) -> None:
+        """End all of its processes."""
+        _kernel.TerminateJobObject(self._job, 1)
+
+
+def start_session(
+    command: Sequence[str], sockets: Sequence[socket.socket] = (), **options: Any
+) -> subprocess.Popen[bytes]:
+    """Start a program that ``kill_session`` ends together with all that it starts, and that ends with this process. It
+    gets ``sockets`` under the same numbers; ``options`` are those of ``subprocess.Popen``. Raises ``OSError``."""
+    for one in sockets:
+        one.set_inheritable(True)
+    given = subprocess.STARTUPINFO(lpAttributeList={"handle_list": [one.fileno() for one in sockets]})
+    return _Session(command, startupinfo=given, **options, **own_session())
+
+
 def kill_session(child: Child) -> None:
-    """End a child that was started in its ``own_session``, and what it has started."""
-    kill_group(child.pid)
+    """End a child that was started by ``start_session``, and what it has started.
+
+    Works also when the child has ended and its own children go on.
+    """
+    child.end() if isinstance(child, _Session) else child.kill()
 
 
 def kill_group(pid: int, politely: bool = False) -> None:
-    """End the process and what it has started; here nobody can be asked ``politely``."""
-    import psutil
-
-    with suppress(psutil.Error, ValueError):
-        process = psutil.Process(pid or -1)  # 0 is the system's own here
-        family = [process, *process.children(recursive=True)]
-        for one in family:
-            with suppress(psutil.Error):
-                one.kill()
+    """End the process, with what it has started by ``start_session``; here nobody can be asked ``politely``."""
+    kill_process(pid)
 
 
 def kill_process(pid: int) -> None:
@@ -220,15 +261,7 @@ def parent_id() -> int:
 
 
 def die_with_parent(by_force: bool = False) -> None:
-    """End when the process that started this one ends. Nothing a child inherits."""
-    parent = int(_kernel.OpenProcess(_SYNCHRONIZE, False, parent_id()) or 0)
-
-    def watch() -> None:
-        if parent:
-            _kernel.WaitForSingleObject(parent, _FOR_EVER)
-        os._exit(1)
-
-    threading.Thread(target=watch, name="parent", daemon=True).start()
+    """A process that was started by ``start_session`` ends with its parent anyway."""
 
 
 def restore_sigchld() -> None:
@@ -397,21 +430,6 @@ def write_parts(handle: int, parts: Sequence[bytes]) -> int:
 
 
 # --- Locks ------------------------------------------------------------------------------------------------------------
-
-
-def wait_for_lock(handle: int) -> None:
-    """Lock the open file as soon as nobody else has it locked. Raises ``TimeoutError`` after a minute.
-
-    Windows itself would wait for ten seconds, and look only once in each.
-    """
-    deadline = time.monotonic() + _LOCK_S
-    while True:
-        try:
-            return lock(handle)
-        except PermissionError:
-            if time.monotonic() > deadline:
-                raise TimeoutError from None
-        time.sleep(_RETRY_S)
 
 
 def unlock(handle: int) -> None:
