@@ -92,8 +92,7 @@ def serve(places: Places, options: Options | None = None) -> int:
     agent = options.job.job if options.job is not None else agent_id(places)
     lock = LockFile(lock_path(places, agent))
     if not lock.acquire():
-        found = read_address(address_path(places, agent))
-        _log.info("An agent serves %s already%s.", places.home, f" (process {found.pid})" if found else "")
+        _log.info("An agent serves %s already: %s.", places.home, lock.holder() or "it does not say which process")
         return 0
     try:
         _serve_locked(places, agent, options)

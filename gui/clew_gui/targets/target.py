@@ -17,6 +17,9 @@ from clew_shared.spec import RunSpec, read_spec
 from clew_shared.wire.channel import allow
 from clew_shared.wire.messages import AgentAddress, Fetched
 
+_ENDING = 10
+"""So many agents that are started end at once while the one before them takes its time to end: five seconds."""
+
 
 class JournalFiles(Protocol):
     """A run's files where no agent serves any more, or none can be reached. Each call is one bounded read that may wait
@@ -82,7 +85,9 @@ class LocalTarget:
         self._process: subprocess.Popen[bytes] | None = None
         self._key: Path | None = None
         self._has_served = False
-        """The process that was started here came up; what ends it later is no failed start, and another one follows."""
+        """An agent came up since one was started here; what ends that later is no failed start, and another follows."""
+        self._in_the_way = 0
+        """How many agents in a row ended because another one has the home's lock."""
 
     def introduce(self, name: str, public_key: str) -> None:
         """Does nothing: ``admit`` takes no time here."""
@@ -91,23 +96,32 @@ class LocalTarget:
         """The agent of this home on this computer."""
         self._reap()
         found = find_agent(self._places)
-        if found is not None and self._process is not None and found.pid == self._process.pid:
-            self._has_served = True
+        if found is not None:
+            self._in_the_way = 0
+            self._has_served = self._process is not None
         return found
 
     def start(self) -> None:
         """Start one, unless one that was started is still coming up."""
         self._reap()
-        if self._process is None:
+        if self._process is None and self._in_the_way <= _ENDING:
             command = list(self._command) if self._command is not None else agent_command(self._places)
             self._process, self._has_served = start_agent(self._places, command), False
 
     def check_start(self) -> None:
-        """Say how the agent ended if it did so before it served; status 0 is one that found another serving already."""
+        """Say how the agent ended if it did so before it served; status 0 is one that found another serving already.
+
+        That one may be about to end, but one that cannot be found again and again is in the way.
+        """
+        log = f"The log is in {self._places.agents}."
         if code := self._reap():
             self._process = None
             text = f"This computer's agent ended with exit code {code}:\n{last_lines(self._places)}"
-            raise problem("agent.ended", text, f"Its log is in {self._places.agents}.")
+            raise problem("agent.ended", text, log)
+        if self._in_the_way > _ENDING:
+            self._in_the_way = 0
+            text = f"No agent can start: one that does not answer is there.\n{last_lines(self._places, 1)}"
+            raise problem("agent.locked", text, log)
 
     def is_alive(self, address: AgentAddress) -> bool:
         """Whether its process runs."""
@@ -151,4 +165,5 @@ class LocalTarget:
             return code
         if code is not None:
             self._process = None
+            self._in_the_way += not self._has_served
         return 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +96,7 @@ def test_a_lock_is_held_by_one_and_free_again_after_release(tmp_path: Path) -> N
     first, second = LockFile(tmp_path / "lock"), LockFile(tmp_path / "lock")
     assert first.acquire()
     assert not second.acquire()
+    assert second.holder().startswith(f"process {os.getpid()} of {platform.node()} since 20")
     first.release()
     assert second.acquire()
     second.release()
