@@ -214,10 +214,7 @@ def paint_node(theme: str, file: str) -> None:
 
 def paint_cluster(theme: str, file: str) -> None:
     """Paint a run with parameter servers on this computer, one worker slowed and one killed, in a separate process."""
-    import psutil
-
     from clew_gui.app import build_app
-    from clew_gui.targets.local_agent import find_agent
     from clew_gui.views.window.window import CLUSTER_TAB
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places
@@ -253,7 +250,57 @@ def paint_cluster(theme: str, file: str) -> None:
         wait(program, lambda: run.state in TERMINAL)
     program.window.close()
     program.close()
-    agent = find_agent(places)
+    end_agent()
+
+
+def paint_first_run(theme: str, file: str) -> None:
+    """Paint the window that a student sees after the first click: *Linear regression* is run and drawn, the window is
+    closed and opened again, and the run is there. In a separate process, on any system."""
+    from PySide6.QtCore import Qt
+    from PySide6.QtTest import QTest
+
+    from clew_gui.app import build_app
+    from clew_gui.views.window.window_state import NoMemory, WindowState
+    from clew_shared.base.places import find_places
+
+    for opened in range(2):
+        program = build_app(
+            find_places(),
+            memory=NoMemory(WindowState(told_runs_go_on=True)),
+            theme=theme,
+            exercise="linear-regression",
+        )
+        program.window.resize(*SIZE)
+        program.window.show()
+        if not opened:
+            wait(program, program.window.next_run.run.isEnabled)
+            QTest.mouseClick(program.window.next_run.run, Qt.MouseButton.LeftButton)
+        wait_until_drawn(program)
+        program.window.grab().save(file)
+        program.window.close()
+        program.close()
+    end_agent()
+
+
+def wait_until_drawn(program: Program) -> None:
+    """Let the window run until its run has finished and its last step is drawn."""
+    from clew_shared.journal.lifecycle import TERMINAL
+
+    def is_drawn() -> bool:
+        run, said = program.controller.scope.run(), program.window.run_view.plots.canvas.accessibleDescription()
+        return run is not None and run.state in TERMINAL and f"at step {run.history.fold.step - 1}" in said
+
+    wait(program, is_drawn)
+
+
+def end_agent() -> None:
+    """End this computer's agent, which outlives the window."""
+    import psutil
+
+    from clew_gui.targets.local_agent import find_agent
+    from clew_shared.base.places import find_places
+
+    agent = find_agent(find_places())
     if agent is not None:
         psutil.Process(agent.pid).terminate()
 
@@ -270,7 +317,13 @@ def wait(program: Program, done: Callable[[], bool]) -> None:
 
 def main() -> None:
     """Train, then paint."""
-    painters = {"sites": paint_sites, "waiting": paint_waiting, "node": paint_node, "cluster": paint_cluster}
+    painters = {
+        "sites": paint_sites,
+        "waiting": paint_waiting,
+        "node": paint_node,
+        "cluster": paint_cluster,
+        "first-run": paint_first_run,
+    }
     if sys.argv[1:2] == ["paint"] and sys.argv[3] in painters:
         painters[sys.argv[3]](sys.argv[2], sys.argv[4])
         return

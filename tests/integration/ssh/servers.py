@@ -1,6 +1,7 @@
 """A real sshd on loopback, in a mount namespace of its own: the machine's users and PAM rules stay as they are.
 
 The user is ``student``; passwords, one-time codes and keys are those of a ``School``. Needs root and openssh-server.
+``python -m tests.integration.ssh.servers COMMAND…`` gives a server to tests on a system where none can be started.
 """
 
 from __future__ import annotations
@@ -8,16 +9,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
 import os
 import shutil
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 import psutil
 
@@ -26,6 +31,8 @@ PASSWORD = "correct-horse-7391"
 PASSPHRASE = "battery-staple-2846"
 OTP_SECRET = bytes.fromhex("3132333435363738393031323334353637383930")
 _UID = 20001
+GIVEN = "CLEW_TEST_SSHD"
+"""The environment variable with a server for tests on a system where none can be started."""
 _WAIT_S = 20.0
 
 _PAM_UNIX = """auth     required pam_unix.so nodelay
@@ -263,3 +270,39 @@ def _free_port() -> int:
 def _listens(port: int) -> bool:
     with socket.socket() as sock:
         return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+# --- For tests on any system ------------------------------------------------------------------------------------------
+
+
+class GivenServer(NamedTuple):
+    """A server that lets ``USER`` in with the private key of the file ``key``; ``known`` is its line in known_hosts."""
+
+    port: int
+    key: str
+    known: str
+
+
+@contextmanager
+def serving() -> Iterator[GivenServer]:
+    """The server that was given in the environment; else a new one."""
+    if given := os.environ.get(GIVEN):
+        yield GivenServer(*json.loads(given))
+        return
+    school = School()
+    try:
+        with SshServer(school) as server:
+            yield GivenServer(server.port, school.key("user"), server.known_line())
+    finally:
+        school.close()
+
+
+def main(command: Sequence[str]) -> int:
+    """Run a command to which a server is given; its exit code."""
+    with serving() as server:
+        environ = {**os.environ, GIVEN: json.dumps(server)}
+        return subprocess.run(command, env=environ, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

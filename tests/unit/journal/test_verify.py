@@ -35,6 +35,7 @@ def test_an_untouched_run_is_in_order(tmp_path: Path) -> None:
     assert report.bytes == sum(path.stat().st_size for path in files)
 
 
+@pytest.mark.needs("quick-files")
 @pytest.mark.parametrize("make", [small_run, lambda path: two_attempts(path), lambda path: two_attempts(path, False)])
 def test_every_flipped_byte_of_every_file_is_found_in_its_file_and_near_its_place(
     tmp_path: Path, make: Callable[[Path], RunFolder]
@@ -56,6 +57,7 @@ def test_every_flipped_byte_of_every_file_is_found_in_its_file_and_near_its_plac
     assert verify_run(folder.path).ok
 
 
+@pytest.mark.needs("quick-files")
 def test_every_length_that_a_file_can_be_cut_to_is_found(tmp_path: Path) -> None:
     folder = small_run(tmp_path / "run")
     for path in sorted(path for path in folder.path.rglob("*") if path.is_file()):

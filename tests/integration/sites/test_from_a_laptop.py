@@ -1,0 +1,42 @@
+"""A site as a student reaches it from a laptop of any system: paramiko, a key, and a real sshd at the other end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from clew_gui.commands.main import main
+from clew_gui.sites.site_connection import open_connection
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.prompts import AskOnce, NobodyToAsk
+from clew_shared.base.places import find_places
+from tests.integration.ssh.servers import USER, GivenServer, serving
+
+pytestmark = pytest.mark.needs("sshd")
+
+
+@pytest.fixture
+def server() -> Iterator[GivenServer]:
+    with serving() as found:
+        yield found
+
+
+def test_a_site_is_added_examined_and_used(server: GivenServer, capsys: pytest.CaptureFixture[str]) -> None:
+    places = find_places()
+    places.config.mkdir(parents=True)
+    (places.config / "known_hosts").write_text(server.known, encoding="utf-8", newline="\n")
+    where = ["--host", "127.0.0.1", "--port", str(server.port), "--user", USER, "--key", server.key]
+    assert main(["site", "add", "lab", *where, "--scheduler", "none"]) == 0
+    capsys.readouterr()
+    main(["site", "doctor", "lab", "--json"])
+    findings = {one["check"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert findings["login"]["verdict"] == "ok"
+    connection = open_connection("lab", site_store(places).load("lab"), places, AskOnce(NobodyToAsk()))
+    with closing(connection):
+        path = f"{connection.run(('sh', '-c', 'echo ~')).out.strip()}/from-here"
+        connection.ssh.write(path, b"a\r\nb\n")
+        assert connection.run(("wc", "-c", path)).out.split()[0] == "5"
+        assert connection.ssh.read(path) == b"a\r\nb\n"
