@@ -4,18 +4,21 @@ PY := .venv/bin/python
 PYTEST_ARGS ?=
 WORKERS ?= 5
 FAST_WORKERS ?= 2
+# The newest Python that Clew supports, wherever this machine has it.
+NEWEST_PYTHON ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.13.*/bin/python3.13) python3.13)
 BENCH_ARGS ?=
 ROUNDS ?=
 # Some machines switch Python's cache of compiled modules off; the tests start hundreds of interpreters.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --max-worker-restart 0
 SOAK_MINUTES ?=
 
-.PHONY: help setup run test test-fast test-windows check format docs bench soak gpu-check cluster-up cluster-down constraints newer packages
+.PHONY: help setup run test test-fast test-newest test-windows check format docs bench soak gpu-check cluster-up cluster-down constraints newer packages
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
 	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose, WORKERS=0 for one process)"
 	@echo "make test-fast      run those of tests/unit, tests/contract and tests/gui"
+	@echo "make test-newest    run tests/unit and tests/contract with Python 3.13, in .venv-newest (NEWEST_PYTHON names it)"
 	@echo "make test-windows   run tests/unit and tests/contract with Windows Python under Wine, as root (PYTEST_ARGS)"
 	@echo "make check          lint, types, import rules, generated files, the site of the docs"
 	@echo "make format         let ruff rewrite what it can"
@@ -40,6 +43,10 @@ test: setup
 
 test-fast: setup
 	@$(PYTEST) -n $(FAST_WORKERS) tests/unit tests/contract tests/gui $(PYTEST_ARGS)
+
+test-newest:
+	@CLEW_VENV=.venv-newest PYTHON=$(NEWEST_PYTHON) packaging/setup.sh
+	@$(subst $(PY),.venv-newest/bin/python,$(PYTEST)) -n $(FAST_WORKERS) tests/unit tests/contract $(PYTEST_ARGS)
 
 test-windows: setup
 	@packaging/windows/test.sh $(PYTEST_ARGS)

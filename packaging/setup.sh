@@ -2,12 +2,13 @@
 # Makes .venv with everything that Clew needs, and installs Qt's system libraries if it can. Quick if nothing changed.
 #
 #   PYTHON       the Python to use (3.11 to 3.13); default: the first suitable one that is found
+#   CLEW_VENV    the folder of the environment; default .venv
 #   CLEW_EXTRAS  which extras to install; default gui,cpu  (on a machine with NVIDIA devices: gui,cuda)
 #   NEWEST       1: the newest version of each package, and not the one in constraints.txt, with which Clew was tested
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly VENV=.venv
+readonly VENV=${CLEW_VENV:-.venv}
 readonly STAMP=$VENV/clew-setup.stamp
 readonly EXTRAS=${CLEW_EXTRAS:-gui,cpu}
 readonly TESTED=packaging/constraints.txt

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import make_site
 import pytest
@@ -16,9 +14,9 @@ from clew_gui.deploy.requirements import FRAMEWORK
 from clew_shared.base.explanations import PAGES, entries, explanations, matching
 from clew_shared.base.problem import Problem, ProblemError
 
-_CODE = re.compile(r"[a-z]+(\.[a-z_]+)+")
+_CODE = re.compile(r'"([a-z]+(?:\.[a-z_]+)+)"')
 _FILE = re.compile(r"\.(html|json|jsonl|log|sh|toml|txt)$")
-_COMMANDS = Path("commands", "main.py")  # its table names modules, such as run.queue
+_COMMANDS = "commands/main.py"  # its table names modules, such as run.queue
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +28,9 @@ def _codes() -> Iterator[str]:
     """What looks like a code in the program, is of a family of codes, and is no file's name."""
     families = {code.partition(".")[0] for code in explanations()}
     for folder in make_site.PRODUCT:
-        for path in (one for one in folder.rglob("*.py") if not one.match(str(_COMMANDS))):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-                if _CODE.fullmatch(text) and text.partition(".")[0] in families and not _FILE.search(text):
+        for path in (one for one in folder.rglob("*.py") if not one.match(_COMMANDS)):
+            for text in _CODE.findall(path.read_text(encoding="utf-8")):
+                if text.partition(".")[0] in families and not _FILE.search(text):
                     yield text
 
 
@@ -41,11 +38,19 @@ def test_every_code_is_explained_once_and_no_other(spoken: dict[str, list[str]])
     explained = Counter(code for page in PAGES.glob("*.md") for code, _ in entries(page))
     assert [code for code, number in explained.items() if number > 1] == []
     written = {code for code in spoken if not code.endswith("…")} | {f"bootstrap.{need.name}" for need in FRAMEWORK}
-    assert sorted({*_codes(), *written} ^ set(explained)) == []
+    missing, stray = {*_codes(), *written} - set(explained), set(explained) - {*_codes(), *written}
+    assert sorted(missing) == [], "explain each in a page of shared/clew_shared/problems"
+    assert sorted(stray) == [], "the program has no such code any more"
 
 
 def test_codes_are_composed_only_where_the_parts_are_known(spoken: dict[str, list[str]]) -> None:
     assert {code for code in spoken if code.endswith("…")} == {"bootstrap.…", "scheduler.…", "site.…"}
+
+
+def test_most_codes_have_their_sentence_in_the_site(spoken: dict[str, list[str]]) -> None:
+    """Some are composed elsewhere; if many were missing, a message could not be found by its words."""
+    known = explanations()
+    assert len(known.keys() - spoken.keys()) < len(known) // 10
 
 
 def test_every_explanation_says_something_in_whole_sentences() -> None:
