@@ -25,13 +25,14 @@ from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.data_check import DataChecker
+from clew_gui.views.actions.handin_check import HandinCheck
 from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
 from clew_gui.views.actions.scope import FIRST_EXERCISE
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.sites.prompts import WindowPrompter
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button
-from clew_gui.views.theme.theme import apply, make_app, prepare
+from clew_gui.views.theme.theme import Application, apply, make_app, prepare
 from clew_gui.views.window.collector import Collector
 from clew_gui.views.window.error_reporting import log_from_now, show_surprises
 from clew_gui.views.window.single import OneWindow
@@ -75,6 +76,7 @@ class Program(QObject):
         self.actions = WindowActions(app, window, self.controller, places)
         self.actions.theme_choice = known_choice(choice)
         self.checker = DataChecker(self, places)
+        self.handins = HandinCheck(window)
         window.next_run.check_data_with(self.checker.check)
         self._recall()
         self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
@@ -101,6 +103,12 @@ class Program(QObject):
         controls.recall(state.unit, state.page)
         window.actions_["log_scale"].setChecked(state.log_axes)
         window.run_view.take_controls()
+
+    def come_forward(self, file: str = "") -> None:
+        """Someone has started Clew again, or opened a hand-in with it."""
+        self.window.come_forward()
+        if file:
+            self.handins.open(Path(file))
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 
@@ -136,6 +144,7 @@ class Program(QObject):
         self._closed = True
         self.window.messages.lapse()
         self.checker.stop()
+        self.handins.stop()
         self.asker.close()
         self.controller.detach()
         self._remember(self._left())
@@ -274,26 +283,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def open_window(
-    exercise: str = "", catalogue: Catalogue | None = None, *, theme: str | None = None, size: str = ""
+    exercise: str = "",
+    catalogue: Catalogue | None = None,
+    *,
+    handin: str = "",
+    theme: str | None = None,
+    size: str = "",
 ) -> int:
     """Open the window and stay until it is closed. Returns the exit code.
 
-    ``exercise`` and ``theme`` as for ``build_app``, ``catalogue`` saves reading it again, ``size`` is WIDTHxHEIGHT.
+    ``handin`` is a file to check there, if it is not empty. ``exercise`` and ``theme`` as for ``build_app``,
+    ``catalogue`` saves reading it again, ``size`` is WIDTHxHEIGHT.
     """
     places = find_places()
     app = QApplication.instance() or make_app(sys.argv[:1])
     alone = OneWindow(places.home)
-    if not alone.claim():
+    if not alone.claim(handin):
         say("Clew is already open; its window comes to the front.")
         return 0
     program = build_app(places, catalogue=catalogue, theme=theme, exercise=exercise)
-    alone.raised.connect(program.window.come_forward)
+    alone.raised.connect(program.come_forward)
+    if isinstance(app, Application):
+        app.file_opened.connect(program.come_forward)
     _size(program.window, size)
     program.window.fit_into(program.app.primaryScreen().availableGeometry())
     program.window.painted.connect(program.window.fit_screen)
     show_surprises(program.window)
     program.window.painted.connect(lambda: log_from_now(places, program.window))
     alone.listen()
+    if handin:
+        program.handins.open(Path(handin))
     gc.freeze()  # what is there now stays: no collection need go through it again
     program.window.show()
     code = app.exec()

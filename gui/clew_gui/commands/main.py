@@ -27,6 +27,9 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("Begin", "start", "open the window; without a display run an exercise and write a picture", "start"),
+    Command(
+        "Begin", "desktop-entry", "put Clew into the start menu, the dock or the desktop's programs", "desktop_entry"
+    ),
     Command("Begin", "doctor", "check what Clew needs on this computer, and say how to fix problems", "sites.doctor"),
     Command("Begin", "why", "explain a message by the code at its end", "why"),
     Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import subprocess
 import sys
 import uuid
@@ -28,25 +29,30 @@ _PICTURE_S = 120
 
 
 def start(context: CommandContext, argv: Sequence[str]) -> int:
-    """``clew start [--exercise ID]``: returns the window's or the run's exit status."""
+    """``clew start [--exercise ID] [HANDIN]``: returns the window's or the run's exit status."""
     parser = Parser(
         "clew start", "Open the window. Without a display, run an exercise here and write a picture of the window."
     )
     parser.add_argument(
         "--exercise", metavar="ID", help=f"which exercise to open (default: the one that was open last, or {_DEFAULT})"
     )
+    parser.add_argument("handin", metavar="HANDIN", nargs="?", default="", help="a hand-in to check in the window")
     parser.add_argument("--picture", metavar="PNG", help="where the picture goes when there is no display")
     options = parser.parse_args(list(argv))
     catalogue = load_builtin()
     card = find_card(catalogue.exercises, options.exercise or _DEFAULT)
     if has_display(os.environ, operating_system.NAME):
-        return _window(card.id if options.exercise else "", catalogue)
+        handin = str(Path(options.handin).expanduser().absolute()) if options.handin else ""
+        return _window(card.id if options.exercise else "", catalogue, handin)
+    if options.handin:
+        hint = f"Check it here: clew verify-handin {shlex.quote(options.handin)}"
+        raise problem("start.display", "There is no display here to show the hand-in.", hint, options.handin)
     picture = Path(options.picture) if options.picture else context.places.home / "pictures" / f"{card.id}.png"
     return _without_display(context, card, picture.expanduser().absolute())
 
 
-def _window(exercise: str, catalogue: Catalogue) -> int:
-    """The window on ``exercise``; empty: on the one that was open last."""
+def _window(exercise: str, catalogue: Catalogue, handin: str) -> int:
+    """The window on ``exercise``; empty: on the one that was open last. It checks ``handin``, if that is not empty."""
     if not _has_qt():
         hint = "Install it with: pip install 'clew[gui]'. Everything else works without: clew run softmax"
         raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
@@ -56,7 +62,7 @@ def _window(exercise: str, catalogue: Catalogue) -> int:
     except (ImportError, OSError) as error:  # a library that Qt needs
         hint = "Install Clew again: pip install 'clew[gui]'."
         raise problem("start.load", f"A part of the window cannot be loaded: {error}.", hint) from error
-    return open_window(exercise, catalogue)
+    return open_window(exercise, catalogue, handin=handin)
 
 
 def _has_qt() -> bool:

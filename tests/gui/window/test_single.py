@@ -25,13 +25,23 @@ def test_a_second_start_asks_the_first_window_to_come_forward(qtbot: QtBot, tmp_
     second.release()
 
 
+def test_the_first_window_opens_the_file_of_a_second_start(qtbot: QtBot, tmp_path: Path) -> None:
+    first, second = OneWindow(tmp_path), OneWindow(tmp_path)
+    assert first.claim()
+    first.listen()
+    with qtbot.waitSignal(first.raised, timeout=5000) as heard:
+        assert not second.claim("/home/Zoë/anna 1.clew.zip")
+    assert heard.args == ["/home/Zoë/anna 1.clew.zip"]
+    first.release()
+
+
 class Asking(OneWindow):
     """Says when it has asked the other window in vain."""
 
     asked: threading.Event
 
-    def _ask_other(self) -> bool:
-        found = super()._ask_other()
+    def _ask_other(self, file: str) -> bool:
+        found = super()._ask_other(file)
         self.asked.set()
         return found
 

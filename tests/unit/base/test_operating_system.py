@@ -38,6 +38,7 @@ ONE_SYSTEM_ONLY = {"ctypes", "fcntl", "msvcrt", "pty", "pwd", "resource", "termi
 ALLOWED = {
     ("gui/clew_gui/base/terminal_program.py", "operating_system.NAME"): "a table of other people's programs",
     ("gui/clew_gui/commands/jobs/open.py", "operating_system.NAME"): "a table of display servers",
+    ("gui/clew_gui/commands/desktop_entry.py", "operating_system.NAME"): "a table of desktops",
     ("gui/clew_gui/commands/start.py", "operating_system.NAME"): "a table of display servers",
     ("gui/clew_gui/doctor/this_computer.py", "operating_system.NAME"): "a table of advice",
     ("gui/clew_gui/doctor/this_computer.py", "platform.system"): "it is shown",

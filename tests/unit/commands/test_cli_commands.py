@@ -174,8 +174,8 @@ def test_start_opens_what_was_open_last_unless_an_exercise_is_named(
     opened: list[str] = []
     window = ModuleType("clew_gui.app")
 
-    def open_window(exercise: str, _catalogue: Catalogue) -> int:
-        opened.append(exercise)
+    def open_window(exercise: str, _catalogue: Catalogue, handin: str) -> int:
+        opened.append(exercise + handin)
         return 0
 
     monkeypatch.setattr(window, "open_window", open_window, raising=False)

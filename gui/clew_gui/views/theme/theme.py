@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QDir, Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
+from PySide6.QtCore import QDir, QEvent, Qt, Signal
+from PySide6.QtGui import QColor, QFileOpenEvent, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.base.tokens import (
@@ -133,9 +133,22 @@ def system_theme(app: QApplication) -> Theme:
     return DARK if app.styleHints().colorScheme() is Qt.ColorScheme.Dark else LIGHT
 
 
+class Application(QApplication):
+    """An application that says when macOS has it open a file: there its name comes as an event, not as an argument."""
+
+    file_opened = Signal(str)
+
+    def event(self, event: QEvent) -> bool:
+        """Answers what is sent to the application itself."""
+        if isinstance(event, QFileOpenEvent):
+            self.file_opened.emit(event.file())
+            return True
+        return super().event(event)
+
+
 def make_app(argv: Sequence[str]) -> QApplication:
     """The application of this process, in our style from the beginning. ``argv`` begins with the program's name."""
-    app = QApplication([*argv, "-style", _STYLE])
+    app = Application([*argv, "-style", _STYLE])
     app.setProperty(_STYLED, True)
     return app
 
@@ -147,6 +160,8 @@ def prepare(app: QApplication) -> None:
     if not app.property(_STYLED) and app.style().objectName().lower() != _STYLE.lower():
         app.setStyle(_STYLE)
     load_fonts(app)
+    app.setWindowIcon(QIcon("clew:icon.png"))
+    app.setDesktopFileName("clew")  # by which a desktop finds name and icon (``clew desktop-entry``)
     base = app.font()
     if QFontDatabase.hasFamily(_PREFERRED):
         base.setFamilies([_PREFERRED])

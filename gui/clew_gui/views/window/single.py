@@ -1,5 +1,5 @@
 """Keeps one window for each of a person's homes: a second start raises the first window, because both would write
-mirrors.
+mirrors. The first one then also opens the file that the second was to open.
 
 The first window is known by a lock, at once. It listens for further starts before it is shown.
 """
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from PySide6.QtCore import QCryptographicHash, QDir, QLockFile, QObject, Signal
-from PySide6.QtNetwork import QLocalServer
+from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 _ANSWER_MS = 500
 """A window that lives takes the connection at once, whatever it is doing; a name left by a dead one refuses it."""
@@ -20,9 +20,10 @@ _PAUSE_S = 0.05
 
 
 class OneWindow(QObject):
-    """Holds a lock and a local socket named after ``home``; ``raised`` says that someone started Clew again."""
+    """Holds a lock and a local socket named after ``home``; ``raised`` says that someone started Clew again, and with
+    which file, if with any."""
 
-    raised = Signal()
+    raised = Signal(str)
 
     def __init__(self, home: Path, patience: float = _PAINTED_S) -> None:
         """``patience``: seconds to wait for a first window that does not answer yet."""
@@ -33,30 +34,33 @@ class OneWindow(QObject):
         self._lock = QLockFile(QDir.temp().filePath(f"{self._name}.lock"))
         self._lock.setStaleLockTime(0)  # a window may stand for weeks; a dead one is known by its process
         self._server: QLocalServer | None = None
+        self._callers: list[QLocalSocket] = []
 
-    def claim(self) -> bool:
-        """Whether this is the first window; otherwise the other one has been asked to come forward.
+    def claim(self, file: str = "") -> bool:
+        """Whether this is the first window; otherwise the other one has been asked to come forward, and to open
+        ``file``.
 
         Where no lock can be made, or nobody answers, a second window is better than none.
         """
         if self._lock.tryLock(0) or self._lock.error() is not QLockFile.LockError.LockFailedError:
             return True
         until = time.monotonic() + self._patience
-        while not self._ask_other():
+        while not self._ask_other(file):
             if self._lock.tryLock(0) or time.monotonic() > until:
                 return True
             time.sleep(_PAUSE_S)
         return False
 
-    def _ask_other(self) -> bool:
-        """Whether the first window was there and was asked to come forward."""
-        from PySide6.QtNetwork import QLocalSocket
-
+    def _ask_other(self, file: str) -> bool:
+        """Whether the first window was there and was asked."""
         other = QLocalSocket()
         other.connectToServer(self._name)
         if not other.waitForConnected(_ANSWER_MS):
             return False
+        other.write(file.encode())
         other.disconnectFromServer()
+        if other.state() is not QLocalSocket.LocalSocketState.UnconnectedState:
+            other.waitForDisconnected(_ANSWER_MS)
         return True
 
     def listen(self) -> None:
@@ -75,6 +79,15 @@ class OneWindow(QObject):
 
     def _greet(self) -> None:
         while self._server is not None and (caller := self._server.nextPendingConnection()) is not None:
-            caller.disconnected.connect(caller.deleteLater)
-            caller.disconnectFromServer()
-            self.raised.emit()
+            self._callers.append(caller)
+            caller.disconnected.connect(self._hear)
+        self._hear()
+
+    def _hear(self) -> None:
+        """Reads what those have said who have said all: the name of a file, or nothing."""
+        for caller in list(self._callers):
+            if caller.state() is QLocalSocket.LocalSocketState.UnconnectedState:
+                self._callers.remove(caller)
+                file = bytes(caller.readAll().data()).decode("utf-8", "replace")
+                caller.deleteLater()
+                self.raised.emit(file)
