@@ -100,6 +100,7 @@ _MIME = f"""<?xml version="1.0" encoding="UTF-8"?>
 <mime-info xmlns="http://www.freedesktop.org/standards/shared-mime-info">
   <mime-type type="{HANDIN_TYPE}">
     <comment>{HANDIN}</comment>
+    <icon name="clew"/>
     <sub-class-of type="application/zip"/>
     <glob pattern="{HANDIN_GLOB}"/>
   </mime-type>
