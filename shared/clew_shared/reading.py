@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from clew_shared.base.problem import ProblemError, problem
-from clew_shared.journal.events import Attempt
-from clew_shared.journal.files import Record, attempts, journal_path, read_journal
+from clew_shared.journal.files import Record, attempts, first_attempt, journal_path, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec, from_toml
@@ -37,10 +36,9 @@ def read_run(folder: Path) -> History:
 def _cuts(folder: Path, numbers: tuple[int, ...]) -> dict[int, int]:
     """The length up to which each attempt counts, where a later one says so."""
     cuts: dict[int, int] = {}
-    for attempt in numbers:
-        first = next(read_journal(journal_path(folder, attempt)), None)
-        event = first.event if isinstance(first, Record) else None
-        if isinstance(event, Attempt) and 0 < event.resumes < attempt and event.earlier_size:
+    for attempt in numbers[1:]:
+        event = first_attempt(journal_path(folder, attempt))
+        if event is not None and 0 < event.resumes < attempt and event.earlier_size:
             cuts[event.resumes] = min(event.earlier_size, cuts.get(event.resumes, event.earlier_size))
     return cuts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
@@ -152,9 +153,15 @@ def from_toml(text: str, origin: str = "the run spec") -> RunSpec:
     return spec
 
 
+@cache  # lists of runs read thousands of specs
+def _known_fields() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a spec by name, and their types."""
+    return {field.name: field for field in msgspec.structs.fields(RunSpec)}, get_type_hints(RunSpec)
+
+
 def _fields(table: Mapping[str, object], origin: str) -> tuple[dict[str, Any], list[Problem]]:
     """The table's values by field, typed, and everything that is wrong with them."""
-    fields, kinds = {field.name: field for field in msgspec.structs.fields(RunSpec)}, get_type_hints(RunSpec)
+    fields, kinds = _known_fields()
     values: dict[str, Any] = {}
     found = [_wrong(origin, name, "is needed") for name in fields if fields[name].required and name not in table]
     for name, value in table.items():

@@ -16,6 +16,7 @@ from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_r
 from clew_gui.commands.output import words
 from clew_gui.commands.runs import FILTER_HELP, SeenRun, filtered, look_at, titles_of
 from clew_gui.session.run_record import run_record
+from clew_gui.session.summaries import Summaries
 from clew_shared.base.harmless import csv_text
 from clew_shared.base.number_words import quantity
 from clew_shared.base.places import Places
@@ -65,8 +66,9 @@ def _chosen(context: CommandContext, named: Sequence[str], text: str, baseline: 
     known, jobs = cards(context.places), KeptJobs(context.places)
     kept = {run.folder: run for run in kept_runs(context.places)}
     asked = [find_run(context.places, word) for word in ([baseline] if baseline else []) + list(named)]
-    folders = [*asked, *(run.folder for run in (filtered(list(kept.values()), text, known, jobs) if text else []))]
-    seen = [look_at(kept.get(one, KeptRun(0, one, 0.0)), known, jobs) for one in dict.fromkeys(folders)]
+    matching = filtered(list(kept.values()), text, known, jobs, Summaries(context.places)) if text else []
+    folders = [*asked, *(run.folder for run in matching)]
+    seen = [look_at(kept.get(one, KeptRun(0, one)), known, jobs) for one in dict.fromkeys(folders)]
     seen = [run for run in seen if run.kept.folder in asked or not _is_test(run)]
     if len(seen) < 2:
         hint = "Name two runs or more, for example: clew compare 3 7, or use --filter."

@@ -12,6 +12,7 @@ from clew_gui.commands.context import CommandContext
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.session.run_state import state_with_job
+from clew_gui.session.summaries import Summaries
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.journal.files import attempts, began
@@ -26,24 +27,22 @@ class KeptRun(NamedTuple):
 
     number: int
     folder: Path
-    started: float
     note: RunNote = RunNote()
 
 
 def kept_runs(places: Places) -> list[KeptRun]:
-    """Returns all runs on this computer, by number: its own, and the copies of runs on sites. Only the first frame of
-    each is read.
+    """Returns all runs on this computer, by number: its own, and the copies of runs on sites. Nothing is read of those
+    that have their number.
 
     Window and commands share one record of numbers; runs that are new to it are numbered as they began, for good.
     """
     own = [path for path in places.runs.iterdir() if attempts(path)] if places.runs.is_dir() else []
     names = {path.name for path in own}
     copies = [path for path in places.mirrors.glob("*-*-*-*-*") if path.name not in names and attempts(path)]
-    folders = [*own, *copies]
-    begun = sorted((began(folder), folder.name, folder) for folder in folders)
     record = run_record(places)
-    numbers = record.number_all(name for _, name, _ in begun)
-    found = (KeptRun(numbers[name], folder, at, record.notes.get(name, RunNote())) for at, name, folder in begun)
+    new = sorted((began(folder), folder.name) for folder in (*own, *copies) if folder.name not in record.numbers)
+    numbers = record.numbers | record.number_all(name for _, name in new)
+    found = [KeptRun(numbers[path.name], path, record.notes.get(path.name, RunNote())) for path in (*own, *copies)]
     return sorted(found, key=lambda run: run.number)
 
 
@@ -98,7 +97,8 @@ def find_run(places: Places, word: str) -> Path:
     if word == "last":
         raise_all(_not_begun(places, runs))
     if word == "last" and runs:
-        return max(runs, key=lambda run: run.started).folder
+        summaries = Summaries(places)
+        return max(runs, key=lambda run: summaries.started(run.folder)).folder
     numbered = [run.folder for run in runs if word == str(run.number)]
     if numbered:
         return numbered[0]

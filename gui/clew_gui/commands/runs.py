@@ -27,6 +27,7 @@ from clew_gui.commands.output.result import (
 )
 from clew_gui.plotting.cluster import setup_of
 from clew_gui.session.run_record import run_record
+from clew_gui.session.summaries import RunSummary, Summaries, results_of
 from clew_shared.base.number_words import quantity
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
@@ -58,7 +59,7 @@ def runs(context: CommandContext, argv: Sequence[str]) -> int:
     if not kept and not options.json:
         context.say(f"No runs are kept in {context.places.runs} yet. Start with: clew run softmax")
         return OK
-    chosen = filtered(kept, options.filter, known, jobs)
+    chosen = filtered(kept, options.filter, known, jobs, Summaries(context.places))
     shown = chosen if options.all else chosen[-_SHOWN:]
     if options.json:
         context.say_json([{"number": run.number} | _as_json(run.folder, known, jobs, run.note) for run in shown])
@@ -105,26 +106,24 @@ class SeenRun(NamedTuple):
     @property
     def facts(self) -> Facts:
         """The facts that the filter sees."""
-        history, note, fold = self.history, self.kept.note, self.history.fold if self.history is not None else None
-        exercise = fold.exercise if fold is not None else ""
-        results = (
-            {name: value for name in history.recorded() if (value := _result(history, name)) is not None}
-            if (history is not None)
-            else {}
-        )
-        state = words.state_word(self.state) if self.state is not None else ""
-        texts = (self.name, note.note, *note.tags, exercise, state, *map(str, self.settings.values()))
-        known: dict[str, Value] = {"name": self.name, "note": note.note, "state": state, "number": self.kept.number}
-        known["study"] = self.spec.study if self.spec is not None else ""
-        return Facts(
-            words=" ".join(texts), values={**self.settings, **results, **known, "exercise": exercise}, tags=note.tags
-        )
+        if self.history is None:
+            return facts_of(self.kept, None, None, self.card)
+        summary = RunSummary(self.history.fold, results_of(self.history), self.spec)
+        return facts_of(self.kept, summary, self.state, self.card)
 
 
-def _result(history: History, metric: str) -> float | None:
-    """The best value of a metric, the last one where neither side is better."""
-    best = history.best(metric)
-    return best.value if best is not None else history.last(metric)
+def facts_of(run: KeptRun, summary: RunSummary | None, state: RunState | None, card: ExerciseCard | None) -> Facts:
+    """The facts that the filter sees; None: the run cannot be read."""
+    note, spec = run.note, summary.spec if summary is not None else None
+    name = note.name or (spec.name if spec is not None else "")
+    exercise = summary.fold.exercise if summary is not None else ""
+    settings = settings_of(spec, card) if spec is not None else {}
+    results = summary.results if summary is not None else {}
+    told = words.state_word(state) if state is not None else ""
+    texts = (name, note.note, *note.tags, exercise, told, *map(str, settings.values()))
+    known: dict[str, Value] = {"name": name, "note": note.note, "state": told, "number": run.number}
+    known["study"] = spec.study if spec is not None else ""
+    return Facts(words=" ".join(texts), values={**settings, **results, **known, "exercise": exercise}, tags=note.tags)
 
 
 def look_at(run: KeptRun, known: Catalogue, jobs: KeptJobs) -> SeenRun:
@@ -140,11 +139,23 @@ def look_at(run: KeptRun, known: Catalogue, jobs: KeptJobs) -> SeenRun:
     return SeenRun(run, jobs.state(run.folder, history.fold)[0], history, spec, _card(known, history))
 
 
-def filtered(kept: Sequence[KeptRun], text: str, known: Catalogue, jobs: KeptJobs) -> list[KeptRun]:
+def filtered(
+    kept: Sequence[KeptRun], text: str, known: Catalogue, jobs: KeptJobs, summaries: Summaries
+) -> list[KeptRun]:
     """The runs that fit the filter. Raises ``ProblemError`` if the filter cannot be understood."""
     if not text.strip():
         return list(kept)
-    facts = {run.folder: look_at(run, known, jobs).facts for run in kept}
+    cards_by_id = {card.id: card for card in known.exercises}
+    facts: dict[Path, Facts] = {}
+    for run in kept:
+        try:
+            summary = summaries.of(run.folder)
+        except ProblemError:
+            facts[run.folder] = facts_of(run, None, None, None)
+        else:
+            state, _ = jobs.state(run.folder, summary.fold)
+            facts[run.folder] = facts_of(run, summary, state, cards_by_id.get(summary.fold.exercise))
+    summaries.save()
     params = {param.name for card in known.exercises for param in card.params}
     wanted = parse_filter(text, names_in(facts.values()) | params)
     return [run for run in kept if wanted.keeps(facts[run.folder])]
@@ -189,14 +200,14 @@ def titles_of(seen: Sequence[SeenRun]) -> dict[str, str]:
 
 
 def _cells(run: SeenRun, title: str, more: Sequence[str], wide: bool, with_data: bool) -> list[str]:
-    number, began = str(run.kept.number), _when(run.kept.started)
+    number = str(run.kept.number)
     first = [number, *([run.kept.folder.name[:8]] if wide else [])]
     if run.history is None:
         return [*first, "", *([""] if with_data else []), "Unreadable", run.why]
     history, fold, values = run.history, run.history.fold, run.facts.values
     asked = [_cell(run, name, values) for name in more]
     result, steps = main_result(history, run.card, named=wide), f"{fold.step:,}"
-    took = words.duration(history.fold.seconds)
+    took, began = words.duration(fold.seconds), _when(fold.first_started)
     data = [run.data] if with_data else []
     row = [*first, fold.exercise, *data, words.state_word(run.state), title, *asked]
     return [*row, steps, result, took, began] if wide else [*row, result, began]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -81,13 +82,17 @@ class RunRecord:
         """
         found: dict[str, int] = {}
         spare = itertools.count(self._next())
+        before = len(self.numbers)
         for run in runs:
             try:
-                known = self.number(run, time.time()) if keep else self.numbers.get(run)
+                known = self.number(run, time.time(), lasting=False) if keep else self.numbers.get(run)
             except OSError:
                 known, keep = None, False
                 spare = itertools.count(self._next())
             found[run] = next(spare) if known is None else known
+        if len(self.numbers) > before:
+            with suppress(OSError):  # they are written: a power cut alone could take them
+                self.settle()
         return found
 
     def forget(self, run: str, time: float) -> None:

@@ -70,7 +70,7 @@ MIRRORS_LIST = "runs.jsonl"
 
 _CHUNK = 1 << 20
 _HEAD_BYTES = 64 * 1024
-"""Bytes that hold the first frame of every journal."""
+"""The most that the first frame of a journal has."""
 _NAME = re.compile(r"journal\.(0\d{3}|[1-9]\d{3,17})", re.ASCII)
 
 
@@ -84,15 +84,15 @@ def journal_path(folder: Path, attempt: int) -> Path:
 
 def attempts(folder: Path) -> tuple[int, ...]:
     """The attempts whose journal files are in ``folder``, ascending; empty when there are none or no folder."""
-    if not folder.is_dir():
+    try:
+        entries = os.scandir(folder)
+    except OSError:
+        if folder.is_dir():
+            raise
         return ()
-    with os.scandir(
-        folder
-    ) as entries:  # a FIFO of that name would be waited for; a folder cannot be read, which is said
-        found = (entry for entry in entries if _NAME.fullmatch(entry.name))
-        names = {entry.name for entry in found if entry.is_file() or entry.is_dir()}
-    numbers = (int(match[1]) for match in map(_NAME.fullmatch, names) if match)
-    return tuple(sorted(number for number in numbers if number and journal_path(folder, number).name in names))
+    with entries:  # a FIFO of that name would be waited for; a folder cannot be read, which is said
+        found = [(int(name[1]), entry) for entry in entries if (name := _NAME.fullmatch(entry.name))]
+        return tuple(sorted(number for number, entry in found if number and (entry.is_file() or entry.is_dir())))
 
 
 def is_mirror(folder: Path) -> bool:
@@ -138,8 +138,10 @@ def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:
 def first_attempt(journal: Path) -> Attempt | None:
     """Returns the event with which a journal begins; None if there is none that can be read."""
     try:
-        with journal.open("rb") as file:
-            found = FrameReader().feed(file.read(_HEAD_BYTES))
+        with journal.open("rb", buffering=0) as file:  # no further frames: lists of runs ask this of thousands
+            reader = FrameReader()
+            reader.feed(file.read(HEADER_SIZE))
+            found = reader.feed(file.read(min(reader.missing, _HEAD_BYTES)))
     except OSError:
         return None
     first = found[0] if found else None

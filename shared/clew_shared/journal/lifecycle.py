@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Points, RunState, Schema, Seal, State
 
@@ -30,7 +32,7 @@ def may_follow(earlier: RunState, later: RunState) -> bool:
     return _ORDER.index(earlier) < _ORDER.index(later)
 
 
-class RunFold:
+class RunFold(msgspec.Struct, eq=False):
     """The state of a run, folded from its records one by one, in any mixture of job record and journals.
 
     ``attempt`` is the latest attempt seen (0: none yet) and everything else is about that one: ``state`` with
@@ -43,30 +45,31 @@ class RunFold:
     the node says.
     """
 
-    def __init__(self) -> None:
-        self.run = ""
-        self.exercise = ""
-        self.host = ""
-        self.job = ""
-        self.devices: tuple[str, ...] = ()
-        self.spec = ""
-        self.replay_of = ""
-        self.attempt = 0
-        self.state = RunState.DRAFT
-        self.reason = ""
-        self.problem: Problem | None = None
-        self.exit_code: int | None = None
-        self.step = 0
-        self.steps = 0
-        self.started = 0.0
-        self.first_started = 0.0
-        self.ended = 0.0
-        self.updated = 0.0
-        self.sealed = False
-        self._worked = 0.0
-        """Seconds that the attempts before the latest took."""
-        self._began = self._heard = 0.0
-        """When the latest attempt began, and the latest time in a record of its own that is no end."""
+    run: str = ""
+    exercise: str = ""
+    host: str = ""
+    job: str = ""
+    devices: tuple[str, ...] = ()
+    spec: str = ""
+    replay_of: str = ""
+    attempt: int = 0
+    state: RunState = RunState.DRAFT
+    reason: str = ""
+    problem: Problem | None = None
+    exit_code: int | None = None
+    step: int = 0
+    steps: int = 0
+    started: float = 0.0
+    first_started: float = 0.0
+    ended: float = 0.0
+    updated: float = 0.0
+    sealed: bool = False
+    _worked: float = 0.0
+    """Seconds that the attempts before the latest took."""
+    _began: float = 0.0
+    """When the latest attempt began."""
+    _heard: float = 0.0
+    """The latest time in a record of the latest attempt that is no end."""
 
     @property
     def seconds(self) -> float:

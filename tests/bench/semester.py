@@ -1,0 +1,81 @@
+"""A home as it is after a semester: thousands of runs that ended, in several exercises."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import uuid
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+
+from clew_shared.base import operating_system
+from clew_shared.base.places import Places
+from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Attempt, Evaluation, Points, Schema, State
+from clew_shared.journal.files import JournalWriter, journal_path
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RunSpec, to_toml
+
+EXERCISES = 10
+STEPS, EVALUATIONS = 500, 10
+
+
+def fill(places: Places, runs: int) -> list[str]:
+    """Write ``runs`` runs of ``STEPS`` steps, in ``EXERCISES`` exercises by turns; returns their ids in order."""
+    cards = [card for card in load_builtin().exercises if {"steps", "learning_rate"} <= {p.name for p in card.params}]
+    dice = random.Random(1)  # noqa: S311  # not a secret
+    found = []
+    with (
+        patch.object(operating_system, "sync", lambda _: None),
+        patch.object(operating_system, "sync_folder", do_nothing),
+    ):
+        for number in range(runs):
+            run = str(uuid.UUID(int=dice.getrandbits(128), version=4))
+            write_run(places.runs / run, cards[number % min(EXERCISES, len(cards))], run, 1e9 + 60 * number, dice)
+            found.append(run)
+    return found
+
+
+def do_nothing(_: Path) -> None:
+    """Instead of what makes a folder last through a power cut."""
+
+
+def write_run(folder: Path, card: ExerciseCard, run: str, at: float, dice: random.Random) -> None:
+    """One run that finished."""
+    folder.mkdir(parents=True)
+    spec = to_toml(
+        RunSpec(
+            exercise=card.id,
+            run=run,
+            seed=dice.randrange(1, 9),
+            params={"steps": STEPS, "learning_rate": round(10 ** dice.uniform(-4, 0), 6)},
+        )
+    )
+    (folder / "spec.toml").write_text(spec, encoding="utf-8", newline="\n")
+    digest = hashlib.sha256(spec.encode()).hexdigest()
+    with JournalWriter.create(journal_path(folder, 1)) as writer:
+        writer.append(
+            Attempt(format=1, run=run, attempt=1, exercise=card.id, spec=spec, spec_sha256=digest, steps=STEPS, time=at)
+        )
+        per_step = tuple(metric for metric in card.metrics if metric.per_step)
+        others = tuple(metric for metric in card.metrics if not metric.per_step)
+        writer.append(Schema(id=1, metrics=per_step, batch_size=100, samples_per_epoch=50_000, steps=STEPS))
+        writer.append(State(state=RunState.RUNNING, time=at))
+        for part in range(EVALUATIONS):
+            count = STEPS // EVALUATIONS
+            curves = [np.abs(np.random.default_rng(part).normal(1, 0.2, count)).astype(m.dtype) for m in per_step]
+            first, seconds = part * count, 0.01 * (part + 1)
+            values = tuple(curve.astype(curve.dtype.newbyteorder("<")).tobytes() for curve in curves)
+            writer.append(
+                Points(
+                    schema=1, first=first, count=count, seconds=0.01, clock=seconds, values=values, time=at + seconds
+                )
+            )
+            if others:
+                numbers = {metric.name: 0.8 + 0.01 * part for metric in others}
+                writer.append(Evaluation(step=first + count, values=numbers, time=at + seconds))
+        writer.append(State(state=RunState.FINISHED, step=STEPS, time=at + 30))
+        writer.seal("trainer")
