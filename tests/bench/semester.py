@@ -26,7 +26,7 @@ STEPS, EVALUATIONS = 500, 10
 def fill(places: Places, runs: int) -> list[str]:
     """Write ``runs`` runs of ``STEPS`` steps, in ``EXERCISES`` exercises by turns; returns their ids in order."""
     cards = [card for card in load_builtin().exercises if {"steps", "learning_rate"} <= {p.name for p in card.params}]
-    dice = random.Random(1)  # noqa: S311  # not a secret
+    dice = random.Random(1)  # not a secret
     found = []
     with (
         patch.object(operating_system, "sync", lambda _: None),
