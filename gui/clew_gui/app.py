@@ -145,6 +145,7 @@ class Program(QObject):
         self.window.messages.lapse()
         self.checker.stop()
         self.handins.stop()
+        self.actions.setup.stop()
         self.asker.close()
         self.controller.detach()
         self._remember(self._left())

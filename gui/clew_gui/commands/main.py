@@ -32,6 +32,12 @@ COMMANDS = (
     ),
     Command("Begin", "doctor", "check what Clew needs on this computer, and say how to fix problems", "sites.doctor"),
     Command("Begin", "why", "explain a message by the code at its end", "why"),
+    Command(
+        "Begin",
+        "setup-tensorflow",
+        "make an environment with TensorFlow, so that runs can train here",
+        "setup_tensorflow",
+    ),
     Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),

@@ -14,16 +14,18 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.settings import local_settings
+from clew_gui.targets.local_environment import find_environment
 from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, problem
 from clew_shared.base.process_identity import still_runs_since
+from clew_shared.base.remedies import set_up_tensorflow
 from clew_shared.wire.messages import AgentAddress, read_address
 
 _LOG_BYTES = 1 << 20
-_INSTALL = "Install TensorFlow together with Clew: pip install 'clew[cpu]', or name a Python that has both in {}."
+_INSTALL = "Clew can set up an environment of its own for it, or name a Python that has both in {}."
 
 
 def agent_command(places: Places) -> list[str]:
@@ -41,20 +43,30 @@ def agent_command(places: Places) -> list[str]:
 
 
 def agent_program(places: Places) -> list[str]:
-    """``python -m clew_agent``, by the Python of the settings, else this one if it has TensorFlow.
+    """``python -m clew_agent``, by the Python of the settings, else this one if it has TensorFlow, else the one of the
+    environment that Clew has made.
 
-    Raises ``ProblemError`` when neither will do. TensorFlow is looked for, not imported.
+    Raises ``ProblemError`` when none will do. TensorFlow is looked for, not imported.
     """
     settings = local_settings(places)
     chosen = settings.load().interpreter
     if chosen and not Path(chosen).expanduser().is_file():
         hint = f"Fix interpreter in {settings.path}, or remove that line."
         raise problem("agent.interpreter", f"There is no Python at {chosen}.", hint, chosen)
-    if not chosen and importlib.util.find_spec("tensorflow") is None:
-        text = f"{sys.executable} has no TensorFlow, so nothing can be trained on this computer."
-        raise problem("agent.tensorflow", text, _INSTALL.format(settings.path), sys.executable)
+    python = str(Path(chosen).expanduser()) if chosen else sys.executable
+    if not chosen and not has_tensorflow():
+        found = find_environment(places)
+        if found is None:
+            text = f"{sys.executable} has no TensorFlow, so nothing can be trained on this computer."
+            raise problem("agent.tensorflow", text, _INSTALL.format(settings.path), sys.executable, set_up_tensorflow())
+        python = found.python
     # -P: a file of the current folder must not stand in for a module.
-    return [str(Path(chosen).expanduser()) if chosen else sys.executable, "-P", "-m", "clew_agent"]
+    return [python, "-P", "-m", "clew_agent"]
+
+
+def has_tensorflow() -> bool:
+    """Whether the Python that runs Clew has TensorFlow."""
+    return importlib.util.find_spec("tensorflow") is not None
 
 
 class _DataAnswer(msgspec.Struct):

@@ -42,6 +42,7 @@ LIST: Final = "list"
 VERIFY: Final = "verify"
 CONTINUE: Final = "continue"
 RUN: Final = "run"
+SET_UP: Final = "set-up"
 
 
 def set_to(option: str, value: object) -> Remedy:
@@ -120,6 +121,11 @@ def run_exercise(exercise: str) -> Remedy:
     return Remedy(RUN, value=exercise)
 
 
+def set_up_tensorflow() -> Remedy:
+    """Make an environment with TensorFlow for this computer."""
+    return Remedy(SET_UP, "tensorflow")
+
+
 # --- On the command line ----------------------------------------------------------------------------------------------
 
 _PLACEHOLDERS = {
@@ -160,6 +166,7 @@ def as_typed(remedy: Remedy) -> str:
         VERIFY: f"clew verify {value}",
         CONTINUE: f"clew resume {value}",
         RUN: f"clew run {value}",
+        SET_UP: f"clew setup-{what}",
     }
     return words.get(remedy.act, "")
 

@@ -24,6 +24,7 @@ from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
 from clew_gui.views.actions.tabs.compare_actions import CompareActions
 from clew_gui.views.actions.tabs.report_actions import ReportActions
 from clew_gui.views.actions.tabs.speedup_actions import SpeedupActions
+from clew_gui.views.actions.tensorflow_setup import TensorFlowSetup
 from clew_gui.views.form.form_remedies import FormRemedies
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.remedies import RemedyButton
@@ -72,6 +73,8 @@ class WindowActions(QObject):
         self.removal = Removal(controller)
         self.continuation = Continuation(controller)
         self.queue = QueueActions(controller)
+        self.setup = TensorFlowSetup(window)
+        self.setup.installed.connect(lambda: controller.scope.session.renew_agent())
         self._join_actions()
         self._join_buttons()
         self._join_plots()
@@ -155,6 +158,7 @@ class WindowActions(QObject):
         window.messages.remedies = self._remedies
         FormRemedies(window.next_run, window.remedies, self._places)
         window.remedies.add(remedies.CONTINUE, self._continue_button)
+        window.remedies.add(remedies.SET_UP, lambda _: RemedyButton("Install TensorFlow…", self.setup.ask))
 
     def _join_card(self, card: RunCard) -> None:
         controller = self._controller
