@@ -32,12 +32,7 @@ COMMANDS = (
     ),
     Command("Begin", "doctor", "check what Clew needs on this computer, and say how to fix problems", "sites.doctor"),
     Command("Begin", "why", "explain a message by the code at its end", "why"),
-    Command(
-        "Begin",
-        "setup-tensorflow",
-        "make an environment with TensorFlow, so that runs can train here",
-        "setup_tensorflow",
-    ),
+    Command("Begin", "setup-tensorflow", "install TensorFlow for runs on this computer", "setup_tensorflow"),
     Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
@@ -162,6 +157,6 @@ def _help(context: CommandContext, words: Sequence[str]) -> int:
         if command.group != group:
             group = command.group
             context.say(f"\n{group}:")
-        context.say(f"  {command.name:<15}{command.about}")
+        context.say(f"  {command.name:<17}{command.about}")
     context.say(f"\n{_EXAMPLES}\n\nclew --version shows the version; runs are kept in {context.places.runs}")
     return OK

@@ -256,7 +256,7 @@ def _bring_clew(folder: Path, packages: Path) -> None:
     for name in _PACKAGES:
         source = Path(str(files(name)))
         shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-    (packages / "clew.pth").write_text(f"{target}\n", encoding="utf-8")
+    (packages / "clew.pth").write_text(f"{target}\n", encoding="utf-8", newline="\n")
 
 
 def _check_space(places: Places) -> None:

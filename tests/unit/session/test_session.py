@@ -301,7 +301,7 @@ def test_this_python_is_taken_when_it_has_tensorflow(places: Places, monkeypatch
     with pytest.raises(ProblemError) as caught:
         agent_command(places)
     assert caught.value.problems[0].code == "agent.tensorflow"
-    assert "pip install" in caught.value.problems[0].hint
+    assert caught.value.problems[0].remedies == (set_up_tensorflow(),)
 
 
 def test_the_python_of_the_settings_comes_first_and_must_exist(places: Places, tmp_path: Path) -> None:
