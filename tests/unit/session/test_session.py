@@ -24,6 +24,7 @@ from clew_gui.targets.local_agent import agent_command, find_agent, is_alive
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.remedies import set_up_tensorflow
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, State
