@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "docs"
 SITE = BUILD / "site"
 PROBLEMS = ROOT / "shared" / "clew_shared" / "problems"
+ICON = ROOT / "gui" / "clew_gui" / "views" / "theme" / "pictures" / "icon.svg"
 PRODUCT = tuple(ROOT / name for name in ("shared/clew_shared", "agent/clew_agent", "gui/clew_gui"))
 ELSEWHERE = {
     "shared/clew_shared/PROTOCOL.md": "protocol.md",
@@ -125,7 +126,7 @@ def said(source: str) -> Iterator[tuple[str, str]]:
         around = [node for node in functions if node.lineno <= call.lineno <= (node.end_lineno or 0)]
         code, sentence = (_text(one, call.lineno, [whole, *around]) for one in given)
         if code and sentence.strip(" .…:"):
-            yield before + code, " ".join(sentence.split())
+            yield before + code, re.sub(r"…[.…]*…", "…", " ".join(sentence.split()))
 
 
 _WORDS = ("code", "text")
@@ -177,6 +178,7 @@ def put_together() -> None:
         text = with_sentences(text, spoken) if source.parent == PROBLEMS else text
         page.write_text(text, encoding="utf-8", newline="\n")
     shutil.copytree(ROOT / "docs" / "images", BUILD / "docs" / "images")
+    shutil.copy(ICON, BUILD / "docs" / "images")
     shutil.copy(ROOT / "docs" / "zensical.toml", BUILD)
 
 

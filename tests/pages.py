@@ -47,6 +47,8 @@ def type_in(page: str, folder: Path, home: Path, limit_s: float) -> str:
     programs = Path(sys.executable).parent
     environment = os.environ | {
         "HOME": str(folder),
+        "XDG_DATA_HOME": str(folder / ".local/share"),  # where `clew desktop-entry` writes
+        "XDG_CONFIG_HOME": str(folder / ".config"),
         "CLEW_HOME": str(home),
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
     }

@@ -17,6 +17,7 @@ LIMIT_S = 220.0
 def test_the_tutorial_works_as_it_is_written(home: Path, tmp_path: Path) -> None:
     printed = type_in("tutorial.md", tmp_path, home, LIMIT_S)
     assert (tmp_path / "report.html").is_file()
+    assert list((tmp_path / ".local").rglob("clew*.desktop")) or list((tmp_path / "Applications").glob("Clew*"))
     assert len(list((home / "runs").iterdir())) == 6, "two lines, three lanes, one softmax"
     assert "Name an exercise by its id" in printed, "clew why answers"
     assert "Anna Example: 2 runs, as they were recorded." in printed

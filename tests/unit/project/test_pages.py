@@ -63,9 +63,11 @@ def check(steps):
     yield Problem("spec.steps", text)
     text = f"At most {steps:,} steps."
     yield Problem(code="spec.steps", text=text)
+    raise problem("spec.words", f"{first} and {second}.{third}")
     raise problem(code, "not known here")
 """
-    assert list(make_site.said(source)) == [("spec.steps", "First."), ("spec.steps", "At most … steps.")]
+    found = [("spec.steps", "First."), ("spec.steps", "At most … steps."), ("spec.words", "… and …")]
+    assert sorted(make_site.said(source)) == sorted(found)
 
 
 def test_the_site_shows_the_sentences_under_their_code() -> None:
