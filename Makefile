@@ -55,6 +55,7 @@ check: setup
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
+	@.venv/bin/mypy --platform win32 --cache-dir .mypy_cache/windows $(wildcard shared/clew_shared/base/operating_system/windows*.py)
 	@.venv/bin/lint-imports
 	@$(PY) -m clew_agent catalogue --check
 	@$(PY) -m pytest -q --no-header tests/unit/journal/test_protocol_doc.py

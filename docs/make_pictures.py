@@ -2,7 +2,9 @@
 
 Trains a few short ``softmax`` runs (with the real MNIST if a file is named or CLEW_DATA is set, else with the built-in
 digits) in a home folder of its own, and a race of ``linear-regression`` in another; then paints the window that shows
-them, without a display.
+them, without a display. The picture of Windows is made by hand, with an X server:
+
+    packaging/windows/python docs/make_pictures.py paint light first-run docs/images/windows-first-run.png
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _can_have_cluster() -> bool:
     )
 
 
-def _has_quick_files() -> bool:
+def _is_quick_system() -> bool:
     """Wine takes tens of times as long as a system itself to open, write and rename a file."""
     return sys.platform != "win32" or not hasattr(ctypes.windll.ntdll, "wine_get_version")
 
@@ -84,7 +84,7 @@ NEEDS: Mapping[str, Need] = {
         _can_have_cluster, "run the tests as root on Debian 12; packaging/cluster/cluster check says what is missing"
     ),
     UNIX: Need(lambda: sys.platform != "win32", "run the tests on Linux or macOS"),
-    "quick-files": Need(_has_quick_files, "run the tests without Wine"),
+    "quick-system": Need(_is_quick_system, "run the tests without Wine"),
     "fork": Need(lambda: hasattr(os, "fork"), "run the tests on Linux"),
     GPU: Need(lambda: Path("/dev/nvidiactl").exists(), "run the tests on a machine with an NVIDIA GPU"),
 }

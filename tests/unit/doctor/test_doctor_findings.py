@@ -39,6 +39,8 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 from clew_shared.catalogue import load_builtin
 
+pytestmark = pytest.mark.unix("a site's own shell")
+
 SLURM, DAVIDE = PRESETS["slurm"], PRESETS["davide"]
 NO_MODULES = "unset -f module; function . { return 1; }; echo Welcome"
 """A profile after which neither a module command nor the files that would bring it are there."""

@@ -157,7 +157,7 @@ def test_a_damaged_package_is_a_clear_problem(tmp_path: Path, monkeypatch: pytes
 
 
 def test_own_exercises_join_the_built_in_ones(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "any_name.py").write_text(GOOD)
+    (folder / "any_name.py").write_text(GOOD, newline="\n")
     (folder / "_helper.py").write_text("raise RuntimeError('never imported by itself')")
     assert cli.main(["catalogue", "--json", "--exercises", str(folder)]) == 0
     cards = {card["id"]: card for card in json.loads(capsys.readouterr().out)["exercises"]}
@@ -170,7 +170,7 @@ def test_own_exercises_join_the_built_in_ones(folder: Path, capsys: pytest.Captu
 def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     (folder / "good.py").write_text(GOOD)
     (folder / "syntax.py").write_text("x = 1\nif x\n")
-    (folder / "raises.py").write_text("x = 1\n\ny = x / 0\n")
+    (folder / "raises.py").write_bytes(b"x = 1\n\ny = x / 0\n")
     (folder / "leaves.py").write_text("import sys\nsys.exit(3)\n")
     (folder / "dies.py").write_text("import os\nos._exit(4)\n")
     (folder / "empty.py").write_text("")
@@ -308,6 +308,7 @@ def test_own_chapters_and_exercises_are_listed_by_their_order() -> None:
     assert [card.title for card in made.exercises] == ["z", "c", "b", "a"]
 
 
+@pytest.mark.needs("quick-system")
 def test_a_file_that_never_ends_is_given_up_and_leaves_no_process(folder: Path) -> None:
     (folder / "sleeps.py").write_text("import time\ntime.sleep(1000)\n")
     from clew_agent.catalogue.catalogue import examine_files
@@ -316,6 +317,7 @@ def test_a_file_that_never_ends_is_given_up_and_leaves_no_process(folder: Path) 
     assert "not imported within 1 s" in complaint(card)
 
 
+@pytest.mark.unix("fork")
 def test_what_a_file_forks_does_not_outlive_its_description(folder: Path) -> None:
     """The guard of the tests looks for what is left; the copies hold the child's output open."""
     fork = "import os, time\nif not os.fork():\n    time.sleep(1000)\n"
@@ -328,6 +330,7 @@ def test_what_a_file_forks_does_not_outlive_its_description(folder: Path) -> Non
     assert "not imported within 1 s" in complaint(examine_files((waits,), limit=1.0)[0])
 
 
+@pytest.mark.unix("a process that a signal ends")
 def test_one_bad_file_does_not_take_its_neighbours_with_it(folder: Path) -> None:
     (folder / "a_dies.py").write_text("import os\nos.abort()\n")
     (folder / "b_good.py").write_text(GOOD)

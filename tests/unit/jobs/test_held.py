@@ -17,6 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
@@ -322,6 +323,7 @@ def test_a_link_that_dies_is_told_and_the_terminal_is_restored(window: tuple[int
     assert termios.tcgetattr(theirs) == before
 
 
+@pytest.mark.unix("files and pipes that can be waited for")
 def test_without_a_terminal_the_end_of_the_input_is_passed_on() -> None:
     reading, writing = os.pipe()
     out_reading, out_writing = os.pipe()
@@ -349,11 +351,18 @@ def test_the_browsers_argument_holds_no_secret(tmp_path: Path) -> None:
     assert page is not None
     assert "secret" not in called[0]
     assert called[0] == page.path.as_uri()
-    assert page.path.stat().st_mode & 0o077 == 0
     assert "url=http://127.0.0.1:5/lab?token=secret&amp;x=&lt;" in page.path.read_text()
     page.close()
     page.close()
     assert not page.path.exists()
+
+
+@pytest.mark.unix("the mode of a file")
+def test_the_browsers_page_is_its_owners_alone(tmp_path: Path) -> None:
+    page = show_in_browser("http://127.0.0.1:5/", tmp_path / "private", lambda _: True)
+    assert page is not None
+    assert page.path.stat().st_mode & 0o077 == 0
+    page.close()
 
 
 def test_where_there_is_no_browser_nothing_is_left(tmp_path: Path) -> None:
@@ -432,7 +441,7 @@ def test_the_command_shows_the_address_in_the_browser_once_unless_that_is_unwant
     pages: list[str] = []
 
     def browse(address: str) -> bool:
-        pages.append(Path(urlsplit(address).path).read_text(encoding="utf-8"))
+        pages.append(Path(url2pathname(urlsplit(address).path)).read_text(encoding="utf-8"))
         return True
 
     manager = Nearby(book)

@@ -199,11 +199,17 @@ def test_an_export_of_the_same_run_is_replaced_and_nothing_else(tmp_path: Path, 
     with pytest.raises(ProblemError, match="not an export of this run"):
         export(history_of(9), tmp_path)
     assert path.read_text() == "notes of a student"
+    assert [entry for entry in path.parent.iterdir() if entry.name.endswith(".part")] == []
+
+
+@pytest.mark.unix("links for everybody")
+@pytest.mark.parametrize("export", ALL)
+def test_a_link_in_place_of_an_export_is_not_replaced(tmp_path: Path, export: Export) -> None:
+    path = export(history_of(1), tmp_path)
     path.unlink()
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ProblemError, match="not an export of this run"):
         export(history_of(9), tmp_path)
-    assert [entry for entry in path.parent.iterdir() if entry.name.endswith(".part")] == []
 
 
 @pytest.mark.parametrize("export", ALL)

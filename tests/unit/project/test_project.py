@@ -42,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_the_wheel_holds_every_source_and_data_file(wheel: zipfile.ZipFile) -> None:
     expected = {
-        str(path.relative_to(ROOT / place))
+        path.relative_to(ROOT / place).as_posix()
         for package, place in PACKAGES.items()
         for path in (ROOT / place / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
