@@ -32,7 +32,11 @@ class Problem(msgspec.Struct, frozen=True):
 
     def command_text(self) -> str:
         """The sentences for a terminal, with what to type there."""
-        return " ".join(filter(None, (str(self), typed_sentence(self.remedies), self.why())))
+        return f"{self.text} {self.advice()}".rstrip()
+
+    def advice(self) -> str:
+        """What to do, and what to type, in a terminal."""
+        return " ".join(filter(None, (self.hint, typed_sentence(self.remedies), self.why())))
 
     def why(self) -> str:
         """What to type for an explanation."""

@@ -426,7 +426,7 @@ def test_something_bad_is_an_exit_status(
     said("add", "mine", "--host", "login", "--scheduler", "none")
     assert main(["site", "doctor", "mine"]) == 1
     text = capsys.readouterr().out
-    assert " BAD  Home folder         Full.\n                          -> Make room.\n" in text
+    assert " BAD  Home folder         Full.\n                          -> Make room. (clew why site.full)\n" in text
     assert text.endswith("One thing keeps runs from working there: Home folder.\n")
 
 

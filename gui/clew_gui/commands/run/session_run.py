@@ -25,7 +25,6 @@ from clew_gui.session.run_state import not_begun
 from clew_gui.session.session import Session
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.base.remedies import typed_sentence
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
@@ -390,7 +389,7 @@ class SiteRun(SessionRun):
         if not history.fold.done or self.model.state is not history.fold.state:
             found = self.job.news.problem
             if found is not None and found.text == model.reason:
-                yield from filter(None, (found.hint, typed_sentence(found.remedies)))
+                yield found.advice()
             values = values_line(history, card)
             yield from [f"Last values: {values}."] if values else []
             yield from [f"Kept in {model.folder}"] if history.fold.attempt else []

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import msgspec
+
 from clew_gui.commands.context import FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.sites.show import all_words
 from clew_gui.doctor.examine import examine
@@ -17,8 +19,7 @@ from clew_gui.sites.scheduler_search import ABSENT, FoundScheduler, look_for_sch
 from clew_gui.sites.site import LOCAL, Site, address, is_local
 from clew_gui.sites.site_connection import open_connection
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
-from clew_shared.base.problem import ProblemError, problem
-from clew_shared.base.remedies import Remedy, typed_sentence
+from clew_shared.base.problem import Problem, ProblemError, problem
 
 DOCTOR_FORMAT = 1
 """The version of what ``--json`` prints; docs/connecting.md describes it."""
@@ -72,23 +73,22 @@ class _Shown:
         if finding.verdict is Verdict.SKIPPED:
             self._untried.append(finding)
         else:
-            self._line(finding.verdict, finding.title, finding.text, finding.hint, finding.remedies)
+            self._line(finding)
 
     def end(self) -> None:
         """Say what was held back."""
         if len(self._untried) == 1:
-            only = self._untried[0]
-            self._line(Verdict.SKIPPED, only.title, only.text, remedies=only.remedies)
+            self._line(self._untried[0])
         elif self._untried:
             titles = ", ".join(finding.title for finding in self._untried)
-            first = self._untried[0]
-            self._line(Verdict.SKIPPED, f"{len(self._untried)} more", f"{first.text} ({titles})", "", first.remedies)
+            title, text = f"{len(self._untried)} more", f"{self._untried[0].text} ({titles})"
+            self._line(msgspec.structs.replace(self._untried[0], title=title, text=text))
         self._untried = []
 
-    def _line(self, verdict: Verdict, title: str, text: str, hint: str = "", remedies: Sequence[Remedy] = ()) -> None:
-        self._context.say(f"{_MARKS[verdict]:>4}  {title:<{_COLUMN}}  {text}")
-        if hint := " ".join(filter(None, (hint, typed_sentence(remedies)))):
-            self._context.say(f"{'':{_COLUMN + 8}}-> {hint}")
+    def _line(self, said: Finding) -> None:
+        self._context.say(f"{_MARKS[said.verdict]:>4}  {said.title:<{_COLUMN}}  {said.text}")
+        if advice := Problem(said.code, said.text, said.hint, remedies=said.remedies).advice():
+            self._context.say(f"{'':{_COLUMN + 8}}-> {advice}")
 
 
 def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: bool, where: str) -> str:
