@@ -30,6 +30,7 @@ ICON = ROOT / "gui" / "clew_gui" / "views" / "theme" / "pictures" / "icon.svg"
 PRODUCT = tuple(ROOT / name for name in ("shared/clew_shared", "agent/clew_agent", "gui/clew_gui"))
 ELSEWHERE = {
     "shared/clew_shared/PROTOCOL.md": "protocol.md",
+    "packaging/README.md": "packages.md",
     "packaging/cluster/README.md": "mini-cluster.md",
     "packaging/central/README.md": "central-installation.md",
     "CONTRIBUTING.md": "contributing.md",
