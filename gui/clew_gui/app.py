@@ -114,7 +114,7 @@ class Program(QObject):
 
     def may_close(self) -> bool:
         """Closes the window, and lets runs go on. Says so once, the first time that some are running."""
-        busy = [run for run in self.session.runs.values() if run.state not in TERMINAL]
+        busy = [run for run in self.session.runs.values() if run.state not in TERMINAL and not run.unread]
         if busy and not self.state.told_runs_go_on:
             self.state = msgspec.structs.replace(self.state, told_runs_go_on=True)
             self._show_runs_go_on(len(busy))

@@ -24,11 +24,11 @@ from clew_gui.session.links.inbox import (
 from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
+from clew_gui.session.summaries import Summaries
 from clew_gui.ssh.prompts import NEEDS_PERSON
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
 from clew_shared.journal.files import Record
-from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL
 
 
@@ -63,15 +63,19 @@ def is_stale(link: LinkState, job: JobNews | None, began: bool) -> bool:
 
 class Intake:
     """Empties ``inbox`` into ``runs`` and ``jobs``. ``link`` is how this computer's link is, ``started`` holds runs
-    that its agent has not listed yet."""
+    that
+    its agent has not listed yet. Runs that are over are summed up in ``summaries``."""
 
-    def __init__(self, inbox: Inbox, runs: RunTable, jobs: JobLinks, catalogue: Catalogue) -> None:
+    def __init__(
+        self, inbox: Inbox, runs: RunTable, jobs: JobLinks, catalogue: Catalogue, summaries: Summaries
+    ) -> None:
         self.catalogue = catalogue
         self.link = LinkStatus(LinkState.OFFLINE, time.time(), "not started")
         self.started: set[str] = set()
         self._inbox = inbox
         self._runs = runs
         self._jobs = jobs
+        self._summaries = summaries
         self._half: tuple[FrameBatch, int] | None = None
 
     def tick(self, budget: float) -> Changes:
@@ -122,21 +126,20 @@ class Intake:
         place = start
         while place < len(batch.items) and (place % _LOOK_AFTER or place == start or time.perf_counter() < deadline):
             place += 1
-            self._feed(model.history, batch, place - 1)
+            item = batch.items[place - 1]
+            if isinstance(item, Record):
+                model.history.feed(batch.attempt, item.event, item.offset)
+            else:
+                model.history.note(batch.attempt, item)
         done = place == len(batch.items)
         self._half = None if done else (batch, place)
         if done:
             model.took(batch.attempt, batch.have, batch.size)
+            if model.complete:
+                self._summaries.take(model.folder, model.history, model.spec)
         changes.points.add(batch.run)
         if before != (model.state, model.reason):
             changes.states.add(batch.run)
-
-    def _feed(self, history: History, batch: FrameBatch, place: int) -> None:
-        item = batch.items[place]
-        if isinstance(item, Record):
-            history.feed(batch.attempt, item.event, item.offset)
-        else:
-            history.note(batch.attempt, item)
 
     def _found(self, found: JobNewsArrived, changes: Changes) -> None:
         known = self._runs.models.get(found.run)
@@ -192,7 +195,7 @@ class Intake:
             self._refresh_stale(model, status, changes)
 
     def _refresh_stale(self, model: RunModel, status: LinkStatus, changes: Changes) -> None:
-        stale = is_stale(status.state, model.job, bool(model.history.fold.attempt))
+        stale = is_stale(status.state, model.job, bool(model.fold.attempt))
         if model.link_stale != stale:
             model.link_stale = stale
             changes.states.add(model.id)

@@ -20,12 +20,15 @@ from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_all
 from clew_shared.journal.files import attempts, began
 from clew_shared.journal.history import History
-from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.wire.messages import RunStatus
+
+_NOT_BEGUN = RunFold()
+"""The fold of every run of which nothing was read: a window knows thousands."""
 
 
 class RunModel:
@@ -42,7 +45,7 @@ class RunModel:
         self.index = number - 1
         self.folder = folder
         self.where = where
-        self.history = History()
+        self._history: History | None = None
         self.note = RunNote()
         self.link_stale = False
         self.status: RunStatus | None = None
@@ -66,10 +69,26 @@ class RunModel:
         self._have: dict[int, tuple[int, int]] = {}
 
     @property
+    def history(self) -> History:
+        """Returns what was taken in of its journal."""
+        if self._history is None:
+            self._history = History()
+        return self._history
+
+    @history.setter
+    def history(self, history: History) -> None:
+        self._history = history
+
+    @property
+    def fold(self) -> RunFold:
+        """Returns the fold of its journal, without making a history where nothing was read."""
+        return self._history.fold if self._history is not None else _NOT_BEGUN
+
+    @property
     def evidence(self) -> Evidence:
         """Returns everything that its state is derived from."""
         return Evidence(
-            fold=self.history.fold,
+            fold=self.fold,
             status=self.status,
             job=self.job,
             follows_on=self.follows_on,
@@ -100,13 +119,13 @@ class RunModel:
         """Whether its journal was found here and not read yet, and no agent or job has it still to do: mostly it ended
         long ago."""
         over = self.status is None or self.status.state in TERMINAL
-        return bool(self.copied) and not self.history.fold.attempt and self.job is None and over
+        return bool(self.copied) and not self.fold.attempt and self.job is None and over
 
     @property
     def withdrawn(self) -> bool:
         """Whether it ended in the agent's queue, before it began: there is no journal to come."""
         listed = self.status
-        return not self.history.fold.attempt and listed is not None and listed.state in TERMINAL and not listed.size
+        return not self.fold.attempt and listed is not None and listed.state in TERMINAL and not listed.size
 
     @property
     def _is_ahead(self) -> bool:
@@ -115,7 +134,7 @@ class RunModel:
         if status is None or not self.link_stale:
             return False
         have, _ = self._have.get(status.attempt, (0, 0))
-        return status.attempt < self.history.fold.attempt or status.size < have
+        return status.attempt < self.fold.attempt or status.size < have
 
     @property
     def queue(self) -> int:
@@ -149,7 +168,7 @@ class RunModel:
 
     def restart(self) -> None:
         """Discards what was taken in; it comes again."""
-        self.history = History()
+        self._history = None
         self._have.clear()
 
 

@@ -26,6 +26,7 @@ from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
+from clew_gui.session.summaries import Summaries
 from clew_gui.sites.site import LOCAL
 from clew_gui.targets.target import LocalTarget, Target
 from clew_shared.base.places import Places
@@ -90,11 +91,12 @@ class Session:
         self.job_links.reopen(only)
         self._has_link = only is None and self._acts
         others = self._record.forgotten | self.job_links.owned()
-        fetcher = Fetcher(places.mirrors, self._inbox)
+        self._summaries = Summaries(places)
+        fetcher = Fetcher(places.mirrors, self._inbox, summaries=self._summaries)
         self.local_link = self.job_links.here = Link(
             target, fetcher, self._inbox, frozenset(others), catalogue, all_runs=only is None
         )
-        self._intake = Intake(self._inbox, self._runs, self.job_links, catalogue)
+        self._intake = Intake(self._inbox, self._runs, self.job_links, catalogue, self._summaries)
         self.runs: Mapping[str, RunModel] = self._runs.models
         self.jobs: Mapping[str, JobModel] = self.job_links.models
         if recorded is not None:
@@ -112,6 +114,10 @@ class Session:
             self.local_link.start()
         self.job_links.start()
 
+    def prefer(self, exercise: str) -> None:
+        """Read the runs of this exercise before those of others, because somebody looks at it."""
+        self.local_link.prefer(exercise)
+
     def call_on_news(self, bell: Callable[[], None]) -> None:
         """Call ``bell``, from any thread, when there is something for ``tick`` again."""
         self._inbox.bell = bell
@@ -127,6 +133,8 @@ class Session:
         self.local_link.leave()
         self.job_links.close()
         self.local_link.close()
+        if self._acts:
+            self._summaries.save()
 
     # --- Starting -----------------------------------------------------------------------------------------------------
 

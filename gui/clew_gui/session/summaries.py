@@ -87,9 +87,26 @@ class Summaries:
             summary = RunSummary(history.fold, results_of(history), _spec(folder))
             if look is None or not (history.fold.sealed and history.fold.done):
                 return summary
-            entry, self._is_new = _Entry(look, summary), True
+            entry = self._keep(folder, look, summary)
         self._seen[_key(folder)] = entry
         return entry.summary
+
+    def _keep(self, folder: Path, look: _Look, summary: RunSummary) -> _Entry:
+        self._is_new = True
+        entry = self._seen[_key(folder)] = _Entry(look, summary)
+        return entry
+
+    def take(self, folder: Path, history: History, spec: RunSpec) -> None:
+        """Sums up a run that was read already, if it is over."""
+        if self._valid(folder) is None and history.fold.sealed and history.fold.done:
+            look = _look_at(folder)
+            if look is not None:
+                self._keep(folder, look, RunSummary(history.fold, results_of(history), spec))
+
+    def spec(self, folder: Path) -> RunSpec | None:
+        """The run's spec, if it can be read."""
+        entry = self._valid(folder)
+        return entry.summary.spec if entry is not None else _spec(folder)
 
     def started(self, folder: Path) -> float:
         """When the run began, as wall-clock seconds since 1970; 0 if its journal does not say."""

@@ -51,10 +51,10 @@ class _Level:
     __slots__ = ("count", "high", "low", "total")
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.low: Buffer[Any] = Buffer(dtype, 64)
-        self.high: Buffer[Any] = Buffer(dtype, 64)
-        self.total = Buffer(np.float64, 64)
-        self.count = Buffer(np.int64, 64)
+        self.low: Buffer[Any] = Buffer(dtype)
+        self.high: Buffer[Any] = Buffer(dtype)
+        self.total = Buffer(np.float64)
+        self.count = Buffer(np.int64)
 
     def parts(self) -> tuple[Buffer[Any], ...]:
         return (self.low, self.high, self.total, self.count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,7 @@ from clew_shared.journal.events import Attempt, State
 from clew_shared.journal.files import MIRRORS_LIST
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.run_settings import RunNote
-from clew_shared.spec import RunSpec
+from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import (
     AgentAddress,
     DisturbCluster,
@@ -290,6 +291,34 @@ def test_a_journal_that_is_shorter_than_its_mirror_is_fetched_anew(tmp_path: Pat
     wanted = fetcher.next_fetch()
     assert wanted is not None
     assert wanted[1].offset == 0
+
+
+def _read_order(fetcher: Fetcher, inbox: Inbox, pieces: int) -> list[str]:
+    """The runs of which the next pieces were read."""
+    found: list[str] = []
+    while len(found) < pieces:
+        fetcher.replay()
+        found += [one.run[0] for one in taken(inbox) if isinstance(one, FrameBatch)]
+    return found
+
+
+def test_what_somebody_looks_at_is_read_first_and_the_newest_of_it(tmp_path: Path) -> None:
+    data, mirrors = small_run(tmp_path / "node").journal(1).read_bytes(), tmp_path / "mirrors"
+    for second, (name, exercise) in enumerate(
+        [("a", "cnn"), ("b", "softmax"), ("c", "cnn"), ("d", "rnn"), ("e", "softmax")]
+    ):
+        folder = mirrors / f"{name}{RUN[1:]}"
+        folder.mkdir(parents=True)
+        (folder / "spec.toml").write_text(to_toml(RunSpec(exercise=exercise, run=folder.name)))
+        (folder / "journal.0001").write_bytes(data)
+        os.utime(folder, (second, second))
+    inbox = Inbox()
+    fetcher = Fetcher(mirrors, inbox)
+    fetcher.prefer("cnn")
+    fetcher.find_mirrors(frozenset())
+    assert _read_order(fetcher, inbox, 1) == ["c"]
+    fetcher.prefer("softmax")
+    assert _read_order(fetcher, inbox, 4) == ["e", "b", "a", "d"]
 
 
 # --- This computer's agent --------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from clew_gui.session.links.inbox import FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted, Settled
 from clew_gui.session.links.mirror import Items, Mirror, Replaced
+from clew_gui.session.summaries import Summaries
 from clew_gui.targets.target import JournalFiles
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import verify_run
@@ -35,7 +36,9 @@ class FetchCursor:
 
     def __init__(self, mirror: Mirror) -> None:
         self.mirror = mirror
-        self.attempt = max(mirror.attempts(), default=1)
+        self.found = mirror.attempts()
+        """The attempts that were here when it was found."""
+        self.attempt = max(self.found, default=1)
         self.complete = False
         self.asked: bytes | None = None
         self.not_before = 0.0
@@ -79,11 +82,15 @@ class FetchCursor:
 class Fetcher:
     """The cursors of one link's runs. What it learns goes into ``inbox``; while that is full nothing is asked or read.
 
-    No run may be followed by two of them at once: each writes into the mirrors of its own.
+    No run may be followed by two of them at once: each writes into the mirrors of its own. ``summaries`` know the specs
+    of runs that are over.
     """
 
-    def __init__(self, mirrors: Path, inbox: Inbox, link: str = "") -> None:
+    def __init__(self, mirrors: Path, inbox: Inbox, link: str = "", summaries: Summaries | None = None) -> None:
         self._mirrors = mirrors
+        self._summaries = summaries
+        self._preferred = ""
+        self._exercises: dict[str, str] = {}
         self._inbox = inbox
         self._link = link
         self._last = False
@@ -99,19 +106,29 @@ class Fetcher:
         folders = [path for path in self._mirrors.glob("*-*-*-*-*") if path.name not in forgotten and path.is_dir()]
         for folder in sorted(folders, key=lambda path: path.stat().st_mtime):
             self.find(folder.name)
+        self.prefer(self._preferred)
 
     def find(self, run: str) -> None:
         """Follow a run whose spec, at least, this computer has, and make it known."""
-        spec = Mirror(self._mirrors / run).spec()
+        folder = self._mirrors / run
+        spec = self._summaries.spec(folder) if self._summaries is not None else Mirror(folder).spec()
         if spec is not None and spec.run == run:
-            mirror = self.follow(run).mirror
-            self._inbox.put(JobNewsArrived(run, spec, sum(map(mirror.length, mirror.attempts()))))
+            self._exercises[run] = spec.exercise
+            cursor = self.follow(run)
+            self._inbox.put(JobNewsArrived(run, spec, sum(map(cursor.mirror.length, cursor.found))))
+
+    def prefer(self, exercise: str) -> None:
+        """Read the runs of an exercise before those of others: somebody looks at it."""
+        self._preferred = exercise
+        first = [run for run in self._replays if self._exercises.get(run) == exercise]
+        if first:
+            self._replays = deque([*first, *(run for run in self._replays if self._exercises.get(run) != exercise)])
 
     def follow(self, run: str) -> FetchCursor:
         """The cursor of a run; the first time its mirror is queued to be read."""
         if run not in self._cursors:
             cursor = self._cursors[run] = FetchCursor(Mirror(self._mirrors / run))
-            if cursor.mirror.attempts():
+            if cursor.found:
                 cursor.replay = _read_all(cursor.mirror)
                 self._replays.appendleft(run)
         return self._cursors[run]

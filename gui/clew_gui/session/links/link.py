@@ -127,6 +127,13 @@ class Link:
         else:
             self._do(lambda: self._release(run))
 
+    def prefer(self, exercise: str) -> None:
+        """Reads what is here of the runs of this exercise before those of others."""
+        if self._thread.ident is None:
+            self._fetcher.prefer(exercise)
+        else:
+            self._do(lambda: self._fetcher.prefer(exercise))
+
     def drop(self, run: str) -> None:
         """Forget a run and remove its mirror."""
         self._do(lambda: self._drop(run))

@@ -121,6 +121,7 @@ class WindowController(QObject):
         if card is None or (scope.card is not None and card.id == scope.card.id):
             return
         scope.card = card
+        scope.session.prefer(card.id)
         if scope.filter.terms:  # its names may be unknown here
             scope.filter = RunFilter()
             window.bottom.filter.clear()
