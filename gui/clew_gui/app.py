@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication
 from clew_gui.jobs.manager import JobManager, open_manager
 from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
-from clew_gui.session.runs import choose_run, read_heads, read_runs
+from clew_gui.session.runs import RunModel, choose_run, read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.sites.logins import stays_s
 from clew_gui.sites.store import site_store
@@ -85,6 +85,9 @@ class Program(QObject):
         self._seen = self.state
         """The state of the window a second ago."""
         self.controller.second.connect(self._keep_what_rests)
+        self._awake: Callable[[], None] | None = None
+        """Lets the system take a hidden window's time again."""
+        self.controller.second.connect(self._stay_awake)
         window.may_close = self.may_close
 
     def _recall(self) -> None:
@@ -114,13 +117,25 @@ class Program(QObject):
 
     def may_close(self) -> bool:
         """Closes the window, and lets runs go on. Says so once, the first time that some are running."""
-        busy = [run for run in self.session.runs.values() if run.state not in TERMINAL and not run.unread]
+        busy = self._busy()
         if busy and not self.state.told_runs_go_on:
             self.state = msgspec.structs.replace(self.state, told_runs_go_on=True)
             self._show_runs_go_on(len(busy))
             return False
         self.close()
         return True
+
+    def _busy(self) -> list[RunModel]:
+        return [run for run in self.session.runs.values() if run.state not in TERMINAL and not run.unread]
+
+    def _stay_awake(self) -> None:
+        """Follows runs also while nobody sees the window."""
+        busy = bool(self._busy()) and not self._closed
+        if busy and self._awake is None:
+            self._awake = operating_system.stay_awake("Clew follows a run")
+        elif not busy and self._awake is not None:
+            self._awake()
+            self._awake = None
 
     def _show_runs_go_on(self, number: int) -> None:
         what = "A run goes on" if number == 1 else f"{number} runs go on"
@@ -142,6 +157,7 @@ class Program(QObject):
         if self._closed:
             return
         self._closed = True
+        self._stay_awake()
         self.window.messages.lapse()
         self.checker.stop()
         self.handins.stop()

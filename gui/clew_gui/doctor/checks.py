@@ -61,6 +61,7 @@ HERE: tuple[Check[ThisComputer], ...] = (
     Check("python", "Python", this_computer.python, "this Python will not do", ()),
     Check("window", "Window", this_computer.window, "", ()),
     Check("home", "Home folder", this_computer.home, "nothing can be written there", ()),
+    Check("private", "Private folder", this_computer.private, "keys cannot be kept", ()),
     Check("tensorflow", "TensorFlow", this_computer.tensorflow, "TensorFlow cannot be used", ()),
     Check("packages", "Packages", this_computer.packages, "", ("tensorflow",)),
     Check("devices", "Devices", this_computer.devices, "", ("tensorflow",)),

@@ -22,8 +22,10 @@ from clew_gui.qt_guard import check_qt, installed_pyside
 from clew_gui.targets.local_agent import agent_program, find_agent
 from clew_shared import __version__
 from clew_shared.base import operating_system
+from clew_shared.base.file_lock import LockFile
 from clew_shared.base.number_words import counted, in_bytes
 from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private, write_private
 from clew_shared.journal.history import no_tensorflow
 
 _BITS = 64
@@ -98,6 +100,22 @@ def home(examined: ThisComputer) -> CheckResult:
         return wrong(text, hint, "here.home")
     text = f"{in_bytes(free)} are free where runs are kept ({folder})."
     return fine(text) if free >= LEAST_BYTES else note(text, hint)
+
+
+def private(examined: ThisComputer) -> CheckResult:
+    """Whether keys and locks have a folder that is nobody else's. Raises ``ProblemError`` if it is somebody else's."""
+    folder = examined.places.private
+    try:
+        make_private(folder)
+        write_private(folder / "doctor", b"")
+        operating_system.remove_file(folder / "doctor")
+    except OSError as error:
+        text = f"Nothing can be written in {folder}, where keys and locks are kept: {error.strerror or error}."
+        return wrong(text, "Make room there, or set XDG_RUNTIME_DIR to a folder of your own.", "private.write")
+    lock = LockFile(folder / "doctor-lock")
+    lock.acquire()
+    lock.release()
+    return fine(f"Keys and locks are in a folder of your own ({folder}).")
 
 
 def tensorflow(examined: ThisComputer) -> CheckResult:

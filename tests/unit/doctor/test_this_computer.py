@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 import sys
 import threading
@@ -103,6 +104,28 @@ def test_a_file_of_the_current_folder_is_not_taken_for_tensorflow(
     monkeypatch.setenv("PYTHONPATH", str(installed))
     monkeypatch.chdir(tmp_path)
     assert this_computer.tensorflow(computer).text.startswith("TensorFlow 2.16.1 was imported in ")
+
+
+def test_a_private_folder_is_made_and_tried(places: Places) -> None:
+    found = findings(places)["private"]
+    assert (found.verdict, str(places.private) in found.text) == (Verdict.OK, True)
+
+
+@pytest.mark.unix("a link that others may have made")
+def test_a_private_folder_that_is_no_folder_of_ones_own(places: Places, tmp_path: Path) -> None:
+    places.private.symlink_to(tmp_path)
+    found = findings(places)["private"]
+    assert (found.verdict, found.code) == (Verdict.BAD, "private.folder")
+
+
+def test_a_private_folder_in_which_nothing_can_be_written(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(this_computer, "write_private", full)
+    found = findings(places)["private"]
+    assert (found.verdict, found.code) == (Verdict.BAD, "private.write")
+    assert "No space left on device" in found.text
 
 
 def test_a_home_in_which_nothing_can_be_written(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.jobs_dialog import JobsDialog
 from clew_gui.views.sites.services import NodeServices
 from clew_gui.views.sites.site_bar import SiteBar
+from clew_gui.views.theme.parts import native_keys
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
@@ -123,7 +124,7 @@ class NodeActions(QObject):
         if job:
             self.open(job, kind)
         else:
-            self._window.messages.show_note(_NO_NODE)
+            self._window.messages.show_note(native_keys(_NO_NODE))
 
     def open(self, job: str, kind: str) -> None:
         """Open Jupyter, TensorBoard or a terminal on the node of a job."""

@@ -36,6 +36,7 @@ from clew_gui.views.theme.parts import (
     column,
     frame,
     label,
+    native_keys,
     row,
     scrolling,
     tab_from,
@@ -176,7 +177,9 @@ class ClusterView(QWidget):
             (("latest", "Latest"), ("part", "Part"), ("all", "Whole run")), "latest", "What the timeline shows"
         )
         self.seen.button("latest").setToolTip("Follow the run (End in the timeline)")
-        self.seen.button("part").setToolTip("Drag to move, + and − or Ctrl and the wheel to zoom; or choose an event")
+        self.seen.button("part").setToolTip(
+            native_keys("Drag to move, + and − or Ctrl and the wheel to zoom; or choose an event")
+        )
         self.seen.button("all").setToolTip("Show all of it (Home in the timeline)")
         self.seen.chosen.connect(self._choose_seen)
         head = row(label("Updates", "subtitle"), self._timeline_caption, self.seen, gap=8)

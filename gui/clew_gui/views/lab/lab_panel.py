@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from clew_gui.views.presentation.words import WAITS
 from clew_gui.views.theme.icons import icon, pixmap
-from clew_gui.views.theme.parts import Appearance, IconButton, column, label, row
+from clew_gui.views.theme.parts import Appearance, IconButton, column, label, native_keys, row
 from clew_gui.views.theme.progress_bar import ProgressBar
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
@@ -324,7 +324,7 @@ class LabPanel(QWidget):
         self.search.setProperty("role", "search")
         self.search.setPlaceholderText("Find an exercise")
         self.search.setAccessibleName("Find an exercise")
-        self.search.setToolTip("Find an exercise (Ctrl+K)")
+        self.search.setToolTip(native_keys("Find an exercise (Ctrl+K)"))
         self.search.setClearButtonEnabled(True)
         self._glass = self.search.addAction(
             icon("search", appearance.theme, appearance.theme.text3), QLineEdit.ActionPosition.LeadingPosition

@@ -8,6 +8,8 @@ import msgspec
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QSizePolicy, QWidget
 
+from clew_shared.base import operating_system
+
 
 class Action(msgspec.Struct, frozen=True):
     """One entry: its name in code, its words, its shortcut; a checkable one shows a state; ``tip`` says more."""
@@ -17,6 +19,8 @@ class Action(msgspec.Struct, frozen=True):
     keys: str = ""
     checkable: bool = False
     tip: str = ""
+    role: QAction.MenuRole = QAction.MenuRole.NoRole
+    """Its place where the system has a menu of the program itself (macOS); by default Qt guesses one by the words."""
 
 
 MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
@@ -28,8 +32,8 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("previous_exercise", "&Previous exercise", "Ctrl+PgUp"),
             Action("reload", "Re&load own exercises", "F5", tip="Read the files of your folder again"),
             None,
-            Action("settings", "&Settings…", "Ctrl+,"),
-            Action("quit", "&Close the window", "Ctrl+Q"),
+            Action("settings", "&Settings…", "Ctrl+,", role=QAction.MenuRole.PreferencesRole),
+            Action("quit", "&Close the window", "Ctrl+Q", role=QAction.MenuRole.QuitRole),
         ),
     ),
     (
@@ -117,7 +121,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("shortcuts", "&Keyboard shortcuts", "F1"),
             Action("code", "Show the &code of this exercise", "Ctrl+U"),
             Action("report", "&This computer and its agent"),
-            Action("about", "&About Clew"),
+            Action("about", "&About Clew", role=QAction.MenuRole.AboutRole),
         ),
     ),
 )
@@ -157,6 +161,7 @@ class MenuActions:
             action = QAction(entry.text, window)
             action.setObjectName(f"action.{entry.name}")
             action.setCheckable(entry.checkable)
+            action.setMenuRole(entry.role)
             if entry.keys:
                 action.setShortcut(QKeySequence(entry.keys))
             if entry.tip:
@@ -174,9 +179,9 @@ class MenuActions:
         return iter(self._all)
 
     def menu_bar(self) -> QMenuBar:
-        """The menus, inside the window's own top bar on every system."""
+        """The menus, inside the window's own top bar unless the system has a place for them."""
         bar = QMenuBar()
-        bar.setNativeMenuBar(False)
+        bar.setNativeMenuBar(operating_system.HAS_MENU_BAR)
         bar.setAccessibleName("Menus")
         bar.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
         for title, entries in MENUS:

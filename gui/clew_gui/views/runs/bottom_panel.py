@@ -10,7 +10,7 @@ from clew_gui.views.runs.details_panel import DetailsPanel
 from clew_gui.views.runs.log_panel import LogPanel
 from clew_gui.views.runs.runs_model import COLUMNS, RunsModel
 from clew_gui.views.runs.runs_table import RunsTable
-from clew_gui.views.theme.parts import Appearance, IconButton, column, label, row, set_role, tab_from
+from clew_gui.views.theme.parts import Appearance, IconButton, column, label, native_keys, row, set_role, tab_from
 from clew_gui.views.theme.theme import font
 
 HEAD = 42
@@ -51,8 +51,10 @@ class BottomPanel(QWidget):
         self.tabs.setExpanding(False)
         self.tabs.setAccessibleName("Runs or log")
         self.tabs.addTab("Runs")
-        self.tabs.setTabToolTip(self.tabs.addTab("Log"), "The log of the selected run (Ctrl+3)")
-        self.tabs.setTabToolTip(self.tabs.addTab("Details"), "Settings, data, node, software, hashes (Ctrl+Shift+I)")
+        self.tabs.setTabToolTip(self.tabs.addTab("Log"), native_keys("The log of the selected run (Ctrl+3)"))
+        self.tabs.setTabToolTip(
+            self.tabs.addTab("Details"), native_keys("Settings, data, node, software, hashes (Ctrl+Shift+I)")
+        )
         self._details: DetailsPanel | None = None
         self._offered: dict[str, str] = {}
         self._columns: dict[str, bool] = {}

@@ -22,6 +22,7 @@ from clew_gui.views.theme.parts import (
     frame,
     label,
     lay_out_now,
+    native_keys,
     row,
     tab_from,
 )
@@ -59,7 +60,9 @@ class EmptyRunView(QWidget):
         self.reload = Button(appearance, "Reload", "", "reset", "Read the folder of your own exercises again")
         self.reload.clicked.connect(self.reload_asked)
         self.reload.hide()
-        self._press = label('or press <span style="font-weight: 600">Run</span> at the right, Ctrl+Enter', "body", "2")
+        self._press = label(
+            native_keys('or press <span style="font-weight: 600">Run</span> at the right, Ctrl+Enter'), "body", "2"
+        )
         self._press.setTextFormat(Qt.TextFormat.RichText)
         buttons = row(self.guide, self.code, self.reload, 8, self._press, None, gap=6)
         card = frame("card", column(self.title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))
@@ -130,7 +133,7 @@ class PlotControls(QWidget):
         self.log = QCheckBox("Log axes")
         self.log.setChecked(True)
         self.log.setAccessibleName("Logarithmic axes where a plot asks for them")
-        self.log.setToolTip("Logarithmic value axes where the exercise asks for them (Ctrl+G)")
+        self.log.setToolTip(native_keys("Logarithmic value axes where the exercise asks for them (Ctrl+G)"))
         self.log.toggled.connect(self.log_toggled)
         self.whole = QCheckBox("All of y")
         self.whole.setAccessibleName("All of y")

@@ -12,7 +12,7 @@ from clew_gui.jobs.job import JobStage
 from clew_gui.session.job_model import JobModel
 from clew_gui.views.presentation.job_words import held_words, is_idle, locked_words
 from clew_gui.views.sites.services import TITLES, ServiceStatus
-from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row
+from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, native_keys, row
 from clew_shared.base.harmless import for_tooltip
 
 _NOT_YET = "The node is not available yet"
@@ -44,7 +44,7 @@ class LoginRow(QWidget):
         """The jobs there that nobody follows meanwhile; why is in the tooltip."""
         self.text.setText(locked_words(jobs))
         found = next((job.locked for job in jobs if job.locked is not None), None)
-        self.log_in.setToolTip(f"{found.text} (Ctrl+I)" if found is not None else "")
+        self.log_in.setToolTip(native_keys(f"{found.text} (Ctrl+I)") if found is not None else "")
         self.log_in.setAccessibleName(f"Log in to {jobs[0].title}")
 
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QIcon, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QIcon,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
@@ -197,6 +209,19 @@ def scrolling(inside: QWidget | None = None, takes_focus: bool = False) -> QScro
 
 # --- Text -------------------------------------------------------------------------------------------------------------
 
+_KEYS = re.compile(r"Ctrl(?:\+Shift)?(?:\+(?:\w+|[.,]))?")
+
+
+def native_keys(text: str) -> str:
+    """The text with its keys as this system writes them: on macOS Qt has ⌘ where we say Ctrl."""
+    return _KEYS.sub(lambda found: _native(found[0]), text)
+
+
+def _native(keys: str) -> str:
+    if keys == "Ctrl":
+        return _native("Ctrl+A").removesuffix("A").rstrip("+")
+    return QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
+
 
 def label(text: str = "", kind: FontKind = "body", tone: str = "", wrap: bool = False) -> QLabel:
     """A text with a font role and a tone (2, 3, accent, ok, warn, bad, stale)."""
@@ -289,7 +314,7 @@ class Button(QPushButton):
         self, appearance: Appearance, text: str, role: str = "", glyph: str = "", tip: str = "", ink: str = ""
     ) -> None:
         super().__init__()
-        self._appearance, self._role, self._glyph, self._ink, self._tip = appearance, role, glyph, ink, tip
+        self._appearance, self._role, self._glyph, self._ink, self._tip = appearance, role, glyph, ink, ""
         self.setProperty("role", role)
         self.setFont(font("primary" if role == "primary" else "button"))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
@@ -302,8 +327,8 @@ class Button(QPushButton):
         self.setText(f" {text}" if self._glyph else text)
         self.setAccessibleName(text)
         if tip is not None:
-            self._tip = tip
-            self.setToolTip(tip)
+            self._tip = native_keys(tip)
+            self.setToolTip(self._tip)
 
     def set_glyph(self, glyph: str, ink: str = "") -> None:
         """Sets another icon."""
@@ -342,7 +367,7 @@ class IconButton(QToolButton):
         self.setIconSize(QSize(size, size))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.setAccessibleName(name)
-        self.setToolTip(tip or name)
+        self.setToolTip(native_keys(tip or name))
         self.retheme()
 
     def set_glyph(self, glyph: str) -> None:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QMenuBar, QSizePolicy, QTabBar, QWidget
 
-from clew_gui.views.theme.parts import Appearance, Button, Elided, Glyph, IconButton, column, label, row, set_role
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    Elided,
+    Glyph,
+    IconButton,
+    column,
+    label,
+    native_keys,
+    row,
+    set_role,
+)
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard
 
@@ -115,7 +126,7 @@ class ExerciseHead(QWidget):
         self.tabs.setElideMode(Qt.TextElideMode.ElideNone)
         self.tabs.setAccessibleName("Views of this exercise")
         for name, tip in zip(TABS, _TIPS, strict=True):
-            self.tabs.setTabToolTip(self.tabs.addTab(name), tip)
+            self.tabs.setTabToolTip(self.tabs.addTab(name), native_keys(tip))
         self.tabs.currentChanged.connect(self.tab_chosen)
         column(
             row(self.title, 4, self.subtitle, self.goal, gap=8, margins=(20, 12, 20, 4)),

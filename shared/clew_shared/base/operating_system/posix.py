@@ -25,6 +25,7 @@ from clew_shared.base.operating_system.common import Child, flush_output
 
 __all__ = [
     "FORKS_SAFELY",
+    "HAS_MENU_BAR",
     "HAS_UNIX_SOCKETS",
     "OPEN_FLAGS",
     "OPEN_NOW",
@@ -62,6 +63,7 @@ __all__ = [
     "shut_out_others",
     "signal_name",
     "start_session",
+    "stay_awake",
     "stop_requests",
     "stop_signals",
     "sync",
@@ -76,6 +78,8 @@ __all__ = [
 
 _PROCESSORS = Path("/proc/cpuinfo")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_USER_INITIATED = 0x00EFFFFF
+"""NSActivityUserInitiatedAllowingIdleSystemSleep, from Apple's NSProcessInfo.h."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 0.001
@@ -91,6 +95,8 @@ QT_WITHOUT_SCREEN = "offscreen"
 SHELL_QUOTES = True
 """Whether words are quoted as a shell has them: on Windows a backslash is part of a path."""
 HAS_UNIX_SOCKETS = True
+HAS_MENU_BAR = sys.platform == "darwin"
+"""Whether the menus of a window are expected at the top of the screen."""
 FORKS_SAFELY = sys.platform == "linux"
 """Whether a copy of a process can go on: Apple's libraries end one that uses them."""
 
@@ -333,6 +339,41 @@ def thread_count() -> int:
         return sum(1 for _ in Path("/proc/self/task").iterdir())
     except OSError:
         return 0
+
+
+if sys.platform == "darwin":
+
+    def stay_awake(why: str) -> Callable[[], None]:
+        """Have the system give a window that nobody sees its time (no App Nap) until the returned function is called.
+        The computer may sleep all the same."""
+        import ctypes
+
+        objc = ctypes.CDLL("/usr/lib/libobjc.dylib")
+        objc.objc_getClass.restype = objc.sel_registerName.restype = ctypes.c_void_p
+
+        def send(target: int | None, name: bytes, *words: Any) -> int | None:
+            kinds = [type(word) for word in words]
+            call = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, *kinds)
+            found: int | None = call(("objc_msgSend", objc))(target, objc.sel_registerName(name), *words)
+            return found
+
+        words = send(objc.objc_getClass(b"NSString"), b"stringWithUTF8String:", ctypes.c_char_p(why.encode()))
+        info = send(objc.objc_getClass(b"NSProcessInfo"), b"processInfo")
+        options = ctypes.c_uint64(_USER_INITIATED)
+        activity = send(info, b"beginActivityWithOptions:reason:", options, ctypes.c_void_p(words))
+        send(activity, b"retain")
+
+        def end() -> None:
+            send(info, b"endActivity:", ctypes.c_void_p(activity))
+            send(activity, b"release")
+
+        return end
+
+else:
+
+    def stay_awake(why: str) -> Callable[[], None]:
+        """Only macOS takes time from a window that nobody sees."""
+        return lambda: None
 
 
 # --- The machine ------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from clew_shared.base.operating_system.common import Child
 
 __all__ = [
     "FORKS_SAFELY",
+    "HAS_MENU_BAR",
     "HAS_UNIX_SOCKETS",
     "OPEN_FLAGS",
     "OPEN_NOW",
@@ -65,6 +66,7 @@ __all__ = [
     "shut_out_others",
     "signal_name",
     "start_session",
+    "stay_awake",
     "stop_requests",
     "stop_signals",
     "sync",
@@ -110,6 +112,7 @@ QT_WITHOUT_SCREEN = "minimal:enable_fonts"
 SHELL_QUOTES = False
 """Whether words are quoted as a shell has them: on Windows a backslash is part of a path."""
 HAS_UNIX_SOCKETS = False
+HAS_MENU_BAR = False
 FORKS_SAFELY = False
 
 
@@ -312,6 +315,11 @@ def signal_name(exit_code: int) -> str:
 def thread_count() -> int:
     """The system reports it, but nobody here must know before a fork: 0."""
     return 0
+
+
+def stay_awake(why: str) -> Callable[[], None]:
+    """Windows takes no time from a window that nobody sees."""
+    return lambda: None
 
 
 # --- The machine ------------------------------------------------------------------------------------------------------
