@@ -28,6 +28,7 @@ _TITLES = {
     "observation": "What recording and watching cost",
     "journal": "A journal of ten million points",
     "plot": "Drawing and panning curves",
+    "semester": "A home of ten thousand runs, and a run of ten million steps",
     "compare": "A thousand runs in the table and in Compare",
 }
 _HEAD = "# Benchmarks\n"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+Values = npt.NDArray[np.floating[Any]] | npt.NDArray[np.integer[Any]]
 
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """Bits of the dots of a braille character from the top down: left column, right column (Unicode block U+2800)."""
@@ -27,58 +28,75 @@ class BraillePlot(NamedTuple):
     bottom: float
 
 
-def plot(steps: Floats, values: Floats, width: int, height: int, last_step: float, log: bool = False) -> BraillePlot:
+def plot(steps: Values, values: Values, width: int, height: int, last_step: float, log: bool = False) -> BraillePlot:
     """Draw ``values`` over ``steps`` (0 to ``last_step``) in ``width`` × ``height`` characters.
 
     ``log`` draws the logarithm and leaves out what is not positive. Values that are not finite, and steps that are
     missing where most are there, leave a gap. Neighbouring columns are joined, so the curve has no other holes.
     """
-    known = np.isfinite(values) & (values > 0 if log else True)
+    known = _known(values, log)
     if not known.any():
         return BraillePlot((" " * width,) * height, math.nan, math.nan)
-    x = np.asarray(steps, np.float64)[known]
-    y = np.asarray(values, np.float64)[known]
-    drawn = np.log10(y) if log else y
-    low, high = float(drawn.min()), float(drawn.max())
-    span = (high - low) or 1.0
-    columns = np.clip(x / max(last_step, 1.0) * (2 * width - 1), 0, 2 * width - 1).astype(np.int64)
-    pieces = _pieces(np.asarray(steps, np.float64), np.asarray(values, np.float64))[known]
-    rows = np.rint((high - drawn) / span * (4 * height - 1)).astype(np.int64)
-    lines = _characters(_dots(columns, rows, pieces, 2 * width, 4 * height))
-    return BraillePlot(lines, float(y.max()), float(y.min()))
+    high = float(np.max(values, where=known, initial=-np.inf))
+    low = float(np.min(values, where=known, initial=np.inf))
+    dots = np.zeros((4 * height, 2 * width), np.bool_)
+    starts = np.searchsorted(steps, np.arange(2 * width) * (max(last_step, 1.0) / (2 * width - 1)))
+    _draw(dots, steps, values, starts, _Scale(low, high, 4 * height, log))
+    return BraillePlot(_characters(dots), high, low)
 
 
-def _pieces(steps: Floats, values: Floats) -> npt.NDArray[np.int64]:
-    """The number of the unbroken piece to which each value belongs."""
-    breaks = ~np.isfinite(values)
-    if len(steps) > 1 and steps[-1] - steps[0] < 2 * len(steps):  # not of evaluations, which stand apart
-        breaks[1:] |= np.diff(steps) > 1
-    return np.cumsum(breaks)
+def _known(values: Values, log: bool) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = np.isfinite(values)
+    return found & (values > 0) if log else found
 
 
-def _dots(
-    columns: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    pieces: npt.NDArray[np.int64],
-    width: int,
-    height: int,
-) -> npt.NDArray[np.bool_]:
-    dots = np.zeros((height, width), np.bool_)
+class _Scale(NamedTuple):
+    """From values to rows of dots, 0 being the top."""
+
+    low: float
+    high: float
+    height: int
+    log: bool
+
+    def rows(self, values: Values) -> npt.NDArray[np.int64]:
+        """The rows of values that can be drawn."""
+        low, high = (math.log10(self.low), math.log10(self.high)) if self.log else (self.low, self.high)
+        drawn = np.log10(values, dtype=np.float64) if self.log else values.astype(np.float64)
+        found: npt.NDArray[np.int64] = np.rint((high - drawn) / ((high - low) or 1.0) * (self.height - 1)).astype(
+            np.int64
+        )
+        return found
+
+
+def _draw(
+    dots: npt.NDArray[np.bool_], steps: Values, values: Values, starts: npt.NDArray[np.int64], scale: _Scale
+) -> None:
+    """Draws column by column, so that a run of ten million steps needs no copies of its curve. ``starts``: where each
+    column's values begin."""
+    apart = len(steps) > 1 and bool(steps[-1] - steps[0] >= 2 * len(steps))  # evaluations are no gaps
     before: tuple[int, int] | None = None
-    piece = -1
-    for column in np.unique(columns):
-        here = columns == column
-        inside, numbers = rows[here], pieces[here]
-        top, bottom, middle = int(inside.min()), int(inside.max()), round(float(inside.mean()))
-        dense = len(inside) > _DENSE
-        if before is not None and numbers[0] == piece:
-            _join(dots, before, (int(column), middle if dense else int(inside[0])))
+    broken = False
+    for column, (start, end) in enumerate(pairwise([*starts.tolist(), len(steps)])):
+        part = values[start:end]
+        there = np.flatnonzero(_known(part, scale.log))
+        breaks = ~np.isfinite(part)
+        if not apart and len(part):
+            gaps = np.diff(steps[max(start - 1, 0) : end]) > 1
+            breaks[len(part) - len(gaps) :] |= gaps
+        if not len(there):
+            broken |= bool(breaks.any())
+            continue
+        broken |= bool(breaks[: there[0] + 1].any())
+        rows = scale.rows(part[there])
+        top, bottom, middle = int(rows.min()), int(rows.max()), round(float(rows.mean()))
+        dense = len(rows) > _DENSE
+        if before is not None and not broken:
+            _join(dots, before, (column, middle if dense else int(rows[0])))
         if dense:
             dots[[top, middle, bottom], column] = True
         else:
             dots[top : bottom + 1, column] = True
-        before, piece = (int(column), middle if dense else int(inside[-1])), int(numbers[-1])
-    return dots
+        before, broken = (column, middle if dense else int(rows[-1])), bool(breaks[there[-1] + 1 :].any())
 
 
 def _join(dots: npt.NDArray[np.bool_], start: tuple[int, int], end: tuple[int, int]) -> None:

@@ -259,15 +259,22 @@ def _plots(history: History, card: ExerciseCard | None) -> Sequence[PlotSpec]:
     return [PlotSpec(id=one.name, title=one.label, metrics=(one.name,), format=one.format) for one in known]
 
 
+def _has_decades(history: History, metric: str, ratio: float) -> bool:
+    """Whether all values are positive, and the greatest is so many times the least at least."""
+    samples = history.pyramid(metric)
+    low, high = (samples.lowest, samples.highest) if samples is not None else (None, None)
+    if low is None or high is None or metric in history.first_nonfinite:
+        return False
+    return low.value > 0 and high.value >= ratio * low.value
+
+
 def curve(history: History, spec: PlotSpec, width: int) -> Text:
     """Draws one plot with its title, the values at its edges, and the step axis."""
     column = history.column(spec.metrics[0])
-    finite = column.values[column.values > 0]
-    log = spec.log or (spec.format == "number" and len(finite) > 0 and float(finite.max()) > 100 * float(finite.min()))
-    log = log and len(finite) == len(column.values)
+    log = (spec.log or spec.format == "number") and _has_decades(history, spec.metrics[0], 1 if spec.log else 100)
     last = max(history.fold.steps, int(column.steps[-1]) + 1)
     room = max(width - 10, 10)
-    drawn = plot(column.steps.astype(float), column.values.astype(float), room, _PLOT_ROWS, last, log)
+    drawn = plot(column.steps, column.values, room, _PLOT_ROWS, last, log)
     edges = {0: quantity(drawn.top, spec.format), _PLOT_ROWS - 1: quantity(drawn.bottom, spec.format)}
     text = Text(no_wrap=True)
     text.append(f"{spec.title}{' (logarithmic)' if log else ''}\n", style="dim")

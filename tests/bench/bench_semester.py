@@ -1,0 +1,136 @@
+"""What lists, filters and the window take in a home of thousands of runs, and a run of ten million steps."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from clew_gui.session.session import Session
+from clew_shared.base.places import Places
+from clew_shared.catalogue import load_builtin
+from tests.bench.bench_journal import make_folder
+from tests.bench.measure import machine, table
+from tests.bench.semester import EXERCISES, STEPS, fill
+
+RUNS, LONG_STEPS = 10_000, 10_000_000
+GOALS = {
+    "clew runs": "0.5",
+    "clew runs --filter": "1",
+    "window: the exercise's runs": "2",
+    "clew show": "1",
+    "clew report": "1",
+}
+METHOD = f"""A home of {RUNS:,} runs of {STEPS} steps with ten evaluations in {EXERCISES} exercises, and one with a single run of
+{LONG_STEPS:,} steps and two metrics. Commands are processes of their own, with Python's start; *first time*: nothing is
+summed up yet. The window's part is its session without a window: until all runs are known, until those of the exercise
+that is shown are read ({RUNS // EXERCISES:,}), and until all are; its reading stays within eight milliseconds of each
+thirtieth of a second there, and is not slowed down here. Seconds of the processor, and the most memory that was in use
+(MB). Medians of the rounds; files are in the page cache."""
+
+
+class Took(NamedTuple):
+    """Seconds of the processor, and megabytes."""
+
+    seconds: float
+    memory: float
+
+
+def command(home: Path, *words: str) -> Took:
+    """One command in a process of its own."""
+    code = "import sys, resource; from clew_gui.commands.main import main; status = main(sys.argv[1:])\n"
+    code += "use = resource.getrusage(resource.RUSAGE_SELF); print(use.ru_utime + use.ru_stime, use.ru_maxrss, file=sys.stderr)\n"
+    code += "sys.exit(status)"
+    environment = {**os.environ, "CLEW_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment, check=True
+    )
+    seconds, kilobytes = re.findall(r"[\d.]+", done.stderr.splitlines()[-1])
+    return Took(float(seconds), float(kilobytes) / 1000)
+
+
+def window(home: Path) -> dict[str, Took]:
+    """The session's reading in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.bench_semester", str(home)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return {name: Took(*values) for name, values in json.loads(done.stdout).items()}
+
+
+def _window(home: Path) -> None:
+    from tests.bench.watched import NoAgent
+
+    session = Session(Places(home, home / "private"), load_builtin(), NoAgent())
+    shown = "softmax"
+    session.prefer(shown)
+    session.start()
+    found: dict[str, Took] = {}
+    began, looked = time.process_time(), 0.0
+    while "all runs" not in found:
+        session.tick(0.05)
+        if time.process_time() - looked > 0.2:  # looking at all of them costs as well
+            looked = time.process_time()
+            models = list(session.runs.values())
+            stages = {
+                "known": len(models) == RUNS,
+                "the exercise's runs": all(model.complete for model in models if model.spec.exercise == shown),
+                "all runs": all(model.complete for model in models),
+            }
+            for name, reached in stages.items():
+                if len(models) == RUNS and reached and name not in found:
+                    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+                    found[name] = Took(time.process_time() - began, memory)
+    session.close()
+    print(json.dumps({f"window: {name}": took for name, took in found.items()}))
+
+
+def report(rounds: int, quick: bool) -> str:
+    """Measure; the text for people, as Markdown."""
+    rounds = 1 if quick else min(rounds, 3)
+    found: dict[str, list[Took]] = {}
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
+        many, one = Path(folder, "many"), Path(folder, "one")
+        fill(Places(many, many / "private"), RUNS)
+        make_folder(one / "runs" / "5f2b8c1e-7d41-4f0e-9a35-2f1b6c0d9e77", 2 * LONG_STEPS)
+        command(many, "runs")  # gives them their numbers
+        wanted = ("runs", "--filter", "learning_rate > 0.5")
+        for _ in range(rounds):
+            (many / "summaries.msgpack").unlink(missing_ok=True)
+            found.setdefault("clew runs", []).append(command(many, "runs"))
+            found.setdefault("clew runs --filter, first time", []).append(command(many, *wanted))
+            found.setdefault("clew runs --filter", []).append(command(many, *wanted))
+            found.setdefault("clew show", []).append(command(one, "show", "last"))
+            page = ("report", "last", "--html", str(one / "page.html"))
+            found.setdefault("clew report", []).append(command(one, *page))
+        (many / "runs").rename(many / "mirrors.new")
+        (many / "mirrors" / "runs.jsonl").rename(many / "mirrors.new" / "runs.jsonl")
+        (many / "mirrors").rmdir()
+        (many / "mirrors.new").rename(many / "mirrors")
+        window(many)  # sums them up
+        for _ in range(rounds):
+            for name, took in window(many).items():
+                found.setdefault(name, []).append(took)
+    rows = [
+        (
+            name,
+            f"{median(t.seconds for t in all_of):.2f}",
+            f"{median(t.memory for t in all_of):.0f}",
+            GOALS.get(name, ""),
+        )
+        for name, all_of in found.items()
+    ]
+    text = table(("what", "processor seconds", "MB", "goal"), rows)
+    print(text, flush=True)
+    return f"Machine: {machine('msgspec')}. {rounds} rounds.\n\n{text}\n\n{METHOD}"
+
+
+if __name__ == "__main__":
+    _window(Path(sys.argv[1]))
