@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -29,12 +28,12 @@ GOALS = {
     "clew show": "1",
     "clew report": "1",
 }
-METHOD = f"""A home of {RUNS:,} runs of {STEPS} steps with ten evaluations in {EXERCISES} exercises, and one with a single run of
-{LONG_STEPS:,} steps and two metrics. Commands are processes of their own, with Python's start; *first time*: nothing is
-summed up yet. The window's part is its session without a window: until all runs are known, until those of the exercise
-that is shown are read ({RUNS // EXERCISES:,}), and until all are; its reading stays within eight milliseconds of each
-thirtieth of a second there, and is not slowed down here. Seconds of the processor, and the most memory that was in use
-(MB). Medians of the rounds; files are in the page cache."""
+METHOD = f"""A home of {RUNS:,} runs of {STEPS} steps with ten evaluations in {EXERCISES} exercises, and one with a single
+run of {LONG_STEPS:,} steps and two metrics. Commands are processes of their own, with Python's start; *first time*:
+nothing is summed up yet. The window's part is its session without a window: until all runs are known, until those of
+the exercise that is shown are read ({RUNS // EXERCISES:,}), and until all are; a window reads for eight milliseconds in
+each thirtieth of a second, which is not so here. Seconds of the processor, and the most memory that was in use (MB).
+Medians of the rounds; files are in the page cache."""
 
 
 class Took(NamedTuple):
@@ -44,17 +43,29 @@ class Took(NamedTuple):
     memory: float
 
 
+_MEASURED = """
+import sys, time
+from clew_gui.commands.main import main
+status = main(sys.argv[1:])
+from tests.bench.bench_semester import most_memory
+print(time.process_time(), most_memory(), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def most_memory() -> float:
+    """The most memory that this process has had, in megabytes. Not ``ru_maxrss``: that begins with the parent's."""
+    text = Path("/proc/self/status").read_text()
+    return int(re.findall(r"VmHWM:\s+(\d+)", text)[0]) / 1000
+
+
 def command(home: Path, *words: str) -> Took:
     """One command in a process of its own."""
-    code = "import sys, resource; from clew_gui.commands.main import main; status = main(sys.argv[1:])\n"
-    code += "use = resource.getrusage(resource.RUSAGE_SELF); print(use.ru_utime + use.ru_stime, use.ru_maxrss, file=sys.stderr)\n"
-    code += "sys.exit(status)"
+    line = [sys.executable, "-c", _MEASURED, *words]
     environment = {**os.environ, "CLEW_HOME": str(home)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment, check=True
-    )
-    seconds, kilobytes = re.findall(r"[\d.]+", done.stderr.splitlines()[-1])
-    return Took(float(seconds), float(kilobytes) / 1000)
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, check=True)
+    seconds, memory = done.stderr.splitlines()[-1].split()
+    return Took(float(seconds), float(memory))
 
 
 def window(home: Path) -> dict[str, Took]:
@@ -86,8 +97,7 @@ def _window(home: Path) -> None:
             }
             for name, reached in stages.items():
                 if len(models) == RUNS and reached and name not in found:
-                    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-                    found[name] = Took(time.process_time() - began, memory)
+                    found[name] = Took(time.process_time() - began, most_memory())
     session.close()
     print(json.dumps({f"window: {name}": took for name, took in found.items()}))
 
