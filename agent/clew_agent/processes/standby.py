@@ -50,6 +50,14 @@ _PREPARE_MS = 60_000
 """Milliseconds after which a trainer that has not become ready counts as hanging as well."""
 
 
+_SPARE_CORES = 4
+
+
+def has_spare_cores() -> bool:
+    """Whether an import, which keeps one core busy for some seconds, may go on beside a run."""
+    return operating_system.usable_cores() >= _SPARE_CORES
+
+
 class StandbyTrainer:
     """The nursery's end of a standby trainer, from its ``fork`` to its run: ``take`` gives it one, once it is ready."""
 

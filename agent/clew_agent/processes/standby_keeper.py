@@ -31,7 +31,7 @@ from clew_agent.processes.nursery_messages import (
     as_line,
     start_request,
 )
-from clew_agent.processes.standby import LATE, fits, suits
+from clew_agent.processes.standby import LATE, fits, has_spare_cores, suits
 from clew_shared.base import operating_system
 
 _log = logging.getLogger(__name__)
@@ -41,8 +41,6 @@ LEAST_MEMORY = 1536 << 20
 """Bytes of memory that must be available, three times what a standby holds; with less there is none."""
 REST_S = 0.5
 """Seconds without a run in training before the next standby begins, unless there are cores to spare."""
-_SPARE_CORES = 4
-"""Cores from which on an import, which keeps one busy for some seconds, may go on beside a run."""
 _LOOK_S = 0.2
 """Seconds between two looks at memory and processes."""
 _BACK_OFF_S = 5.0
@@ -104,7 +102,7 @@ class StandbyKeeper:
             self._begin()
 
     def _may_begin(self, now: float) -> bool:
-        undisturbed = now - self._trained >= REST_S or operating_system.usable_cores() >= _SPARE_CORES
+        undisturbed = now - self._trained >= REST_S or has_spare_cores()
         return undisturbed and self._failures < _MOST_FAILURES and now >= self._not_before
 
     def _begin(self) -> None:

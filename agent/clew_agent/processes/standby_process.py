@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from clew_agent.node.exit_codes import STOPPED
-from clew_agent.processes.guard import spawn, watch_request
+from clew_agent.processes.guard import spawn, trainer_environment, watch_request
 from clew_agent.processes.nursery_messages import ROOM_FOR_TITLES, StartGuard, as_line, from_line
 from clew_agent.processes.standby import UNUSED
 from clew_shared.base import operating_system
@@ -49,40 +49,57 @@ def be_guard(computes: bool) -> int:
     """Have a trainer prepare itself, wait for a run, give it to it and watch over it."""
     operating_system.restore_sigchld()
     operating_system.set_title("clew-agent guard standby")
-    words = [*TRAINER, *(["--compute"] if computes else []), "--room", ROOM_FOR_TITLES]
-    # What the import prints belongs to no run. If it fails, a fresh trainer fails as well, and prints into its log.
-    nowhere = subprocess.DEVNULL
-    waiting = subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, **operating_system.own_session()
-    )
+    waiting = WaitingTrainer(computes)
     request = from_line(sys.stdin.buffer.readline())
     if request is None:
-        _let_go(waiting)
+        waiting.close()
         return UNUSED
 
     def start(folder: RunFolder, attempt: int, exercises: Path | None) -> operating_system.Child:
-        def fresh() -> operating_system.Child:
-            return spawn(folder, attempt, exercises)
-
-        try:
-            if waiting.stdin is not None:
-                waiting.stdin.write(as_line(request))
-                waiting.stdin.close()
-        except OSError:
-            return fresh()
-        return HandedOver(waiting, folder.journal(attempt), fresh)
+        return waiting.take(request, lambda: spawn(folder, attempt, exercises))
 
     return watch_request(request, start)
 
 
-def _let_go(waiting: subprocess.Popen[bytes]) -> None:
-    if waiting.stdin is not None:
-        waiting.stdin.close()
-    with suppress(subprocess.TimeoutExpired):
-        waiting.wait(_END_S)
-        return
-    waiting.kill()
-    waiting.wait()
+class WaitingTrainer:
+    """A trainer that prepares itself for a run which nobody has asked for yet. Raises ``OSError`` when the system
+    refuses a process."""
+
+    def __init__(self, computes: bool) -> None:
+        words = [*TRAINER, *(["--compute"] if computes else []), "--room", ROOM_FOR_TITLES]
+        # What the import prints belongs to no run. If it fails, a fresh trainer fails as well, and prints into its log.
+        nowhere = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=nowhere,
+            stderr=nowhere,
+            env=trainer_environment(),
+            **operating_system.own_session(),
+        )
+
+    def take(self, request: StartGuard, fresh: Callable[[], operating_system.Child]) -> operating_system.Child:
+        """Gives it the run; returns it, or a ``fresh`` trainer if it has died."""
+        try:
+            self._end_input(as_line(request))
+        except OSError:
+            return fresh()
+        return HandedOver(self._process, RunFolder(Path(request.folder)).journal(request.attempt), fresh)
+
+    def close(self) -> None:
+        """No run comes any more."""
+        with suppress(OSError):
+            self._end_input()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+            return
+        self._process.kill()
+        self._process.wait()
+
+    def _end_input(self, line: bytes = b"") -> None:
+        if self._process.stdin is not None:
+            with self._process.stdin:
+                self._process.stdin.write(line)
 
 
 class HandedOver:
