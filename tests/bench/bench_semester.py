@@ -28,7 +28,7 @@ GOALS = {
     "clew show": "1",
     "clew report": "1",
 }
-METHOD = f"""A home of {RUNS:,} runs of {STEPS} steps with ten evaluations in {EXERCISES} exercises, and one with a single
+METHOD = f"""A home of {RUNS:,} runs of {STEPS} steps with ten evaluations in {EXERCISES} exercises, and one with one
 run of {LONG_STEPS:,} steps and two metrics. Commands are processes of their own, with Python's start; *first time*:
 nothing is summed up yet. The window's part is its session without a window: until all runs are known, until those of
 the exercise that is shown are read ({RUNS // EXERCISES:,}), and until all are; a window reads for eight milliseconds in
