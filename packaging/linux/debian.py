@@ -1,5 +1,6 @@
 """The package for Debian, Ubuntu and their kin: /opt/clew with a Python of its own, Clew and what the window needs, and
-the programs in /usr/bin. It fits every system with glibc 2.34 or newer (Debian 12, Ubuntu 22.04).
+the programs in /usr/bin, with an entry among the desktop's programs. It fits every system with glibc 2.34 or newer
+(Debian 12, Ubuntu 22.04).
 
 The Python is Debian's, so that the package does not depend on which one a system has. TensorFlow is not in it.
 """
@@ -15,9 +16,10 @@ from pathlib import Path
 
 from wheels import LINUX, ROOT, Program, programs
 
+from clew_gui.base.desktop_entry import linux
 from clew_shared import __version__
 
-_PYTHON = ("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal")
+_PYTHON = ("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal", "python3.11-venv")
 _OURS = re.compile(r"(lib)?python3\.11|media-types|libdb5|libnsl|libtirpc")
 """Dependencies of those that the package answers itself, or that Clew works without."""
 _LEFT_OUT = ("sitecustomize.py", "lib-dynload/_dbm*.so", "lib-dynload/nis*.so")
@@ -72,16 +74,22 @@ def write_package(wheel: Path, target: Path) -> None:
         root = Path(scratch, "root")
         depends = _write_python(Path(scratch), root / _HOME)
         for name, data in LINUX.packages(wheel):
-            path = root / _HOME / "lib/python3.11/dist-packages" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            _write(root / _HOME / "lib/python3.11/dist-packages" / name, data)
         (root / _HOME / "pyvenv.cfg").write_text(_ENVIRONMENT, encoding="utf-8")
         _write_programs(root)
+        entry = linux(["/usr/bin/clew-window"], Path("/usr/share"))
+        for path, data in entry.files.items():
+            _write(root / path.relative_to("/"), data)
         notice = root / "usr/share/doc/clew/copyright"
         notice.parent.mkdir(parents=True)
         shutil.copyfile(ROOT / "LICENSE", notice)
         _write_control(root, depends)
         _build(root, target)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
 
 
 def _write_python(scratch: Path, home: Path) -> set[str]:
