@@ -81,7 +81,7 @@ class _Lines:
     def begin(self) -> None:
         """Says what will be done, and how large it is."""
         size = f"about {in_bytes(DOWNLOAD_BYTES)} to download, {in_bytes(DISK_BYTES)} on the disk"
-        self._context.say(f"TensorFlow is installed in {environment_folder(self._context.places)}: {size}.")
+        self._context.say(f"Installing TensorFlow in {environment_folder(self._context.places)}: {size}.")
 
     def show(self, progress: Progress) -> None:
         """Shows what is being done, unless the last line said it."""

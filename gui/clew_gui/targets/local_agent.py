@@ -25,7 +25,7 @@ from clew_shared.base.remedies import set_up_tensorflow
 from clew_shared.wire.messages import AgentAddress, read_address
 
 _LOG_BYTES = 1 << 20
-_INSTALL = "Clew can set up an environment of its own for it, or name a Python that has both in {}."
+_INSTALL = "Name a Python that has TensorFlow and Clew in {}, or let Clew make an environment of its own."
 
 
 def agent_command(places: Places) -> list[str]:
