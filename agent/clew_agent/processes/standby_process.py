@@ -177,6 +177,7 @@ def be_trainer(computes: bool) -> int:
 
 
 def _listen(lines: queue.SimpleQueue[bytes]) -> None:
+    operating_system.wait_for_input(sys.stdin.fileno())
     line = sys.stdin.buffer.readline()
     if not line:  # nobody can send a run any more: it need not import to the end either
         operating_system.exit_at_once(UNUSED)

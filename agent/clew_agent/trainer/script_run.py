@@ -1,14 +1,16 @@
 """A training script of any framework as a run: it works in a child process, and what it logs becomes the journal.
 
-The script's end of the socket is ``scripts/clew_log.py``. What it prints goes where the trainer prints. To end it, its
-next ``log`` call says so; if that does not help, it gets SIGTERM, and then it is killed.
+The script's end of the connection is ``scripts/clew_log.py``. What it prints goes where the trainer prints. To end it,
+its next ``log`` call says so; if that does not help, it gets SIGTERM, and then it is killed.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import math
 import os
+import secrets
 import select
 import socket
 import subprocess
@@ -49,6 +51,8 @@ _TIME_UP_S = 5.0
 """Seconds that it gets when the job is nearly over."""
 _TERM_S = 3.0
 """Seconds after SIGTERM until the script is killed."""
+_TOKEN_S = 1.0
+"""Seconds that anyone who connects has to bring the token."""
 _CHUNK = 1 << 16
 _LONGEST = 1 << 16
 """Bytes of one message: some thousand metrics."""
@@ -237,37 +241,46 @@ def _stretches(rows: Sequence[tuple[int, list[float]]]) -> Iterator[Sequence[tup
 
 
 class ScriptProcess:
-    """The script at work, with Clew's end of its socket. Raises ``ProblemError`` when it cannot be started."""
+    """The script at work, with Clew's end of its connection. It inherits a socket; on Windows it cannot, and connects
+    to a port of this computer, with a token that its user alone can read. Raises ``ProblemError`` when it cannot be
+    started."""
 
     def __init__(self, script: Script, folder: RunFolder, attempt: int, message: Mapping[str, Any]) -> None:
         self._folder, self._attempt = folder, attempt
-        self._closed = False
-        self.socket, theirs = socket.socketpair()
+        self._message = json.dumps(message).encode() + b"\n"
+        self._token = secrets.token_hex(16).encode()
+        self._door: socket.socket | None = None
+        self._socket: socket.socket | None = None
         python = str(Path(script.python).expanduser()) if script.python else sys.executable
         paths = [str(SCRIPT_LOG.parent), os.environ.get("PYTHONPATH", "")]
-        log, number = SCRIPT_LOG.stem, theirs.fileno()
+        theirs, way = self._open()
         try:
             self._child = operating_system.start_session(
                 [python, str(script.path)],
                 stdin=subprocess.DEVNULL,
                 cwd=script.path.parent,
-                env={
-                    **os.environ,
-                    "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-                    f"{log.upper()}_FD": str(number),
-                },
-                sockets=[theirs],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **way},
+                pass_fds=[one.fileno() for one in theirs],
             )
         except OSError as error:
-            self.socket.close()
+            self._hang_up()
             text = f"{python} cannot be started: {error.strerror or error}."
             raise problem("script.python", text, "Correct python in the script's header.", script.card.file) from None
         finally:
-            theirs.close()
+            for one in theirs:
+                one.close()
         self._note()
-        with suppress(OSError):  # it may have ended already
-            self.socket.sendall(json.dumps(message).encode() + b"\n")
-        self.socket.setblocking(False)
+
+    def _open(self) -> tuple[list[socket.socket], dict[str, str]]:
+        """What the script inherits, and the variable that leads to it."""
+        if operating_system.HAS_UNIX_SOCKETS:
+            ours, theirs = socket.socketpair()
+            ours.sendall(self._message)
+            ours.setblocking(False)
+            self._socket = ours
+            return [theirs], {"CLEW_LOG_FD": str(theirs.fileno())}
+        self._door = socket.create_server(("127.0.0.1", 0))
+        return [], {"CLEW_LOG_PORT": f"{self._door.getsockname()[1]} {self._token.decode()}"}
 
     def _note(self) -> None:
         """Let the guard know what to end should this process die."""
@@ -278,14 +291,41 @@ class ScriptProcess:
 
     def receive(self, seconds: float) -> bytes:
         """Returns what the script has sent, after ``seconds`` at most; nothing when there is none."""
-        if self._closed:
+        looked_at = self._socket or self._door
+        if looked_at is None:
             time.sleep(seconds)
-        elif select.select([self.socket], [], [], seconds)[0]:
+        elif select.select([looked_at], [], [], seconds)[0]:
             with suppress(OSError):
-                data = self.socket.recv(_CHUNK)
-                self._closed = not data
-                return data
+                if self._socket is None:
+                    self._let_in()
+                elif data := self._socket.recv(_CHUNK):
+                    return data
+                else:
+                    self._hang_up()
         return b""
+
+    def _let_in(self) -> None:
+        """Take a connection that brings the token; raises ``OSError`` for any other one."""
+        assert self._door is not None  # noqa: S101  # see receive
+        arrived, _ = self._door.accept()
+        arrived.settimeout(_TOKEN_S)
+        given = b""
+        with suppress(OSError):
+            while len(given) <= len(self._token) and (data := arrived.recv(len(self._token) + 1 - len(given))):
+                given += data
+        if not hmac.compare_digest(given, self._token + b"\n"):
+            arrived.close()
+            return
+        self._door.close()
+        self._door, self._socket = None, arrived
+        arrived.sendall(self._message)
+        arrived.setblocking(False)
+
+    def _hang_up(self) -> None:
+        for one in (self._door, self._socket):
+            if one is not None:
+                one.close()
+        self._door = self._socket = None
 
     def exit_code(self) -> int | None:
         """Returns the exit code; None while the script works."""
@@ -293,8 +333,9 @@ class ScriptProcess:
 
     def ask(self) -> None:
         """Let its next ``log`` say that it should end."""
-        with suppress(OSError):
-            self.socket.send(b"stop\n")
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.send(b"stop\n")
 
     def terminate(self) -> None:
         """Sends SIGTERM."""
@@ -308,7 +349,7 @@ class ScriptProcess:
         """Leave nothing of it: no process, no socket, no note for the guard."""
         self.kill()
         self._child.wait()
-        self.socket.close()
+        self._hang_up()
         clear(self._folder, self._attempt)
         with suppress(OSError):
             folder_of(self._folder).rmdir()

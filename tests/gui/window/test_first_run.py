@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,6 @@ PICTURES = Path(__file__).resolve().parents[3] / "docs" / "make_pictures.py"
 def test_the_first_click_trains_and_the_run_is_there_when_the_window_opens_again(tmp_path: Path) -> None:
     picture = tmp_path / "first-run.png"
     command = [sys.executable, str(PICTURES), "paint", "light", "first-run", str(picture)]
-    done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert QImage(str(picture)).width() == 1440

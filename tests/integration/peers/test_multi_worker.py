@@ -21,6 +21,7 @@ from clew_shared.reading import read_run
 from clew_shared.wire.messages import Done, Pause, SetLive, Stop, Unpause
 from tests.integration.agent_runs import (
     LONG,
+    Remote,
     agent,
     end,
     events,
@@ -33,7 +34,6 @@ from tests.integration.agent_runs import (
     write_spec,
 )
 from tests.integration.faults.chance import Chance
-from tests.integration.trainer.test_headless import Remote
 
 pytestmark = pytest.mark.usefixtures("warm")
 

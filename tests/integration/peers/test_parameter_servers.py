@@ -21,6 +21,7 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
 from clew_shared.wire.messages import DisturbCluster, Done, Refused, Stop
 from tests.integration.agent_runs import (
+    Remote,
     end,
     events,
     running,
@@ -34,7 +35,6 @@ from tests.integration.agent_runs import (
 from tests.integration.agents import command_of
 from tests.integration.faults.chance import Chance
 from tests.integration.peers.test_multi_worker import left, losses_alone, losses_of, peers
-from tests.integration.trainer.test_headless import Remote
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("warm")]
 LOSSES = [("worker", signal.SIGKILL), ("worker", signal.SIGSTOP), ("ps", signal.SIGKILL)]

@@ -8,7 +8,6 @@ import pickle
 import resource
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import msgspec
 import numpy as np
 import psutil
 import pytest
-import zmq
 
 from clew_agent.trainer.control_address import address_file, allow_folder
 from clew_shared.base.places import find_places
@@ -38,15 +36,12 @@ from clew_shared.journal.events import (
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.wire.channel import Channel, KeyPair, allow
 from clew_shared.wire.messages import (
-    AgentAddress,
     Done,
     GetStatus,
     Hello,
     Pause,
     Refused,
-    Request,
     SetLive,
     Stop,
     Unpause,
@@ -56,6 +51,7 @@ from clew_shared.wire.turns import RunEnded, RunWanted
 from tests.integration.agent_runs import (
     LIMIT_S,
     LONG,
+    Remote,
     agent,
     command,
     end,
@@ -238,30 +234,6 @@ def test_unsound_data_are_refused_and_leave_nothing(tmp_path: Path, name: str, c
 
 
 # Steering.
-
-
-class Remote:
-    """A client, on the trainer's allow-list or a stranger to it."""
-
-    def __init__(self, run: str, allowed: bool = True) -> None:
-        deadline = time.monotonic() + LIMIT_S
-        path = address_file(find_places(), run)
-        while not path.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        address = msgspec.json.decode(path.read_bytes(), type=AgentAddress)
-        keys = KeyPair.generate()
-        if allowed:
-            allow(Path(address.allow_list), "test", keys.public)
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)
-
-    def ask(self, request: Request, timeout: float = LIMIT_S) -> object:
-        return self._channel.request(request, timeout)
-
-    def close(self) -> None:
-        self._channel.close()
-        self._context.term()
 
 
 @pytest.fixture

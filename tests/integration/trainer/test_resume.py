@@ -25,6 +25,7 @@ from clew_shared.reading import read_run
 from clew_shared.spec import read_spec
 from clew_shared.wire.messages import Pause, SetLive
 from tests.integration.agent_runs import (
+    Remote,
     agent,
     end,
     events,
@@ -38,7 +39,6 @@ from tests.integration.agent_runs import (
     wait_for,
     write_spec,
 )
-from tests.integration.trainer.test_headless import Remote
 
 pytestmark = pytest.mark.usefixtures("warm")
 

@@ -15,6 +15,7 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
 from clew_shared.wire.messages import Pause, Refused, SetLive, Stop
 from tests.integration.agent_runs import (
+    Remote,
     agent,
     end,
     events,
@@ -27,7 +28,6 @@ from tests.integration.agent_runs import (
     wait_for,
     write_spec,
 )
-from tests.integration.trainer.test_headless import Remote
 
 SCRIPT = '''"""Counts down."""
 # /// clew

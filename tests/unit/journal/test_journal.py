@@ -102,6 +102,7 @@ def test_attempts_are_found_by_their_file_names(tmp_path: Path) -> None:
     assert attempts(tmp_path / "absent") == ()
 
 
+@pytest.mark.unix("a FIFO")
 def test_a_fifo_or_device_is_no_journal(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "journal.0001")
     os.mkfifo(tmp_path / "journal.0002")

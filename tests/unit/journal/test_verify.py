@@ -434,6 +434,7 @@ def test_checkpoints_are_not_read_again_at_the_end_but_the_log_is(tmp_path: Path
     assert "checkpoints/00000004/data" in everything
 
 
+@pytest.mark.unix("file names that are no text")
 def test_a_file_whose_name_is_no_text_is_recorded_readably_and_covered(tmp_path: Path) -> None:
     folder = begin_run(tmp_path / "run")
     folder.artifacts.mkdir()

@@ -446,7 +446,7 @@ def test_tensorflow_is_imported_without_garbage_collection_and_scikit_learn_whic
         "print('tensorflow' in there, 'keras' in there, 'sklearn' in there)",
     )
     run = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=110, check=True
     )
     assert run.stdout.splitlines() == ["[] True", "True True False"], "nothing was collected meanwhile"
 

@@ -6,6 +6,7 @@ import fcntl
 import os
 import platform
 import resource
+import select
 import signal
 import socket
 import struct
@@ -73,6 +74,7 @@ __all__ = [
     "usable_cores",
     "user_id",
     "wait_for_adoption",
+    "wait_for_input",
     "write_parts",
 ]
 
@@ -109,12 +111,10 @@ def own_session() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
-def start_session(
-    command: Sequence[str], sockets: Sequence[socket.socket] = (), **options: Any
-) -> subprocess.Popen[bytes]:
-    """Start a program that ``kill_session`` ends together with all that it starts. It gets ``sockets`` under the same
-    numbers; ``options`` are those of ``subprocess.Popen``. Raises ``OSError``."""
-    return subprocess.Popen(command, pass_fds=[one.fileno() for one in sockets], **options, **own_session())
+def start_session(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program that ``kill_session`` ends together with all that it starts. ``options`` are those of
+    ``subprocess.Popen``. Raises ``OSError``."""
+    return subprocess.Popen(command, **options, **own_session())
 
 
 def new_console() -> dict[str, Any]:
@@ -265,6 +265,11 @@ def _live_as_copy(work: Callable[[], int], blocked: set[int | signal.Signals]) -
     finally:
         flush_output()
         os._exit(code)
+
+
+def wait_for_input(handle: int) -> None:
+    """Return as soon as there is something to read from the pipe ``handle``, or its end."""
+    select.select([handle], [], [])
 
 
 def parent_id() -> int:

@@ -76,6 +76,7 @@ __all__ = [
     "usable_cores",
     "user_id",
     "wait_for_adoption",
+    "wait_for_input",
     "write_parts",
 ]
 
@@ -89,6 +90,9 @@ _kernel.CloseHandle.argtypes = _kernel.SetEvent.argtypes = _kernel.ResetEvent.ar
 _kernel.OpenProcess.argtypes = [wintypes.DWORD, wintypes.BOOL, wintypes.DWORD]
 _kernel.CreateJobObjectW.argtypes = [wintypes.LPVOID, wintypes.LPCWSTR]
 _kernel.SetInformationJobObject.argtypes = [wintypes.HANDLE, ctypes.c_int, wintypes.LPVOID, wintypes.DWORD]
+_kernel.PeekNamedPipe.argtypes = [
+    wintypes.HANDLE, wintypes.LPVOID, wintypes.DWORD, wintypes.LPVOID, wintypes.LPVOID, wintypes.LPVOID,
+]  # fmt: skip
 _kernel.AssignProcessToJobObject.argtypes = [wintypes.HANDLE, wintypes.HANDLE]
 _kernel.TerminateJobObject.argtypes = [wintypes.HANDLE, wintypes.UINT]
 _kernel.WaitForMultipleObjects.argtypes = [
@@ -156,15 +160,10 @@ class _Session(subprocess.Popen[bytes]):
         _kernel.TerminateJobObject(self._job, 1)
 
 
-def start_session(
-    command: Sequence[str], sockets: Sequence[socket.socket] = (), **options: Any
-) -> subprocess.Popen[bytes]:
-    """Start a program that ``kill_session`` ends together with all that it starts, and that ends with this process. It
-    gets ``sockets`` under the same numbers; ``options`` are those of ``subprocess.Popen``. Raises ``OSError``."""
-    for one in sockets:
-        one.set_inheritable(True)
-    given = subprocess.STARTUPINFO(lpAttributeList={"handle_list": [one.fileno() for one in sockets]})
-    return _Session(command, startupinfo=given, **options, **own_session())
+def start_session(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program that ``kill_session`` ends together with all that it starts, and that ends with this process.
+    ``options`` are those of ``subprocess.Popen``. Raises ``OSError``."""
+    return _Session(command, **options, **own_session())
 
 
 def kill_session(child: Child) -> None:
@@ -265,6 +264,14 @@ def parent_id() -> int:
 
 def die_with_parent(by_force: bool = False) -> None:
     """A process that was started by ``start_session`` ends with its parent anyway."""
+
+
+def wait_for_input(handle: int) -> None:
+    """Return as soon as there is something to read from the pipe ``handle``, or its end. Looks again and again: while
+    one thread waits in a read of standard input, no other can load a library, which asks what standard input is."""
+    pipe, there = msvcrt.get_osfhandle(handle), wintypes.DWORD()
+    while _kernel.PeekNamedPipe(pipe, None, 0, None, ctypes.byref(there), None) and not there.value:
+        time.sleep(_RETRY_S)
 
 
 def restore_sigchld() -> None:
