@@ -38,7 +38,7 @@ def test_who_handed_in_what_is_shown(
     text = shown(qtbot, softmax)
     assert "anna.clew.zip" in text
     assert "As it was recorded." in text
-    assert "Anna Example" in text
+    assert "Anna Example: 1 run, as it was recorded." in text.splitlines()
 
 
 def test_an_altered_byte_and_what_is_no_hand_in_are_said(qtbot: QtBot, softmax: Program, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from clew_gui.views.window.window import MainWindow
 
 _CHECK = ("-P", "-m", "clew_gui", "verify-handin", "--")
 _VERDICTS = {0: "As it was recorded.", 1: "Not as it was recorded: something was altered."}
+_HEADS = ("Altered", "Note")
 _UNCHECKED = "It could not be checked."
 
 
@@ -45,7 +46,11 @@ class HandinCheck(QObject):
     def _show(self, path: Path, code: int) -> None:
         output = bytes(self._process.readAll().data()).decode("utf-8", "replace") if self._process is not None else ""
         self.stop()
-        lines = [line.partition(": ") for line in output.splitlines() if line]
-        pairs = [(head, rest) if rest else ("", head) for head, _, rest in lines]
+        pairs = [_pair(line) for line in output.splitlines() if line]
         verdict = _VERDICTS.get(code, _UNCHECKED)
         TextDialog(self._window, self._window.appearance, path.name, verdict, pairs).open()
+
+
+def _pair(line: str) -> tuple[str, str]:
+    head, _, rest = line.partition(": ")
+    return (head, rest) if head in _HEADS else ("", line)
