@@ -62,7 +62,7 @@ def check_goal(
     value = _counting(goal, column if end is None or goal.which != "best" else _before(column, end))
     if value is None:
         where = f" at step {goal.step}" if goal.which == "at" else ""
-        return GoalResult(False, None, f"{label}: no value{where} yet; the goal is {wanted}")
+        return GoalResult(False, None, f"{label}: no value{where}; the goal is {wanted}")
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
     unjudged = "a replay" if history.fold.replay_of else "a range test" if is_rate_test(history) else ""
     suffices = _reaches(goal, value) and not late and not unjudged

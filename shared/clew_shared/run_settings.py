@@ -62,7 +62,7 @@ def read_tags(text: str) -> tuple[str, ...]:
 
 def settings_of(spec: RunSpec, card: ExerciseCard | None = None) -> dict[str, Value]:
     """Everything that a run was set to, by name: hyperparameters with the card's defaults, the strategy's own settings,
-    seed, data, preset, and where it spread. The name of a data file is its path's last part, the rate of a range test
+    seed, data, preset, nodes and devices. The name of a data file is its path's last part, the rate of a range test
     its range in words. What is not set is None, also where a file wrote "none" for it."""
     values: dict[str, Value] = {param.name: param.default for param in card.params} if card is not None else {}
     usual = card.datasets[0] if card is not None and card.datasets else ""

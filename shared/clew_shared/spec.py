@@ -312,7 +312,7 @@ def strategy_for(card: ExerciseCard, devices: int, nodes: int = 1) -> str:
 
 
 def spread_again(spec: RunSpec, card: ExerciseCard, changes: Mapping[str, Any]) -> RunSpec:
-    """``spec`` with another ``strategy``, ``devices`` or ``nodes``, as far as given: what was not follows from that."""
+    """Returns ``spec`` with another ``strategy``, ``devices`` or ``nodes``; the rest follows from these."""
     spread = msgspec.structs.replace(spec, **changes)
     if "strategy" not in changes and check_strategy(spread, card):
         spread = msgspec.structs.replace(spread, strategy=strategy_for(card, spread.devices, spread.nodes))

@@ -139,12 +139,12 @@ def packages(examined: ThisComputer) -> CheckResult:
     """What runs can do without, but some exercises cannot."""
     said, trouble = _run([examined.trainer, "-P", "-c", _ASK, *_USES])
     if trouble:
-        return note(f"It cannot be found out which packages are there: {trouble}.", "Check that Python.")
+        return note(f"Cannot find out which packages are installed: {trouble}.", "Check that Python.")
     lacking = said.split()
     if not lacking:
-        return fine(f"{listed([package for package, _ in _USES.values()])} are there.")
+        return fine(f"{listed([package for package, _ in _USES.values()])} are installed.")
     uses = [_USES[name] for name in lacking]
-    text = f"Not there: {listed([f'{package} ({use})' for package, use in uses])}."
+    text = f"Not installed: {listed([f'{package} ({use})' for package, use in uses])}."
     return note(text, f"Install what you need: pip install {' '.join(package.lower() for package, _ in uses)}.")
 
 

@@ -157,7 +157,7 @@ clew_serve_until_end() {
         clew_agent=
         case $clew_code in
             0)
-                # Who cancels a job asks all its processes at once. If that is why the agent ended, it is known by now.
+                # Cancelling a job signals all its processes at once. If that is why the agent ended, it is known by now.
                 sleep 1
                 clew_finish finished 0
                 ;;

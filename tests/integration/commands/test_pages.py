@@ -20,6 +20,8 @@ def test_the_tutorial_works_as_it_is_written(home: Path, tmp_path: Path) -> None
     assert list((tmp_path / ".local").rglob("clew*.desktop")) or list((tmp_path / "Applications").glob("Clew*"))
     assert len(list((home / "runs").iterdir())) == 6, "two lines, three lanes, one softmax"
     assert "Name an exercise by its id" in printed, "clew why answers"
+    assert "Question 1 of linear-regression is answered." in printed
+    assert "1 question has no answer yet" in printed
     assert "Anna Example: 2 runs, as they were recorded." in printed
 
 

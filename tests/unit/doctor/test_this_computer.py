@@ -53,7 +53,7 @@ def findings(places: Places) -> dict[str, Finding]:
 def test_the_python_of_the_settings_is_the_one_that_is_asked(places: Places, trainer: Path) -> None:
     found = findings(places)
     assert found["tensorflow"].text.startswith(f"TensorFlow 2.16.1 was imported by {trainer} in ")
-    assert found["packages"].text == "Not there: Pillow (folders of images), Optuna (sweeps with a sampler)."
+    assert found["packages"].text == "Not installed: Pillow (folders of images), Optuna (sweeps with a sampler)."
     assert found["packages"].hint == "Install what you need: pip install pillow optuna."
     assert not [one for one in found.values() if one.verdict in (Verdict.BAD, Verdict.SKIPPED)]
 
@@ -90,7 +90,7 @@ def test_packages_that_cannot_be_looked_for_are_not_said_to_be_there(places: Pla
         "#!/bin/sh\ncase $* in *tensorflow*) echo clew 2.16.1 0 ;; *) echo no >&2; exit 1 ;; esac\n", encoding="utf-8"
     )
     found = findings(places)["packages"]
-    assert (found.verdict, found.text) == (Verdict.WARN, "It cannot be found out which packages are there: no.")
+    assert (found.verdict, found.text) == (Verdict.WARN, "Cannot find out which packages are installed: no.")
 
 
 def test_a_file_of_the_current_folder_is_not_taken_for_tensorflow(

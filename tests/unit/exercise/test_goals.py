@@ -97,7 +97,7 @@ def test_a_value_that_is_no_number_reaches_nothing() -> None:
         (
             goal(">=", 0.9, which="at", step=500),
             [],
-            "test accuracy: no value at step 500 yet; the goal is at least 90 %",
+            "test accuracy: no value at step 500; the goal is at least 90 %",
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_the_sentence_says_value_and_goal(asked: Goal, values: list[float], text
 
 def test_a_metric_that_nobody_knows_is_named_as_it_is() -> None:
     text = check_goal(goal(">=", 2.0), History()).text
-    assert text == "test_accuracy: no value yet; the goal is at least 2"
+    assert text == "test_accuracy: no value; the goal is at least 2"
 
 
 def diverged(loss: list[float], *evaluations: tuple[int, float]) -> History:
@@ -146,7 +146,7 @@ def test_a_run_that_never_said_what_it_measures_is_judged_in_the_exercises_words
     metric = MetricSpec(name="test_accuracy", label="test accuracy", per_step=False, format="percent")
     assert (
         check_goal(goal(">=", 0.9), History(), ExerciseCard(id="e", title="e", metrics=(metric,))).text
-        == "test accuracy: no value yet; the goal is at least 90 %"
+        == "test accuracy: no value; the goal is at least 90 %"
     )
 
 

@@ -83,8 +83,9 @@ def hand_in(context: CommandContext, argv: Sequence[str]) -> int:
         context.say(f"{'[x]' if goal.reached else '[ ]'} {goal.text}")
     open_questions = sum(not one.text for exercise in made.facts.exercises for one in exercise.answers)
     if open_questions:
+        have = "question has" if open_questions == 1 else "questions have"
         context.say(
-            f"Questions without an answer: {open_questions}. `clew answer {made.facts.exercises[0].id}` shows them."
+            f"{open_questions} {have} no answer yet: `clew answer {made.facts.exercises[0].id}` shows what is asked."
         )
     context.say(f"Hand in this file: {path}")
     return OK
@@ -111,6 +112,8 @@ def answer(context: CommandContext, argv: Sequence[str]) -> int:
         text = f"{card.id} has the questions 1 to {len(known)}."
         raise problem("cli.question", text, f'Write: clew answer {card.id} 1 "my answer"', "number")
     keep_answer(context.places, card.id, known[options.number - 1].question, options.text)
+    is_now = "is answered" if options.text.strip() else "has no answer now"
+    context.say(f"Question {options.number} of {card.id} {is_now}.")
     return OK
 
 

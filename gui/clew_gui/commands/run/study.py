@@ -189,7 +189,7 @@ def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: i
     left = f"{total - done} of {total} runs are left" if done else f"{total} runs"
     if not each:
         return [f"{left}. How long they take is known after the first run."]
-    return [f"{left}: about {words.duration(sum(each) * (total - done) / total)}, judged by an earlier run."]
+    return [f"{left}: about {words.duration(sum(each) * (total - done) / total)}, estimated from an earlier run."]
 
 
 def _judges(places: Places, card: ExerciseCard) -> list[tuple[RunSpec, History]]:

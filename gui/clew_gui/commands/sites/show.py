@@ -17,8 +17,8 @@ from clew_gui.sites.store import NamedSite, SiteStore
 from clew_gui.ssh.config import resolve
 
 _EXAMPLE_JOB = "00000000-0000-4000-8000-000000000000"
-_EXAMPLE_FOLDER = "/home/you/.clew/jobs/example"
-_EXAMPLE_AGENT = ("clew-agent", "serve")
+_EXAMPLE_FOLDER = "/home/you/.local/share/clew/jobs/example"
+_EXAMPLE_AGENT = ("clew-agent", "serve", "--job")
 
 
 def show(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:

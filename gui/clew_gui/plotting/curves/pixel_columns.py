@@ -81,7 +81,7 @@ class Curve:
 
     @cached_property
     def raw_line(self) -> tuple[FloatArray, FloatArray]:
-        """The raw line, likewise."""
+        """The raw line, with NaN where the curve is interrupted."""
         return _interrupted(self.raw_x, self.raw_y, self.gaps)
 
     @property

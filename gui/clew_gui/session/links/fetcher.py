@@ -362,8 +362,8 @@ class Fetcher:
 
 
 def _look_back(cursor: FetchCursor, attempt: int, items: Items) -> bool:
-    """Whether ``items`` say that more of an earlier attempt counts than is here; then that is owed from now on. A node
-    that was cut off may have written on when its job was over for everybody else."""
+    """Says whether the run resumed from more of an earlier attempt than was copied here, and notes what to copy. A node
+    that was cut off may have written more after everybody else took its job for ended."""
     first = items[0] if items else None
     if not isinstance(first, Record) or not isinstance(first.event, Attempt):
         return False

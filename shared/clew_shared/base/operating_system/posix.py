@@ -134,7 +134,7 @@ def kill_session(child: Child) -> None:
 
 def kill_group(pid: int, politely: bool = False) -> None:
     """End the process and, if it was started in its ``own_session``, what it has started there. ``politely``: it is
-    asked to, and can end others before."""
+    only asked to end (SIGTERM), so it can first end what it started."""
     number = signal.SIGTERM if politely else signal.SIGKILL
     with suppress(OSError):
         if pid > 0 and os.getpgid(pid) == pid:
