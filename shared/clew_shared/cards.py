@@ -331,7 +331,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
 class DataSetCard(msgspec.Struct, frozen=True, kw_only=True):
     """A data set that Clew knows by name: what it is called and which files hold it.
 
-    ``files`` are where it is looked for in a folder, the first choice first; of a set in several files one is enough.
+    ``files`` are the names to look for in a folder, best first; for a set in several files, one of them is enough.
     ``whole`` are the names of files that hold all of it, ``parts`` those of files that hold some of it and that no
     other set has. A file with one of ``endings`` is taken for this set when no name says otherwise. ``wanted`` says
     which files it needs, and ``published`` where to get them, in words: Clew downloads none. Exercises that take

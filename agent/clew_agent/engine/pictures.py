@@ -80,7 +80,7 @@ class Rhythm:
     bytes: int = 0
 
     def place(self, step: int) -> int:
-        """The next step after ``step`` at which it is due."""
+        """The next step after ``step`` at which the picture is due."""
         return math.ceil(max(self.next, step + 1) / self.interval) * self.interval
 
     def due(self, step: int) -> bool:

@@ -56,7 +56,7 @@ class GuardMark:
         return True
 
     def _try(self) -> bool:
-        """Lock the file that has the mark's name; one that someone has just removed is nobody's mark."""
+        """Lock the file that has the mark's name; a lock on a file that someone has just removed does not count."""
         handle = _open(self._path, os.O_CREAT)
         try:
             if lock_for_process(handle) and _has_name(handle, self._path):

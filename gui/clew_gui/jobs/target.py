@@ -180,7 +180,7 @@ class JobTarget:
                 raise problem("link.key_pending", f"The key for the agent on {address.host} is on its way there.")
 
     def read_spec(self, run: str) -> RunSpec | None:
-        """The spec of a run: what was asked for here, else it is fetched, for which two seconds are waited."""
+        """The spec of a run: what was asked for here, else fetched, waiting two seconds at most."""
         known = self._job.spec_of(run)
         if known is not None:
             return known
