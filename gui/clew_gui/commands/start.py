@@ -33,9 +33,8 @@ def start(context: CommandContext, argv: Sequence[str]) -> int:
     parser = Parser(
         "clew start", "Open the window. Without a display, run an exercise here and write a picture of the window."
     )
-    parser.add_argument(
-        "--exercise", metavar="ID", help=f"which exercise to open (default: the one that was open last, or {_DEFAULT})"
-    )
+    default = f"the one that was open last; without a display {_DEFAULT}"
+    parser.add_argument("--exercise", metavar="ID", help=f"which exercise to open (default: {default})")
     parser.add_argument("handin", metavar="HANDIN", nargs="?", default="", help="a hand-in to check in the window")
     parser.add_argument("--picture", metavar="PNG", help="where the picture goes when there is no display")
     options = parser.parse_args(list(argv))

@@ -199,7 +199,7 @@ def login_words(logins: Sequence[tuple[str, str]], stays_s: int) -> str:
     """Says where a person stays logged in after this program ends and until when, or for how long logins stay."""
     if logins:
         where = words.join([f"{title} until {until}" for title, until in logins])
-        return f"Logged in to {where}, unless it is used, also when Clew is closed."
+        return f"Logged in to {where}, or longer if it is used, even when Clew is closed."
     if stays_s:
         return f"A login that asks you something stays for {words.about(stays_s)} after its last use."
     return "No login stays when Clew is closed."
