@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -74,6 +75,11 @@ def _is_quick_system() -> bool:
     return sys.platform != "win32" or not hasattr(ctypes.windll.ntdll, "wine_get_version")
 
 
+def _has_venv() -> bool:
+    """The embeddable Python of Windows has neither the module nor installed packages."""
+    return all(importlib.util.find_spec(name) is not None for name in ("venv", "ensurepip"))
+
+
 NEEDS: Mapping[str, Need] = {
     "real-mnist": Need(_has_real_mnist, "point CLEW_DATA at a folder with mnist.npz, mnist.pkl.gz or IDX files"),
     "root": Need(_is_root, "run the tests as root, in a container for example"),
@@ -85,6 +91,7 @@ NEEDS: Mapping[str, Need] = {
     ),
     UNIX: Need(lambda: sys.platform != "win32", "run the tests on Linux or macOS"),
     "quick-system": Need(_is_quick_system, "run the tests without Wine"),
+    "venv": Need(_has_venv, "run the tests with a Python that can make environments, into which Clew was installed"),
     "fork": Need(lambda: hasattr(os, "fork"), "run the tests on Linux"),
     GPU: Need(lambda: Path("/dev/nvidiactl").exists(), "run the tests on a machine with an NVIDIA GPU"),
 }

@@ -33,10 +33,12 @@ if [ ! -e "$ROOT/usr/lib/wine/wine64" ]; then
     fi
     mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format "\$(REPO_URI)" "Created-By: Packages" | head -1)}
     libraries=libx11-6,libxext6,libxrandr2,libxrender1,libxcursor1,libxi6,libxfixes3,libxinerama1,libxcomposite1,libxxf86vm1
+    rm -rf --one-file-system "$ROOT.part"
     mmdebstrap --quiet --mode=root --variant=minbase --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
         --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Check-Valid-Until "false"' \
         --aptopt='Acquire::Check-Date "false"' \
-        --include=wine64,wine,fonts-dejavu-core,$libraries,libfreetype6,libfontconfig1,libgnutls30t64 trixie "$ROOT" "$mirror"
+        --include=wine64,wine,fonts-dejavu-core,$libraries,libfreetype6,libfontconfig1,libgnutls30t64 trixie "$ROOT.part" "$mirror"
+    mv "$ROOT.part" "$ROOT"
 fi
 
 if [ ! -e "$PY/python.exe" ]; then

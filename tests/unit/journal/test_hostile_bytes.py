@@ -428,6 +428,7 @@ TEXT_FILES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.unix("a FIFO")
 @pytest.mark.parametrize("name", TEXT_FILES)
 def test_a_text_without_an_end_or_a_writer_is_refused(name: str, tmp_path: Path) -> None:
     fifo, huge = tmp_path / "fifo", tmp_path / "huge"

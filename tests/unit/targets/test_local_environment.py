@@ -84,6 +84,7 @@ def no_stop() -> threading.Event:
     return threading.Event()
 
 
+@pytest.mark.needs("venv")
 def test_it_has_the_tested_version_and_the_agents_code_and_is_what_trains_here(
     places: Places, index: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,6 +121,7 @@ def _another_version_brings_its_code(places: Places) -> None:
     assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() == __version__
 
 
+@pytest.mark.needs("venv")
 def test_what_cannot_be_installed_leaves_nothing(places: Places, index: Path) -> None:
     index.write_text("tensorflow==1.0\n")
     with pytest.raises(ProblemError) as failed:
@@ -130,6 +132,7 @@ def test_what_cannot_be_installed_leaves_nothing(places: Places, index: Path) ->
 
 
 @pytest.mark.parametrize("step", ["Making", "Looking"])
+@pytest.mark.needs("venv")
 def test_one_that_is_stopped_leaves_nothing(places: Places, index: Path, step: str) -> None:
     stop = no_stop()
     steps: list[str] = []
@@ -193,6 +196,7 @@ def test_a_python_that_can_make_none_needs_uv(no_venv: None, monkeypatch: pytest
 # --- What is installed ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.needs("venv")
 def test_the_agents_part_of_clews_requirements_and_tensorflow_are_installed() -> None:
     names = {Requirement(text).name for text in requirements()}
     assert {"msgspec", "pyzmq", "keras", "scikit-learn"} <= names
@@ -202,6 +206,7 @@ def test_the_agents_part_of_clews_requirements_and_tensorflow_are_installed() ->
     assert set(local_environment._AGENT) <= declared
 
 
+@pytest.mark.needs("venv")
 def test_versions_are_those_that_were_tested() -> None:
     pinned = {line.split("==")[0] for line in constraints_file().read_text().splitlines() if "==" in line}
     assert {Requirement(text).name.lower() for text in requirements()} <= {name.lower() for name in pinned}
