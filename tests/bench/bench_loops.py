@@ -143,11 +143,13 @@ def ratios(timings: Mapping[str, Sequence[Timing]]) -> dict[str, Ratio]:
 
 
 def behind(contest: Race, timings: Results) -> str:
-    """Which contenders were faster than Clew, as a sentence; Clew's own figures aside."""
+    """Which contenders were faster than Clew over as many steps, as a sentence; Clew's own figures aside."""
     rates = {name: median(timing.rate for timing in found) for name, found in timings.items()}
-    about = {one.name: one.about for one in contest.contenders if not one.name.startswith("clew")}
-    faster = [words for name, words in about.items() if name in rates and rates[name] > rates["clew"]]
-    return f"Faster than Clew: {'; '.join(faster)}." if faster else "None was faster than Clew."
+    there = [one for one in contest.contenders if one.name in rates]
+    mine = {one.steps: rates[one.name] for one in reversed(there) if one.name.startswith("clew")}
+    others = [one for one in there if not one.name.startswith("clew")]
+    faster = [one.about for one in others if rates[one.name] > mine.get(one.steps, rates["clew"])]
+    return f"Faster than Clew over as many steps: {'; '.join(faster)}." if faster else "None was faster than Clew."
 
 
 def rows(contest: Race, timings: Mapping[str, Sequence[Timing]]) -> list[tuple[str, str, str, str]]:

@@ -119,8 +119,16 @@ def test_a_journal_for_the_benchmark_is_whole(tmp_path: Path) -> None:
 def test_what_was_faster_than_clew_is_named() -> None:
     timings = {"clew": [Timing(10, 1, 0)], "clew-short": [Timing(99, 1, 0)], "jax": [Timing(20, 1, 0)]}
     contest = Race("softmax", 1, (Contender("clew", "Clew", 1), Contender("jax", "JAX, one scan", 1)))
-    assert behind(contest, timings) == "Faster than Clew: JAX, one scan."
+    assert behind(contest, timings) == "Faster than Clew over as many steps: JAX, one scan."
     assert behind(contest, timings | {"jax": [Timing(5, 1, 0)]}) == "None was faster than Clew."
+
+
+def test_contenders_are_compared_over_as_many_steps() -> None:
+    timings = {"clew": [Timing(50, 1, 0)], "clew-short": [Timing(10, 1, 0)], "jax": [Timing(20, 1, 0)]}
+    contenders = (Contender("clew", "Clew", 9), Contender("clew-short", "Clew", 1), Contender("jax", "JAX, one scan", 1))
+    assert behind(Race("softmax", 1, contenders), timings) == "Faster than Clew over as many steps: JAX, one scan."
+    timings["clew-short"], timings["clew"] = timings["clew"], timings["clew-short"]
+    assert behind(Race("softmax", 1, contenders), timings) == "None was faster than Clew."
 
 
 def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +139,7 @@ def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.M
 
 
 def test_all_benchmarks_are_known() -> None:
-    assert names() == ["start", "first", "site", "loops", "strategies", "observation", "journal", "plot", "compare"]
+    assert names() == ["start", "first", "site", "loops", "strategies", "observation", "journal", "plot", "semester", "compare"]
 
 
 def test_a_table_lines_up() -> None:
