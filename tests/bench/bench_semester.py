@@ -84,20 +84,21 @@ def _window(home: Path) -> None:
     session.prefer(shown)
     session.start()
     found: dict[str, Took] = {}
-    began, looked = time.process_time(), 0.0
+    complete: dict[str, str] = {}
+    began = time.process_time()
     while "all runs" not in found:
-        session.tick(0.05)
-        if time.process_time() - looked > 0.2:  # looking at all of them costs as well
-            looked = time.process_time()
-            models = list(session.runs.values())
-            stages = {
-                "known": len(models) == RUNS,
-                "the exercise's runs": all(model.complete for model in models if model.spec.exercise == shown),
-                "all runs": all(model.complete for model in models),
-            }
-            for name, reached in stages.items():
-                if len(models) == RUNS and reached and name not in found:
-                    found[name] = Took(time.process_time() - began, most_memory())
+        changes = session.tick(0.05)
+        if not changes.points and not changes.new:
+            time.sleep(0.01)  # as a window, which waits for news
+        models = (session.runs[run] for run in changes.points | changes.states)
+        complete |= {model.id: model.spec.exercise for model in models if model.complete}
+        stages = {
+            "known": len(session.runs) == RUNS,
+            "the exercise's runs": sum(exercise == shown for exercise in complete.values()) == RUNS // EXERCISES,
+            "all runs": len(complete) == RUNS,
+        }
+        for name in (name for name, reached in stages.items() if reached and name not in found):
+            found[name] = Took(time.process_time() - began, most_memory())
     session.close()
     print(json.dumps({f"window: {name}": took for name, took in found.items()}))
 

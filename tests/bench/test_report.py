@@ -125,7 +125,11 @@ def test_what_was_faster_than_clew_is_named() -> None:
 
 def test_contenders_are_compared_over_as_many_steps() -> None:
     timings = {"clew": [Timing(50, 1, 0)], "clew-short": [Timing(10, 1, 0)], "jax": [Timing(20, 1, 0)]}
-    contenders = (Contender("clew", "Clew", 9), Contender("clew-short", "Clew", 1), Contender("jax", "JAX, one scan", 1))
+    contenders = (
+        Contender("clew", "Clew", 9),
+        Contender("clew-short", "Clew", 1),
+        Contender("jax", "JAX, one scan", 1),
+    )
     assert behind(Race("softmax", 1, contenders), timings) == "Faster than Clew over as many steps: JAX, one scan."
     timings["clew-short"], timings["clew"] = timings["clew"], timings["clew-short"]
     assert behind(Race("softmax", 1, contenders), timings) == "None was faster than Clew."
@@ -139,7 +143,18 @@ def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.M
 
 
 def test_all_benchmarks_are_known() -> None:
-    assert names() == ["start", "first", "site", "loops", "strategies", "observation", "journal", "plot", "semester", "compare"]
+    assert names() == [
+        "start",
+        "first",
+        "site",
+        "loops",
+        "strategies",
+        "observation",
+        "journal",
+        "plot",
+        "semester",
+        "compare",
+    ]
 
 
 def test_a_table_lines_up() -> None:
