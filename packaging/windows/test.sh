@@ -8,6 +8,7 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$HERE/../.."
 RESULTS=$(mktemp /tmp/clew-windows-XXXXXX.xml)
 trap 'rm -f "$RESULTS"' EXIT
+export TMPDIR=/tmp # which Wine sees
 readonly SETUP_S=900 # the first one takes two minutes on a quiet computer; later ones find all there
 others=(
     tests/integration/session/test_killed_processes.py
