@@ -85,8 +85,8 @@ class Summaries:
             look = _look_at(folder)
             history = read_run(folder)
             summary = RunSummary(history.fold, results_of(history), _spec(folder))
-            if look is None or not (history.fold.sealed and history.fold.done):
-                return summary
+            if look is None or summary.spec is None or not (history.fold.sealed and history.fold.done):
+                return summary  # it may change, or somebody may mend its spec
             entry = self._keep(folder, look, summary)
         self._seen[_key(folder)] = entry
         return entry.summary

@@ -68,6 +68,14 @@ def test_a_run_that_goes_on_is_read_each_time(places: Places, reads: list[str]) 
     assert reads == ["one", "one"]
 
 
+def test_a_spec_that_was_mended_is_seen(places: Places, run: Path) -> None:
+    text = RunFolder(run).spec.read_text()
+    RunFolder(run).spec.write_text("nothing of the kind")
+    assert summed_up(places, run).spec is None
+    RunFolder(run).spec.write_text(text)
+    assert summed_up(places, run).spec is not None
+
+
 def test_a_run_that_was_continued_is_read_again(places: Places, run: Path, reads: list[str]) -> None:
     assert summed_up(places, run).fold.attempt == 1
     folder = RunFolder(run)
