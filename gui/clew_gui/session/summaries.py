@@ -101,7 +101,8 @@ class Summaries:
         if self._valid(folder) is None and history.fold.sealed and history.fold.done:
             look = _look_at(folder)
             if look is not None:
-                self._keep(folder, look, RunSummary(history.fold, results_of(history), spec))
+                fold = msgspec.structs.replace(history.fold)  # the run may go on
+                self._keep(folder, look, RunSummary(fold, results_of(history), spec))
 
     def spec(self, folder: Path) -> RunSpec | None:
         """The run's spec, if it can be read."""

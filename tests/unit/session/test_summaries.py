@@ -16,6 +16,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
+from clew_shared.spec import read_spec
 from tests.unit.runs import begin_run, describe, end_run, small_run
 
 
@@ -66,6 +67,16 @@ def test_a_run_that_goes_on_is_read_each_time(places: Places, reads: list[str]) 
     for _ in range(2):
         assert not summed_up(places, folder.path).fold.done
     assert reads == ["one", "one"]
+
+
+def test_what_a_window_sums_up_stays_when_the_run_goes_on(places: Places, run: Path, reads: list[str]) -> None:
+    known, history, spec = Summaries(places), read_run(run), read_spec(RunFolder(run).spec)
+    known.take(run, history, spec)
+    history.feed(2, describe(RunFolder(run), 2, resumes=1))
+    known.save()
+    kept = summed_up(places, run)
+    assert (kept.fold.attempt, kept.fold.done, kept.spec) == (1, True, spec)
+    assert reads == []
 
 
 def test_a_spec_that_was_mended_is_seen(places: Places, run: Path) -> None:
