@@ -404,7 +404,7 @@ def test_what_is_not_the_users_alone_is_not_used(strange: str, known: SshServer,
     STRANGE[strange](folder)
     with refused("ssh.kept") as words:
         use(files, hop_to(known))
-    assert words[0].endswith("Type: clew logout")
+    assert words[0].endswith("Type: clew logout (clew why ssh.kept)")
     assert living(files) == []
     KeptLogins(files).clear()
     use(files, hop_to(known), person=well_informed())
