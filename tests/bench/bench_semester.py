@@ -16,7 +16,7 @@ from typing import NamedTuple
 from clew_gui.session.session import Session
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
-from tests.bench.bench_journal import make_folder
+from tests.bench.bench_journal import RUN, make_folder
 from tests.bench.measure import machine, table
 from tests.bench.semester import EXERCISES, STEPS, fill
 
@@ -110,7 +110,7 @@ def report(rounds: int, quick: bool) -> str:
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
         many, one = Path(folder, "many"), Path(folder, "one")
         fill(Places(many, many / "private"), RUNS)
-        make_folder(one / "runs" / "5f2b8c1e-7d41-4f0e-9a35-2f1b6c0d9e77", 2 * LONG_STEPS)
+        make_folder(one / "runs" / RUN, 2 * LONG_STEPS)
         command(many, "runs")  # gives them their numbers
         wanted = ("runs", "--filter", "learning_rate > 0.5")
         for _ in range(rounds):

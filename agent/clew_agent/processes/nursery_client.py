@@ -146,11 +146,7 @@ class NurseryClient:
         """Let it go for good. What it was asked for and has not begun is the caller's to start."""
         self._drop(kill=not self.ready)  # it would notice only when everything is imported
         for process in self._leaving:
-            try:
-                process.wait(wait)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            operating_system.wait_or_kill(process, wait)
 
     def _popen(self, channel: socket.socket) -> subprocess.Popen[bytes]:
         command = [*self._command, "--channel", str(channel.fileno()), "--room", ROOM_FOR_TITLES]

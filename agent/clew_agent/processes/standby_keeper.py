@@ -155,11 +155,7 @@ class StandbyKeeper:
         """End the standby without a run; the others outlive this process."""
         self._drop()
         for process in self._leaving:
-            try:
-                process.wait(wait)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            operating_system.wait_or_kill(process, wait)
         for _, guard in self._given.values():
             guard.returncode = guard.poll() or 0  # on purpose; no ResourceWarning for it
 

@@ -90,11 +90,7 @@ class WaitingTrainer:
         """No run comes any more."""
         with suppress(OSError):
             self._end_input()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_S)
-            return
-        self._process.kill()
-        self._process.wait()
+        operating_system.wait_or_kill(self._process, _END_S)
 
     def _end_input(self, line: bytes = b"") -> None:
         if self._process.stdin is not None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from clew_gui.base.kept_spec import kept_spec
 from clew_gui.base.state_words import NONE, spread_words
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
@@ -132,11 +133,8 @@ def look_at(run: KeptRun, known: Catalogue, jobs: KeptJobs) -> SeenRun:
         history = read_run(run.folder)
     except ProblemError as error:
         return SeenRun(run, None, None, None, None, str(error))
-    try:
-        spec = read_spec(RunFolder(run.folder).latest_spec)
-    except ProblemError:
-        spec = None
-    return SeenRun(run, jobs.state(run.folder, history.fold)[0], history, spec, _card(known, history))
+    state = jobs.state(run.folder, history.fold)[0]
+    return SeenRun(run, state, history, kept_spec(run.folder), _card(known, history))
 
 
 def filtered(

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.base.kept_spec import kept_spec
 from clew_shared import __version__
 from clew_shared.base.foreign import from_msgpack, read_file
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
-from clew_shared.base.problem import ProblemError
 from clew_shared.journal.files import attempts, began, journal_path
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunFold
-from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from clew_shared.spec import RunSpec, read_spec
+from clew_shared.spec import RunSpec
 
 _MAX_BYTES = 256 << 20
 """A hundred times what a course leaves: a larger file was not written by Clew."""
@@ -84,7 +83,7 @@ class Summaries:
         if entry is None:
             look = _look_at(folder)
             history = read_run(folder)
-            summary = RunSummary(history.fold, results_of(history), _spec(folder))
+            summary = RunSummary(history.fold, results_of(history), kept_spec(folder))
             if look is None or summary.spec is None or not (history.fold.sealed and history.fold.done):
                 return summary  # it may change, or somebody may mend its spec
             entry = self._keep(folder, look, summary)
@@ -107,7 +106,7 @@ class Summaries:
     def spec(self, folder: Path) -> RunSpec | None:
         """The run's spec, if it can be read."""
         entry = self._valid(folder)
-        return entry.summary.spec if entry is not None else _spec(folder)
+        return entry.summary.spec if entry is not None else kept_spec(folder)
 
     def started(self, folder: Path) -> float:
         """When the run began, as wall-clock seconds since 1970; 0 if its journal does not say."""
@@ -145,13 +144,6 @@ def _look_at(folder: Path, numbers: tuple[int, ...] | None = None) -> _Look | No
     except OSError:
         return None
     return _Look(changed, tuple((number, state.st_size, state.st_mtime_ns) for number, state in states))
-
-
-def _spec(folder: Path) -> RunSpec | None:
-    try:
-        return read_spec(RunFolder(folder).latest_spec)
-    except ProblemError:
-        return None
 
 
 def _read(path: Path) -> dict[str, _Entry]:

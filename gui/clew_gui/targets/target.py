@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from clew_gui.base.kept_spec import kept_spec
 from clew_gui.targets.local_agent import agent_command, find_agent, is_alive, last_lines, start_agent
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem
-from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import RunSpec, read_spec
+from clew_shared.base.problem import problem
+from clew_shared.spec import RunSpec
 from clew_shared.wire.channel import allow
 from clew_shared.wire.messages import AgentAddress, Fetched
 
@@ -134,10 +134,7 @@ class LocalTarget:
 
     def read_spec(self, run: str) -> RunSpec | None:
         """Reads the spec from the run's own folder."""
-        try:
-            return read_spec(RunFolder(self._places.runs / run).latest_spec)
-        except ProblemError:
-            return None
+        return kept_spec(self._places.runs / run)
 
     def absent(self) -> str:
         """Returns an empty text: an agent can be started here at any time."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_gui.base.kept_spec import kept_spec
 from clew_gui.base.settings import local_settings
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
@@ -72,14 +73,6 @@ def advice_lines(history: History, places: Places) -> Iterator[str]:
     """Advice on the run, unless the settings say none; that it diverged, ``why`` says already."""
     if local_settings(places).load().advice:
         yield from (f"Advice: {one.text}" for one in advise(history) if one.kind != "divergence")
-
-
-def kept_spec(folder: Path) -> RunSpec | None:
-    """Returns the spec of the run in ``folder``; None if it cannot be read."""
-    try:
-        return read_spec(RunFolder(folder).latest_spec)
-    except ProblemError:
-        return None
 
 
 def asked_lines(history: History, folder: Path) -> Iterator[str]:

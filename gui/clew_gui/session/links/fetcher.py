@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from clew_gui.base.kept_spec import kept_spec
 from clew_gui.session.links.inbox import FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted, Settled
 from clew_gui.session.links.mirror import Items, Mirror, Replaced
 from clew_gui.session.summaries import Summaries
@@ -111,7 +112,7 @@ class Fetcher:
     def find(self, run: str) -> None:
         """Follow a run whose spec, at least, this computer has, and make it known."""
         folder = self._mirrors / run
-        spec = self._summaries.spec(folder) if self._summaries is not None else Mirror(folder).spec()
+        spec = self._summaries.spec(folder) if self._summaries is not None else kept_spec(folder)
         if spec is not None and spec.run == run:
             self._exercises[run] = spec.exercise
             cursor = self.follow(run)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from clew_gui.base.kept_spec import kept_spec
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import exclusive
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import Problem
 from clew_shared.journal.events import Seal
 from clew_shared.journal.files import (
     MIRROR_MARK,
@@ -24,7 +25,7 @@ from clew_shared.journal.files import (
 )
 from clew_shared.journal.prefix_hash import PrefixHash
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import RunSpec, read_spec, to_toml
+from clew_shared.spec import RunSpec, to_toml
 
 _CHUNK = 256 * 1024
 _MARK = """The journals in this folder are a copy. The run itself, with its checkpoints, is where it trained.
@@ -173,10 +174,7 @@ class Mirror:
 
     def spec(self) -> RunSpec | None:
         """Returns the run's spec, if it is here."""
-        try:
-            return read_spec(RunFolder(self.folder).latest_spec)
-        except ProblemError:
-            return None
+        return kept_spec(self.folder)
 
     def keep_spec(self, spec: RunSpec, lasting: bool = True) -> None:
         """Keep the spec beside the journals. Raises ``OSError`` when the disk refuses. Not ``lasting``: it need not

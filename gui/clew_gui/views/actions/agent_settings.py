@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
 from clew_gui.targets.interpreter import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
 from clew_gui.views.theme.parts import Appearance, Button, column, label, lay_out_now, row, set_role
+from clew_gui.views.window.processes import end_unheard
 from clew_shared.base.problem import Problem
 
 
@@ -105,11 +106,7 @@ class AgentSettings(QWidget):
         """Stop the check."""
         self._late.stop()
         process, self._process = self._process, None
-        if process is not None:
-            process.blockSignals(True)
-            process.kill()
-            process.waitForFinished(1000)
-            process.deleteLater()
+        end_unheard(process)
 
     def _say(self, text: str, bad: bool = False) -> None:
         set_role(self.message, "bad" if bad else "2", "tone")

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QProcess, QTimer
 
 from clew_gui.targets.local_agent import data_command, data_problem
 from clew_gui.views.form.data_choice import Answer
+from clew_gui.views.window.processes import end_unheard
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 
@@ -48,11 +49,7 @@ class DataChecker(QObject):
         """Stop the check; nobody is called."""
         self._late.stop()
         process, self._process = self._process, None
-        if process is not None:
-            process.blockSignals(True)
-            process.kill()
-            process.waitForFinished(1000)
-            process.deleteLater()
+        end_unheard(process)
 
     def _finished(self) -> None:
         output = bytes(self._process.readAllStandardOutput().data()) if self._process is not None else b""

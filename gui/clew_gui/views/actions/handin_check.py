@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QProcess
 
 from clew_gui.views.actions.dialogs import TextDialog
+from clew_gui.views.window.processes import end_unheard
 from clew_gui.views.window.window import MainWindow
 
 _CHECK = ("-P", "-m", "clew_gui", "verify-handin", "--")
@@ -37,11 +38,7 @@ class HandinCheck(QObject):
     def stop(self) -> None:
         """Stop the check; nothing is shown."""
         process, self._process = self._process, None
-        if process is not None:
-            process.blockSignals(True)
-            process.kill()
-            process.waitForFinished(1000)
-            process.deleteLater()
+        end_unheard(process)
 
     def _show(self, path: Path, code: int) -> None:
         output = bytes(self._process.readAll().data()).decode("utf-8", "replace") if self._process is not None else ""

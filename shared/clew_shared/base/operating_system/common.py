@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "print_to",
     "set_title",
     "silence",
+    "wait_or_kill",
 ]
 
 
@@ -42,6 +44,15 @@ class Child(Protocol):
 
     def wait(self, timeout: float) -> int:
         """Its exit code, as soon as it has ended. Raises ``subprocess.TimeoutExpired`` after so many seconds."""
+
+
+def wait_or_kill(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait for a process that ends by itself; end it if that takes longer than so many seconds."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def flush_output() -> None:
