@@ -7,7 +7,6 @@ Without ``--paint`` it is a session alone: it fetches, checks, mirrors and folds
 from __future__ import annotations
 
 import select
-import signal
 import sys
 import time
 from contextlib import suppress
@@ -15,12 +14,13 @@ from contextlib import suppress
 import psutil
 
 from clew_gui.session.session import Session
-from clew_gui.targets.local_agent import find_agent
 from clew_shared.base.places import Places, find_places
 from clew_shared.catalogue import load_builtin
 
 _TICK_S = 0.033
 _END_S = 10.0
+_SERVES = {"clew_agent", "serve"}
+"""Words of an agent's command."""
 
 
 def told_to_end() -> bool:
@@ -48,13 +48,20 @@ def paint(places: Places, exercise: str) -> None:
 
 
 def end_agent(places: Places) -> None:
-    """End the agent of a benchmark's home."""
-    address = find_agent(places)
-    with suppress(psutil.Error):
-        if address is not None:
-            process = psutil.Process(address.pid)
-            process.send_signal(signal.SIGTERM)
-            process.wait(_END_S)
+    """End the agent of a benchmark's home, also one that has just been started and cannot be found by its file yet."""
+    agents = [process for process in psutil.process_iter() if _serves(process, places)]
+    for process in agents:
+        with suppress(psutil.Error):
+            process.terminate()
+    psutil.wait_procs(agents, _END_S)
+
+
+def _serves(process: psutil.Process, places: Places) -> bool:
+    try:
+        home = process.environ().get("CLEW_HOME", "")
+        return home == str(places.home) and set(process.cmdline()) >= _SERVES
+    except psutil.Error:
+        return False
 
 
 def main() -> None:
