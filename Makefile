@@ -12,7 +12,7 @@ ROUNDS ?=
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --max-worker-restart 0
 SOAK_MINUTES ?=
 
-.PHONY: help setup run test test-fast test-newest test-windows check format docs bench soak gpu-check cluster-up cluster-down constraints newer packages
+.PHONY: help setup run test test-fast test-newest test-windows check format docs bench soak fuzz gpu-check cluster-up cluster-down constraints newer packages
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
@@ -25,6 +25,7 @@ help:
 	@echo "make docs           build the pages of docs as a site, in build/docs/site"
 	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 25 minutes on a quiet machine"
 	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
+	@echo "make fuzz           inputs that a fuzzer makes for every reader of foreign bytes (FUZZ_ARGS='--runs 10000 site' to choose)"
 	@echo "make gpu-check      train on this machine's GPUs in every way, and keep the log in docs; without a GPU it does nothing"
 	@echo "make cluster-up     a small Slurm cluster in network namespaces, as root; make cluster-down ends it"
 	@echo "make setup          make .venv and install what is missing (NEWEST=1: not the tested versions but the newest)"
@@ -74,6 +75,10 @@ bench: setup
 
 soak: setup
 	@$(PY) -m tests.soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_MINUTES),--minutes $(SOAK_MINUTES)) $(PYTEST_ARGS)
+
+fuzz: setup
+	@$(PY) -c 'import atheris' 2>/dev/null || $(PY) -m pip install -q 'atheris>=3'
+	@$(PY) -m tests.fuzz $(FUZZ_ARGS)
 
 gpu-check: setup
 	@$(PY) -m tests.gpu_check

@@ -26,6 +26,8 @@ from clew_shared.params import Value
 from clew_shared.reading import spec_of
 
 Bytes = NDArray[np.uint8]
+_NO_TIME = 1e11
+"""Seconds since 1970 that no clock shows: the year 5138."""
 
 
 def export_tensorboard(source: History | Path, out: Path) -> Path:
@@ -37,7 +39,8 @@ def export_tensorboard(source: History | Path, out: Path) -> Path:
     """
     history = as_history(source)
     fold = history.fold
-    path = out / base_name(history) / f"events.out.tfevents.{int(fold.first_started):010d}.clew"
+    begun = int(fold.first_started) if 0 <= fold.first_started < _NO_TIME else 0  # a name has room for 255 characters
+    path = out / base_name(history) / f"events.out.tfevents.{begun:010d}.clew"
     with replacing(path, fold.run) as part, part.open("wb") as file:
         file.write(first_record(fold.first_started, fold.run))
         file.writelines(hparams_records(history))
