@@ -43,6 +43,11 @@ MEMORY = 16 * MEBI
 """Above what any sample needs, below what a declared size would take."""
 
 
+READERS_WARN = pytest.mark.filterwarnings(
+    "ignore::SyntaxWarning",
+    "ignore::DeprecationWarning",
+    "ignore::UserWarning",  # Pillow's, of an image that it reads all the same
+)
 NAMES = [
     pytest.param(name, marks=pytest.mark.needs(reader.needs)) if reader.needs else name
     for name, reader in READERS.items()
@@ -172,7 +177,7 @@ def test_no_file_keeps_the_window_from_opening(text: str, tmp_path: Path) -> Non
     assert "window.toml" in memory.problem.text
 
 
-@pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+@READERS_WARN
 @pytest.mark.parametrize("name", NAMES)
 @example(data=b"#")  # a comment only, where a reader knows comments
 @given(data=st.binary(max_size=300))
@@ -180,14 +185,14 @@ def test_any_bytes_are_read_or_refused(name: str, data: bytes) -> None:
     read_safely(READERS[name], data)
 
 
-@pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+@READERS_WARN
 @pytest.mark.parametrize("name", NAMES)
 def test_what_the_fuzzer_has_kept_is_read_or_refused(name: str) -> None:
     for data in kept(name):
         read_safely(READERS[name], data)
 
 
-@pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+@READERS_WARN
 @pytest.mark.parametrize("name", NAMES)
 def test_each_trap_where_a_value_begins_is_read_or_refused(name: str) -> None:
     """What chance finds once in a thousand examples: broken text inside quotes, endless brackets behind a colon."""
@@ -197,7 +202,7 @@ def test_each_trap_where_a_value_begins_is_read_or_refused(name: str) -> None:
                 read_safely(READERS[name], sample[:at] + trap + sample[at:])
 
 
-@pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+@READERS_WARN
 @pytest.mark.parametrize("name", NAMES)
 @given(choice=st.integers(0, 3), changes=st.lists(CHANGES, min_size=1, max_size=4))
 def test_changed_bytes_are_read_or_refused(name: str, choice: int, changes: list[tuple[str, float, bytes]]) -> None:
