@@ -45,8 +45,6 @@ _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 it."""
 _DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 """Pillow's modes of grey images with more than 8 bits."""
-_DAMAGED = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
-"""The exceptions that Pillow raises for a file that it cannot read."""
 
 
 class _Header(NamedTuple):
@@ -142,7 +140,7 @@ def _header(file: Path) -> _Header:
         with open_regular(file) as data, Image.open(data, formats=_FORMATS) as image:
             deep = image.mode in _DEEP
             found = _Header(image.size, deep or image.mode in _GREY, deep, getattr(image, "n_frames", 1))
-    except _DAMAGED as error:
+    except Exception as error:  # noqa: BLE001  # Pillow lets through whatever a broken file leads to: KeyError, TypeError
         raise _damaged(file, error) from None
     if found.size[0] * found.size[1] > _MOST_PIXELS:
         raise junk(file, f"it has {found.size[0]:,} × {found.size[1]:,} pixels, more than {_MOST_PIXELS:,} in all")
@@ -162,7 +160,7 @@ def _decode(file: Path, form: _Form) -> tuple[npt.NDArray[np.uint8], str]:
             if found.size != (form.width, form.height):
                 found = ImageOps.fit(found, (form.width, form.height), Image.Resampling.BICUBIC)
             rows = np.asarray(found, np.uint8).reshape(form.height, form.width, form.channels)
-    except _DAMAGED as error:
+    except Exception as error:  # noqa: BLE001  # as above
         raise _damaged(file, error) from None
     return rows, hashlib.sha256(data).hexdigest()
 
