@@ -296,15 +296,18 @@ def wait_until_drawn(program: Program) -> None:
 
 
 def end_agent() -> None:
-    """End this computer's agent, which outlives the window."""
+    """End this computer's agent, which outlives the window, with what it has prepared for another run."""
     import psutil
 
     from clew_gui.targets.local_agent import find_agent
+    from clew_shared.base import operating_system
     from clew_shared.base.places import find_places
 
     agent = find_agent(find_places())
     if agent is not None:
-        psutil.Process(agent.pid).terminate()
+        process = psutil.Process(agent.pid)
+        operating_system.ask_to_stop(agent.pid)
+        process.wait(_WAIT_S)
 
 
 def wait(program: Program, done: Callable[[], bool]) -> None:

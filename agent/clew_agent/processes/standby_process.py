@@ -87,10 +87,11 @@ class WaitingTrainer:
         return HandedOver(self._process, RunFolder(Path(request.folder)).journal(request.attempt), fresh)
 
     def close(self) -> None:
-        """No run comes any more."""
+        """No run comes any more: it has nothing to save."""
+        self._process.kill()
+        self._process.wait()
         with suppress(OSError):
             self._end_input()
-        operating_system.wait_or_kill(self._process, _END_S)
 
     def _end_input(self, line: bytes = b"") -> None:
         if self._process.stdin is not None:
