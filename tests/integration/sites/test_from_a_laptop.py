@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -24,12 +27,17 @@ def server() -> Iterator[GivenServer]:
         yield found
 
 
-def test_a_site_is_added_examined_and_used(server: GivenServer, capsys: pytest.CaptureFixture[str]) -> None:
+def add_site(server: GivenServer) -> None:
     places = find_places()
     places.config.mkdir(parents=True)
     (places.config / "known_hosts").write_text(server.known, encoding="utf-8", newline="\n")
     where = ["--host", "127.0.0.1", "--port", str(server.port), "--user", USER, "--key", server.key]
     assert main(["site", "add", "lab", *where, "--scheduler", "none"]) == 0
+
+
+def test_a_site_is_added_examined_and_used(server: GivenServer, capsys: pytest.CaptureFixture[str]) -> None:
+    places = find_places()
+    add_site(server)
     capsys.readouterr()
     main(["site", "doctor", "lab", "--json"])
     findings = {one["check"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
@@ -40,3 +48,11 @@ def test_a_site_is_added_examined_and_used(server: GivenServer, capsys: pytest.C
         connection.ssh.write(path, b"a\r\nb\n")
         assert connection.run(("wc", "-c", path)).out.split()[0] == "5"
         assert connection.ssh.read(path) == b"a\r\nb\n"
+
+
+def test_a_command_there_gets_what_is_piped_to_it(server: GivenServer, home: Path) -> None:
+    """``clew shell`` without a terminal: input, its end, output and exit status."""
+    add_site(server)
+    words = [sys.executable, "-m", "clew_gui", "shell", "--site", "lab", "--", "wc -c; exit 7"]
+    ran = subprocess.run(words, input=b"a\r\nb\n", capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout.split(), ran.stderr) == (7, [b"5"], b"")

@@ -39,6 +39,7 @@ from clew_gui.ssh.terminals import UNKNOWN
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec
+from tests.terminals import COLUMNS, ROWS, in_terminal
 from tests.unit.fake_site import Login, a_line, an_access
 
 if sys.platform != "win32":
@@ -248,6 +249,28 @@ def window() -> Iterator[tuple[int, int]]:
     os.close(theirs)
 
 
+@pytest.mark.parametrize("keys", ["q", "ahead\tZoë 𝄞\rq"])
+def test_a_program_joins_the_terminal_that_it_was_started_in(keys: str) -> None:
+    program = """
+from clew_gui.commands.jobs.local_terminal import join, own_size
+from tests.terminals import own_terminal
+from tests.unit.jobs.test_held import Far
+keys, screen = own_terminal()
+handles = keys.fileno(), screen.fileno()
+far, size = Far(), own_size(*handles)
+far._says.put(f"ready {size.columns} {size.rows}".encode())  # shown when the terminal is raw
+status = join(far, True, *handles)
+print("typed", ascii(far.typed.decode()), status, file=screen, flush=True)
+print("then", keys.readline(), file=screen, flush=True)
+"""
+    with in_terminal([sys.executable, "-c", program]) as screen:
+        assert (ready := f"ready {COLUMNS} {ROWS}") in screen.until(ready)
+        screen.enter(keys)
+        assert f"typed {keys!a} 7" in screen.until("' 7")
+        screen.enter("a line\r")
+        assert "then a line" in screen.until("then a line")
+
+
 @pytest.mark.unix("a pseudo-terminal")
 def test_every_key_goes_there_and_the_terminal_is_restored(window: tuple[int, int]) -> None:
     ours, theirs = window
@@ -323,7 +346,6 @@ def test_a_link_that_dies_is_told_and_the_terminal_is_restored(window: tuple[int
     assert termios.tcgetattr(theirs) == before
 
 
-@pytest.mark.unix("files and pipes that can be waited for")
 def test_without_a_terminal_the_end_of_the_input_is_passed_on() -> None:
     reading, writing = os.pipe()
     out_reading, out_writing = os.pipe()
@@ -335,6 +357,13 @@ def test_without_a_terminal_the_end_of_the_input_is_passed_on() -> None:
     assert os.read(out_reading, 10) == b"ABC"
     for handle in (reading, out_reading, out_writing):
         os.close(handle)
+
+
+def test_no_input_at_all_is_its_end() -> None:
+    with open(os.devnull, "r+b", buffering=0) as nothing:  # noqa: PTH123
+        far = Far()
+        assert join(far, False, nothing.fileno(), nothing.fileno()) == 7
+    assert (far.typed, far.ended) == (b"", True)
 
 
 # --- The browser ------------------------------------------------------------------------------------------------------

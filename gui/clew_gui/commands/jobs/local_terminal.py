@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -21,11 +20,9 @@ _RESIZED, _ENDED, _STOP = b"r", b"e", b"s"
 
 
 def own_size(handle: int = 0, out: int = 1) -> Size | None:
-    """The size of the terminal that this program runs in; None when it is in none, and on Windows."""
-    if not (operating_system.JOINS_TERMINALS and os.isatty(handle) and os.isatty(out)):
-        return None
-    found = os.get_terminal_size(out)
-    return Size(columns=found.columns or 80, rows=found.lines or 24)
+    """The size of the terminal that this program runs in; None when it is in none."""
+    found = operating_system.terminal_size(handle, out)
+    return Size(columns=found.columns or 80, rows=found.lines or 24) if found is not None else None
 
 
 def join(terminal: Terminal, raw: bool, handle: int = 0, out: int = 1) -> int:
@@ -35,7 +32,6 @@ def join(terminal: Terminal, raw: bool, handle: int = 0, out: int = 1) -> int:
     Raises ``ProblemError`` when the link died. Only in the main thread.
     """
     reading, ringing = os.pipe()
-    os.set_blocking(ringing, False)
 
     def ring(what: bytes) -> None:
         with suppress(OSError):  # full: it was rung already
@@ -44,9 +40,9 @@ def join(terminal: Terminal, raw: bool, handle: int = 0, out: int = 1) -> int:
     found: list[ProblemError] = []
     shower = threading.Thread(target=_show, args=(terminal, out, found, ring), name="terminal", daemon=True)
     try:
-        with _signals(ring, ringing), operating_system.raw_terminal(handle) if raw else nullcontext():
+        with _signals(ring, ringing), operating_system.raw_terminal(handle, out) if raw else nullcontext():
             shower.start()
-            ended = _pass_on(terminal, handle, reading)
+            ended = _pass_on(terminal, handle, out, reading)
         status = terminal.exit_status(_STATUS_S) if ended else UNKNOWN
     finally:
         terminal.close()
@@ -71,24 +67,23 @@ def _show(terminal: Terminal, out: int, found: list[ProblemError], ring: Callabl
         ring(_ENDED)
 
 
-def _pass_on(terminal: Terminal, handle: int, bell: int) -> bool:
+def _pass_on(terminal: Terminal, handle: int, out: int, bell: int) -> bool:
     """Whether the other end was over, rather than that this program was asked to end."""
-    watched = [handle, bell]
+    watched, size = [bell, handle], own_size(handle, out)
     while True:
-        ready, _, _ = select.select(watched, [], [])
-        if bell in ready:
-            rung = os.read(bell, _CHUNK)
-            if _ENDED in rung or _STOP in rung:
-                return _ENDED in rung
-            if _RESIZED in rung and (size := own_size()) is not None:
-                terminal.resize(size)
-        if handle in ready:
-            data = os.read(handle, _CHUNK)
-            if data:
-                terminal.send(data)
-            else:
-                terminal.end()
-                watched.remove(handle)
+        ready = operating_system.wait_for_input(*watched)
+        rung = os.read(bell, _CHUNK) if bell in ready else b""
+        if _ENDED in rung or _STOP in rung:
+            return _ENDED in rung
+        if (now := own_size(handle, out)) != size and now is not None:
+            size = now
+            terminal.resize(now)
+        data = operating_system.read_input(handle, _CHUNK) if handle in ready else None
+        if data:
+            terminal.send(data)
+        elif data is not None:
+            terminal.end()
+            watched.remove(handle)
 
 
 @contextmanager

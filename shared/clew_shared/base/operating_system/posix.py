@@ -267,9 +267,9 @@ def _live_as_copy(work: Callable[[], int], blocked: set[int | signal.Signals]) -
         os._exit(code)
 
 
-def wait_for_input(handle: int) -> None:
-    """Return as soon as there is something to read from the pipe ``handle``, or its end."""
-    select.select([handle], [], [])
+def wait_for_input(*handles: int) -> list[int]:
+    """Wait until one of the pipes, files or terminals has something to read, or its end; returns which ones."""
+    return select.select(handles, [], [])[0]
 
 
 def parent_id() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import os
 import pty
 import select
 import signal
@@ -17,20 +18,19 @@ from pathlib import Path
 from typing import IO
 
 __all__ = [
-    "JOINS_TERMINALS",
     "RESIZED",
     "TERMINAL",
     "ask_on_terminal",
     "has_terminal",
     "make_terminal",
     "raw_terminal",
+    "read_input",
     "resize_terminal",
     "takes_single_keys",
+    "terminal_size",
     "woken_by_signals",
 ]
 
-JOINS_TERMINALS = True
-"""Whether a terminal can be joined to one elsewhere."""
 RESIZED: signal.Signals | None = signal.SIGWINCH
 """The signal that says that the terminal has another size."""
 TERMINAL = "/dev/tty"
@@ -87,8 +87,14 @@ def _typed_line(terminal: IO[bytes], within_s: float) -> str | None:
 # --- Joined to one elsewhere ------------------------------------------------------------------------------------------
 
 
+def terminal_size(handle: int, out: int) -> os.terminal_size | None:
+    """The size of the terminal in which this program is, which ``handle`` reads from and ``out`` writes to; None when
+    it is in none."""
+    return os.get_terminal_size(out) if os.isatty(handle) and os.isatty(out) else None
+
+
 @contextmanager
-def raw_terminal(handle: int) -> Iterator[None]:
+def raw_terminal(handle: int, out: int) -> Iterator[None]:
     """No key has a meaning of its own meanwhile; what was typed ahead stays."""
     before = termios.tcgetattr(handle)
     try:
@@ -112,10 +118,16 @@ def _undisturbed(change: Callable[[], object]) -> None:
         return
 
 
+def read_input(handle: int, limit: int) -> bytes | None:
+    """Returns what there is to read: empty at its end, None when it is nothing that counts."""
+    return os.read(handle, limit)
+
+
 @contextmanager
 def woken_by_signals(ringing: int) -> Iterator[None]:
     """Python itself writes into the descriptor ``ringing`` as soon as a signal comes: its handlers wait for the main
-    thread, which may sleep when another thread got it."""
+    thread, which may sleep when another thread got it. The descriptor no longer waits for its reader."""
+    os.set_blocking(ringing, False)
     before = signal.set_wakeup_fd(ringing, warn_on_full_buffer=False)
     try:
         yield

@@ -90,6 +90,7 @@ _kernel.CloseHandle.argtypes = _kernel.SetEvent.argtypes = _kernel.ResetEvent.ar
 _kernel.OpenProcess.argtypes = [wintypes.DWORD, wintypes.BOOL, wintypes.DWORD]
 _kernel.CreateJobObjectW.argtypes = [wintypes.LPVOID, wintypes.LPCWSTR]
 _kernel.SetInformationJobObject.argtypes = [wintypes.HANDLE, ctypes.c_int, wintypes.LPVOID, wintypes.DWORD]
+_kernel.GetConsoleMode.argtypes = _kernel.GetNumberOfConsoleInputEvents.argtypes = [wintypes.HANDLE, wintypes.LPDWORD]
 _kernel.PeekNamedPipe.argtypes = [
     wintypes.HANDLE, wintypes.LPVOID, wintypes.DWORD, wintypes.LPVOID, wintypes.LPVOID, wintypes.LPVOID,
 ]  # fmt: skip
@@ -266,12 +267,20 @@ def die_with_parent(by_force: bool = False) -> None:
     """A process that was started by ``start_session`` ends with its parent anyway."""
 
 
-def wait_for_input(handle: int) -> None:
-    """Return as soon as there is something to read from the pipe ``handle``, or its end. Looks again and again: while
-    one thread waits in a read of standard input, no other can load a library, which asks what standard input is."""
-    pipe, there = msvcrt.get_osfhandle(handle), wintypes.DWORD()
-    while _kernel.PeekNamedPipe(pipe, None, 0, None, ctypes.byref(there), None) and not there.value:
+def wait_for_input(*handles: int) -> list[int]:
+    """Wait until one of the pipes, files or consoles has something to read, or its end; returns which ones. Looks again
+    and again: while one thread waits in a read of standard input, no other can load a library, which asks what standard
+    input is."""
+    while not (ready := [one for one in handles if _has_input(msvcrt.get_osfhandle(one))]):
         time.sleep(_RETRY_S)
+    return ready
+
+
+def _has_input(handle: int) -> bool:
+    there, mode = wintypes.DWORD(), wintypes.DWORD()
+    if _kernel.GetConsoleMode(handle, ctypes.byref(mode)):
+        return not _kernel.GetNumberOfConsoleInputEvents(handle, ctypes.byref(there)) or there.value > 0
+    return not _kernel.PeekNamedPipe(handle, None, 0, None, ctypes.byref(there), None) or there.value > 0
 
 
 def restore_sigchld() -> None:
