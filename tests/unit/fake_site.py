@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import msgspec
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Deployer, SiteAccess
 from clew_gui.schedulers.allocation import AllocationRequest
+from clew_gui.sites.many_files import PIECES, SIZES
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, Hop, RemoteFile, Stream
@@ -117,9 +119,25 @@ class Login:
         self.commands.append(tuple(words))
         self.before.get(_program(words), _nothing)()
         self._reach()
-        done = self._do(name, words)
+        done = self._files_of(command, stdin.decode()) or self._do(name, words)
         self.after.get(_program(words), _nothing)()
         return done
+
+    def _files_of(self, words: Command, lines: str) -> Finished | None:
+        """What the two questions for many files are answered."""
+        out = b""
+        if SIZES in words:
+            for folder in lines.splitlines():
+                out += f"/{folder}\n".encode()
+                names = {path.rpartition("/")[2]: path for path in self.files if path.rpartition("/")[0] == folder}
+                for name in (name for one in words[-1].split() for name in fnmatch.filter(names, one)):
+                    out += f"{len(self.files[names[name]])} regular file/{name}\n".encode()
+            return Finished(0, out, b"")
+        if PIECES in words:
+            for start, length, path in (line.split(" ", 2) for line in lines.splitlines()):
+                out += self.files[path][int(start) - 1 :][: int(length)]
+            return Finished(0, out, b"")
+        return None
 
     def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
         self._reach()

@@ -3,10 +3,13 @@ agent serves any more, or none can be reached."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final
 
 from clew_gui.schedulers.job import SCHEDULER_LOG
 from clew_gui.schedulers.verdict import ExitRecord, parse_record
+from clew_gui.sites.many_files import FilePiece, file_sizes, read_pieces
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import Seal, State
@@ -15,6 +18,7 @@ from clew_shared.wire.messages import MAX_FETCH_BYTES, Fetched
 
 _MOST_RECORDS: Final = 200
 """A job that is requeued writes another record each time."""
+_RECORD_BYTES: Final = 65536
 _PRINTED_BYTES: Final = 16384
 _READ_S = 30.0
 """Seconds for one piece of a file: a network disk may make a login node wait."""
@@ -27,18 +31,24 @@ MOST_ATTEMPTS = 9999
 # --- Of a job ---------------------------------------------------------------------------------------------------------
 
 
-def read_record(connection: SiteConnection, job: str) -> ExitRecord | None:
-    """Reads the latest record that the job's keeper has left; None if there is none.
+def read_records(connection: SiteConnection, jobs: Sequence[str]) -> dict[str, ExitRecord]:
+    """Reads the latest record that each job's keeper has left, by job; nothing of a job that has none.
 
     Raises ``ProblemError`` when the site cannot be reached.
     """
-    folder, latest = connection.layout().job(job), None
-    for number in range(_MOST_RECORDS):
-        path = f"{folder}/record.{number}"
-        if connection.ssh.stat(path) is None:
-            break
-        latest = parse_record(connection.ssh.read(path, 0, 65536).decode(errors="replace"), job) or latest
-    return latest
+    folders = {connection.layout().job(job): job for job in jobs}
+    wanted = list[FilePiece]()
+    for folder, sizes in zip(folders, file_sizes(connection, [*folders], "record.[0-9]*"), strict=True):
+        for name in takewhile(sizes.__contains__, (f"record.{number}" for number in range(_MOST_RECORDS))):
+            wanted.append(FilePiece(f"{folder}/{name}", 0, min(sizes[name], _RECORD_BYTES)))
+    found: dict[str, ExitRecord] = {}
+    for piece, data in read_pieces(connection, wanted):
+        if isinstance(data, ProblemError):
+            raise data
+        job = folders[piece.path.rpartition("/")[0]]
+        record = parse_record(data.decode(errors="replace"), job)
+        found |= {job: record} if record is not None else {}
+    return found
 
 
 def read_printed(connection: SiteConnection, job: str, log: str = SCHEDULER_LOG) -> str:

@@ -21,7 +21,7 @@ from clew_gui.deploy import preflight
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Say, SiteAccess
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage, as_there, not_ended
-from clew_gui.jobs.job_files import read_record
+from clew_gui.jobs.job_files import read_records
 from clew_gui.jobs.managed_job import ManagedJob, Work, pauses
 from clew_gui.schedulers.job import SCRIPT, JobRef, JobSpec
 from clew_gui.schedulers.words import asked
@@ -244,7 +244,7 @@ def _look(job: ManagedJob, spec: JobSpec, say: Say) -> str:
             scheduler = connection.scheduler
             found = scheduler.found(spec, connection.run(scheduler.find(spec)))
             if not found:
-                record = read_record(connection, spec.job)
+                record = read_records(connection, (spec.job,)).get(spec.job)
                 found = record.id if record is not None else ""
             return found
         except ProblemError as error:

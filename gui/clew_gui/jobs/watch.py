@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from clew_gui.jobs.access import SiteAccess
-from clew_gui.jobs.job_files import ended_at, read_printed, read_record
+from clew_gui.jobs.job_files import ended_at, read_printed, read_records
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.state import ENDED, JobState, PartitionLimits, Phase
 from clew_gui.schedulers.verdict import ExitRecord, conclude, follow
@@ -276,7 +276,7 @@ class JobWatch:
             job, gone = watched.job, state.phase is Phase.GONE
             try:
                 connection = self.access.connected()
-                record = read_record(connection, job.id)
+                record = read_records(connection, (job.id,)).get(job.id)
                 failed = state.phase is Phase.FAILED and not _has_ended(record)
                 printed = read_printed(connection, job.id) if failed else ""
                 done = gone and record is not None and _runs_ended(connection, job.runs, record)

@@ -45,7 +45,7 @@ from clew_shared.spec import RunSpec
 from tests.integration.agent_runs import agent
 from tests.integration.agents import BOUND_S, stand_in_spec, wait_for
 from tests.integration.fake_site import BusySite, FakeManager
-from tests.integration.local_line import local_line
+from tests.integration.local_line import damage, local_line
 from tests.integration.stand_in_agent import CATALOGUE
 from tests.unit.runs import RUN, begin_run, describe
 
@@ -298,6 +298,34 @@ def test_fetch_of_all_runs_counts_those_that_have_not_begun_and_is_content(lapto
     assert list(run_record(laptop.places).numbers) == [RUN]
     with pytest.raises(ProblemError, match="has not begun: it has no journal yet"):
         fetch_runs(laptop.context, line, waits.name, as_json=False)
+
+
+def test_fetch_of_many_runs_asks_a_few_questions(laptop: Laptop, tmp_path: Path) -> None:
+    """Each may be a session of its own, which takes half a second at some sites."""
+    line, asked = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    there = [Path(line.layout().run(str(uuid.UUID(int=number + 1)))) for number in range(60)]
+    for number, folder in enumerate(there):
+        begin_run(folder)
+        spec = (folder / "spec.toml").read_text().replace(RUN, folder.name)
+        (folder / "spec.toml").write_text(spec)
+        for attempt in range(1, 2 + number % 3):
+            write_journal(folder, attempt, f"job-{number}", RunState.FINISHED)
+    there[7].joinpath("spec.toml").unlink()
+    asked.commands = 0
+    assert fetch_runs(laptop.context, line, "", as_json=False) == 1, "one of them is no run"
+    assert "is no run folder: it has no spec.toml" in laptop.err.getvalue()
+    assert asked.commands <= 8
+    for folder in there[:7] + there[8:]:
+        mirror = laptop.places.mirrors / folder.name
+        assert attempts(mirror) == attempts(folder)
+        assert [journal_path(mirror, one).read_bytes() for one in attempts(folder)] == [
+            journal_path(folder, one).read_bytes() for one in attempts(folder)
+        ]
+    damage(laptop.places.mirrors / there[3].name / "journal.0001")
+    asked.commands = 0
+    assert fetch_runs(laptop.context, line, there[3].name, as_json=False) == 0
+    assert asked.commands <= 8
+    assert journal_path(laptop.places.mirrors / there[3].name, 1).read_bytes() == journal_path(there[3], 1).read_bytes()
 
 
 def test_fetch_repairs_a_copy_in_which_an_earlier_version_trained(laptop: Laptop, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from clew_gui.commands.context import CommandContext
 from clew_gui.commands.find import KeptJobs
 from clew_gui.commands.run import fetch
-from clew_gui.jobs.adopted import adopt_job
-from clew_gui.jobs.job import JobStage
+from clew_gui.jobs.adopted import adopt_job, ends_of
+from clew_gui.jobs.job import JobNews, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.links.mirror import Mirror
@@ -49,28 +49,33 @@ def login() -> Login:
     return login
 
 
+def adopted(login: Login, book: JobBook, run: RunSpec) -> bool:
+    line = a_line(login)
+    return adopt_job(line, book, JOB, run, ends_of(line, () if JOB in book.jobs() else (JOB,)).get(JOB))
+
+
 def a_record(state: str, why: str) -> bytes:
     lines = {"format": 1, "job": JOB, "id": 7, "host": "node1", "began": 1000, "state": state, "why": why, "code": 0}
     return "".join(f"{name}={value}\n" for name, value in lines.items()).encode()
 
 
 def test_one_that_lives_is_left_to_the_computer_that_sent_it(login: Login, book: JobBook) -> None:
-    assert not adopt_job(a_line(login), book, JOB, RUN)
+    assert not adopted(login, book, RUN)
     assert book.jobs() == ()
     login.silent = True
-    assert not adopt_job(a_line(login), book, JOB, RUN), "nobody knows"
+    assert not adopted(login, book, RUN), "nobody knows"
 
 
 def test_one_that_has_ended_is_in_the_book_with_its_end_and_goes_on_from_here(login: Login, book: JobBook) -> None:
     login.jobs["7"].state = "CANCELLED"
-    assert adopt_job(a_line(login), book, JOB, RUN)
+    assert adopted(login, book, RUN)
     news, order = book.news(JOB), book.order(JOB)
     assert (news.stage, news.phase, news.id) == (JobStage.ENDED, Phase.CANCELLED, "7")
     assert (order.site, order.runs, order.allocation.nodes, order.allocation.time) == ("lab", (RUN,), 2, "10")
     assert book.job_of(RUN.run) == JOB
     again = RunSpec(exercise="softmax", run="5f2b8c1e-0000-4000-8000-000000000002")
     login.silent = True
-    assert adopt_job(a_line(login), book, JOB, again), "of a job that is known nobody is asked"
+    assert adopted(login, book, again), "of a job that is known nobody is asked"
     assert book.runs(JOB) == (RUN.run, again.run)
 
 
@@ -89,7 +94,7 @@ def test_a_run_whose_node_died_is_not_called_running_and_one_that_another_job_ha
     login: Login, book: JobBook, places: Places
 ) -> None:
     del login.jobs["7"]
-    adopt_job(a_line(login), book, JOB, RUN)
+    adopted(login, book, RUN)
     kept = KeptJobs(places)
     assert kept.state(places.mirrors / RUN.run, fold_of(JOB))[0] is RunState.LOST
     assert kept.state(places.mirrors / RUN.run, fold_of("another computer's next job"))[0] is RunState.RUNNING
@@ -102,10 +107,10 @@ def test_a_site_that_cannot_say_how_a_job_ended_costs_no_run_that_was_fetched(
     with JournalWriter.create(folder.journal(1)) as writer:
         writer.append(describe(folder, job=JOB))
 
-    def unheard(*_: object) -> bool:
+    def unheard(*_: object) -> dict[str, JobNews]:
         raise problem("ssh.lost", "The connection was lost.")
 
-    monkeypatch.setattr(fetch, "adopt_job", unheard)
+    monkeypatch.setattr(fetch, "ends_of", unheard)
     context = CommandContext(places, io.StringIO(), io.StringIO())
     found = fetch._adopt_jobs(context, a_line(login), run_record(places), [Mirror(folder.path)] * 2)
     assert [one.code for one in found] == ["ssh.lost"]

@@ -8,6 +8,8 @@ import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -15,11 +17,12 @@ from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import KeptJobs, called_there
 from clew_gui.commands.output.result import ending
 from clew_gui.commands.output.words import state_word
-from clew_gui.jobs.adopted import adopt_job
+from clew_gui.jobs.adopted import adopt_job, ends_of
 from clew_gui.jobs.job_book import job_book
-from clew_gui.jobs.job_files import MOST_ATTEMPTS, read_spec_text
+from clew_gui.jobs.job_files import MOST_ATTEMPTS
 from clew_gui.session.links.mirror import Mirror, stray_attempts
 from clew_gui.session.run_record import RunRecord, run_record
+from clew_gui.sites.many_files import FilePiece, file_sizes, read_pieces
 from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
@@ -28,18 +31,22 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.files import journal_path
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, from_toml
-from clew_shared.wire.messages import MAX_FETCH_BYTES
 
 _EMPTY = "fetch.empty"
 _LIST = 'cd -- "$1" 2>/dev/null && ls -1 || true'
 _ABSOLUTE = 'case "$1" in "~"|"~/"*) set -- "$HOME${1#\\~}";; esac; cd -- "$1" && pwd -P'
 
 
+_SPEC_BYTES = 1 << 20
+_FILES = "spec.toml journal.[0-9][0-9][0-9][0-9]"
+
+
 class There(NamedTuple):
-    """A run folder on the site."""
+    """A run folder on the site, with the sizes of its journals by their names."""
 
     path: str
     spec: RunSpec
+    journals: dict[str, int]
 
 
 def fetch(context: CommandContext, argv: Sequence[str]) -> int:
@@ -98,23 +105,24 @@ def _bring_all(
 ) -> tuple[list[Mirror], list[Problem], int]:
     """The copies of the runs that ``word`` names, or of those that were not here or have grown; what was wrong with
     others, and how many have not begun, where just those that have were wanted."""
-    found: list[Mirror] = []
-    problems: list[Problem] = []
-    unbegun = 0
-    for path in find_folders(connection, word, runs_of_job(context.places, connection.name, word)):
+    folders = list(find_folders(connection, word, runs_of_job(context.places, connection.name, word)))
+    copies: list[RunCopy] = []
+    problems, unbegun = list[Problem](), 0
+    for there in _look(connection, folders):
         try:
-            there = _look(connection, path)
+            if isinstance(there, ProblemError):
+                raise there
             if not _is_from_here(context, record, there.spec.run, asked_for=bool(word)):
-                before = _bytes_here(context, there)
-                mirror = _bring(context, connection, record, there, check=bool(word))
-                if word or _bytes_here(context, there) != before:
-                    found.append(mirror)
+                copies.append(RunCopy(context.places, there))
         except ProblemError as error:
             if not word and error.problems[0].code == _EMPTY:
                 unbegun += 1
             else:
                 problems += error.problems
-    return found, problems, unbegun
+    problems += bring(connection, copies, check=bool(word))
+    for copy in copies:
+        problems += copy.finish(context, connection, record)
+    return [copy.mirror for copy in copies if copy.whole and (word or copy.grown)], problems, unbegun
 
 
 def _adopt_jobs(
@@ -122,19 +130,21 @@ def _adopt_jobs(
 ) -> list[Problem]:
     """Note of runs of another computer's jobs how these ended, so that the runs can be continued from here; returns
     what was wrong. The runs themselves are here already."""
-    book, problems = job_book(context.places), list[Problem]()
-    for mirror in found:
-        fold, spec = read_run(mirror.folder).fold, mirror.spec()
-        if not fold.job or spec is None:
-            continue
-        try:
-            if adopt_job(connection, book, fold.job, spec) and record.settled.get(spec.run) != fold.job:
-                record.settle_run(spec.run, fold.job, time.time())
-        except ProblemError as error:
-            problems += error.problems
-        except OSError as error:
-            raise problem("book.write", f"The job of a run cannot be recorded: {error}.", "Make room.") from None
-    return list(dict.fromkeys(problems))
+    book = job_book(context.places)
+    pairs = ((read_run(mirror.folder).fold.job, mirror.spec()) for mirror in found)
+    made = [(job, spec) for job, spec in pairs if job and spec is not None]
+    known = set(book.jobs())
+    try:
+        ends = ends_of(connection, [job for job in dict.fromkeys(job for job, _ in made) if job not in known])
+        for job, spec in made:
+            there = adopt_job(connection, book, job, spec, ends.get(job))
+            if there and record.settled.get(spec.run) != job:
+                record.settle_run(spec.run, job, time.time())
+    except ProblemError as error:
+        return list(error.problems)
+    except OSError as error:
+        raise problem("book.write", f"The job of a run cannot be recorded: {error}.", "Make room.") from None
+    return []
 
 
 # --- What is there ----------------------------------------------------------------------------------------------------
@@ -178,16 +188,34 @@ def find_folders(connection: SiteConnection, word: str, of_job: Sequence[str]) -
     yield from (f"{runs}/{name}" for name in chosen)
 
 
-def _look(connection: SiteConnection, path: str) -> There:
-    """The run in that folder. Raises ``ProblemError`` when it is none."""
-    text = read_spec_text(connection, path)
+def _look(connection: SiteConnection, folders: Sequence[str]) -> Iterator[There | ProblemError]:
+    """The runs in these folders; in the place of one that is none, the error that says so."""
+    sizes = file_sizes(connection, folders, _FILES)
+    specs = [
+        FilePiece(f"{folder}/spec.toml", 0, min(one["spec.toml"], _SPEC_BYTES))
+        for folder, one in zip(folders, sizes, strict=True)
+        if one.get("spec.toml")
+    ]
+    texts = {piece.path: data for piece, data in read_pieces(connection, specs)}
+    for folder, one in zip(folders, sizes, strict=True):
+        try:
+            journals = {name: size for name, size in one.items() if name.startswith("journal.")}
+            yield There(folder, _spec(connection, folder, texts.get(f"{folder}/spec.toml")), journals)
+        except ProblemError as error:
+            yield error
+
+
+def _spec(connection: SiteConnection, folder: str, text: bytes | ProblemError | None) -> RunSpec:
+    if isinstance(text, ProblemError):
+        raise text
     if text is None:
-        raise problem("fetch.folder", f"{path} on {connection.title} is no run folder: it has no spec.toml.", "", path)
-    file = f"{path}/spec.toml"
-    spec = from_toml(text, file)
+        title = connection.title
+        raise problem("fetch.folder", f"{folder} on {title} is no run folder: it has no spec.toml.", "", folder)
+    file = f"{folder}/spec.toml"
+    spec = from_toml(text.decode(errors="replace"), file)
     if not _is_run(spec.run):
-        raise problem("fetch.run", f"The spec in {file} names no run.", "The run's own folder has one.", path)
-    return There(path, spec)
+        raise problem("fetch.run", f"The spec in {file} names no run.", "The run's own folder has one.", folder)
+    return spec
 
 
 def _is_from_here(context: CommandContext, record: RunRecord, run: str, asked_for: bool) -> bool:
@@ -211,58 +239,113 @@ def _is_run(name: str) -> bool:
 # --- Bringing it ------------------------------------------------------------------------------------------------------
 
 
-def _bytes_here(context: CommandContext, there: There) -> int:
-    mirror = Mirror(context.places.mirrors / there.spec.run)
-    return sum(mirror.length(attempt) for attempt in mirror.attempts())
+class RunCopy:
+    """The copy of one run, while it is brought. Raises ``ProblemError`` for a run that has not begun."""
+
+    def __init__(self, places: Places, there: There) -> None:
+        self.there = there
+        self.mirror = Mirror(places.mirrors / there.spec.run)
+        self._before = self._bytes()
+        self._problems: list[Problem] = []
+        if not self.mirror.attempts() and self._path(1) not in self._sizes():
+            raise problem(_EMPTY, f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing has gone wrong."""
+        return not self._problems
+
+    @property
+    def grown(self) -> bool:
+        """Whether there is more of it here than before."""
+        return self._bytes() != self._before
+
+    def missing(self, check: bool) -> list[FilePiece]:
+        """What is not here, once a copy that is not the node's is set aside; with ``check`` also one is looked at that
+        seems whole."""
+        pieces = list[FilePiece]()
+        with self._noting():
+            if self.mirror.spec() is None:
+                self.mirror.keep_spec(self.there.spec)
+            for attempt, size in self._attempts():
+                if attempt in stray_attempts(self.mirror.folder):
+                    self.mirror.set_aside_stray(attempt)
+                if self.mirror.length(attempt) > size:
+                    self.mirror.set_aside(attempt)
+                if check or self.mirror.length(attempt) < size:
+                    for _ in self.mirror.read(
+                        attempt
+                    ):  # what is here is checked against its seal, and so is what comes
+                        pass
+                have = self.mirror.length(attempt)
+                pieces += [FilePiece(self._path(attempt), have, size - have)] if have < size else []
+        return pieces
+
+    def damaged(self) -> list[FilePiece]:
+        """The whole journals whose copies are not the node's, once these are set aside."""
+        pieces = list[FilePiece]()
+        with self._noting():
+            for attempt, size in self._attempts():
+                if self.mirror.damaged.pop(attempt, None) is not None:
+                    self.mirror.set_aside(attempt)
+                    pieces.append(FilePiece(self._path(attempt), 0, size))
+        return pieces
+
+    def take(self, piece: FilePiece, data: bytes | ProblemError) -> None:
+        """Add a piece to the copy, unless something has gone wrong with it before."""
+        if isinstance(data, ProblemError):
+            self._problems += data.problems
+        elif self.whole:
+            with self._noting():
+                self.mirror.append(int(piece.path[-4:]), piece.offset, data)
+
+    def finish(self, context: CommandContext, connection: SiteConnection, record: RunRecord) -> list[Problem]:
+        """Put what never came from the node aside, and note where the run came from; returns what has gone wrong."""
+        run, attempts = self.there.spec.run, [attempt for attempt, _ in self._attempts()]
+        with self._noting():
+            for stray in [one for one in self.mirror.attempts() if one not in attempts] if self.whole else ():
+                aside = self.mirror.set_aside_stray(stray)
+                text = f"Attempt {stray} of run {run[:8]} was not made on {connection.title}"
+                context.note(f"{text}; what it left is now in {aside}.")
+            if self.mirror.attempts():
+                record.number(run, time.time())
+            if self.mirror.attempts() and record.where.get(run) != connection.title:
+                record.came_from(run, connection.title, time.time())
+        return self._problems
+
+    def _attempts(self) -> list[tuple[int, int]]:
+        """The attempts over there and their sizes; they are numbered without gaps."""
+        sizes = self._sizes()
+        whole = takewhile(lambda attempt: self._path(attempt) in sizes, range(1, MOST_ATTEMPTS + 1))
+        return [(attempt, sizes[self._path(attempt)]) for attempt in whole]
+
+    def _sizes(self) -> dict[str, int]:
+        return {f"{self.there.path}/{name}": size for name, size in self.there.journals.items()}
+
+    def _path(self, attempt: int) -> str:
+        return f"{self.there.path}/{journal_path(self.mirror.folder, attempt).name}"
+
+    def _bytes(self) -> int:
+        return sum(self.mirror.length(attempt) for attempt in self.mirror.attempts())
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Notes that the disk refuses."""
+        try:
+            yield
+        except OSError as error:
+            text = f"The run cannot be stored in {self.mirror.folder}: {error}."
+            self._problems.append(Problem("mirror.write", text, "Make room on that disk.", str(self.mirror.folder)))
 
 
-def _bring(context: CommandContext, connection: SiteConnection, record: RunRecord, there: There, check: bool) -> Mirror:
-    mirror = Mirror(context.places.mirrors / there.spec.run)
-    if not mirror.attempts() and connection.ssh.stat(f"{there.path}/{journal_path(mirror.folder, 1).name}") is None:
-        raise problem(_EMPTY, f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)
+def bring(connection: SiteConnection, copies: Sequence[RunCopy], check: bool) -> list[Problem]:
+    """Bring what is missing of all the copies, a damaged one again from its beginning; returns why that ended before
+    all was here."""
+    owners = {copy.there.path: copy for copy in copies}
     try:
-        if mirror.spec() is None:
-            mirror.keep_spec(there.spec)
-        attempt = 1
-        while attempt <= MOST_ATTEMPTS and _copy(connection, there, mirror, attempt, check):
-            attempt += 1
-        for stray in [one for one in mirror.attempts() if one >= attempt]:
-            aside = mirror.set_aside_stray(stray)
-            text = f"Attempt {stray} of run {there.spec.run[:8]} was not made on {connection.title}"
-            context.note(f"{text}; what it left is now in {aside}.")
-        record.number(there.spec.run, time.time())
-        if record.where.get(there.spec.run) != connection.title:
-            record.came_from(there.spec.run, connection.title, time.time())
-    except OSError as error:
-        text = f"The run cannot be stored in {mirror.folder}: {error}."
-        raise problem("mirror.write", text, "Make room on that disk.", str(mirror.folder)) from None
-    return mirror
-
-
-def _copy(connection: SiteConnection, there: There, mirror: Mirror, attempt: int, check: bool) -> bool:
-    """Bring what is missing of one journal; whether there is one. Where the copy is not the node's, the node's wins;
-    with ``check`` also a copy is looked at that seems whole."""
-    path = f"{there.path}/{journal_path(mirror.folder, attempt).name}"
-    state = connection.ssh.stat(path)
-    if state is None or state.folder:
-        return False
-    if attempt in stray_attempts(mirror.folder):
-        mirror.set_aside_stray(attempt)
-    if mirror.length(attempt) > state.size:
-        mirror.set_aside(attempt)
-    _bring_bytes(connection, path, mirror, attempt, state.size, check)
-    if mirror.damaged.pop(attempt, None) is not None:
-        mirror.set_aside(attempt)
-        _bring_bytes(connection, path, mirror, attempt, state.size, check)
-    return True
-
-
-def _bring_bytes(connection: SiteConnection, path: str, mirror: Mirror, attempt: int, size: int, check: bool) -> None:
-    if check or mirror.length(attempt) < size:
-        for _ in mirror.read(attempt):  # what is here is checked against its seal, and so is what comes
-            pass
-    while (have := mirror.length(attempt)) < size:
-        data = connection.ssh.read(path, have, min(MAX_FETCH_BYTES, size - have))
-        if not data:
-            break
-        mirror.append(attempt, have, data)
+        for wanted in (lambda copy: copy.missing(check), RunCopy.damaged):
+            for piece, data in read_pieces(connection, chain.from_iterable(map(wanted, copies))):
+                owners[piece.path.rpartition("/")[0]].take(piece, data)
+    except ProblemError as error:
+        return list(error.problems)
+    return []
