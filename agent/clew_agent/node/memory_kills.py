@@ -29,6 +29,11 @@ def memory_shortages(process: Path = _SELF, vmstat: Path = _VMSTAT) -> int:
     return (_count(vmstat, "oom_kill") or 0) + max(refusals, default=0)
 
 
+def memory_groups(process: Path = _SELF) -> list[Path]:
+    """Returns the folders of the memory control groups of ``process``, as far as they can be seen."""
+    return [file.parent for file in _files(process)]
+
+
 def _count(file: Path, name: str) -> int | None:
     """The number after ``name`` in a file of such lines, or, for an empty name, the line that is only a number. None if
     there is none: the same groups may be seen in several places, and not every file is readable."""

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from clew_agent.node.pulse.batches import PulseBatch
+from clew_agent.node.pulse.sampler import Sample
 from clew_agent.peers.messages import Complaint, Index, Join
 from clew_agent.peers.processes import PeerProcess, PeerStarter
 from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.journal.events import Peer
+from clew_shared.journal.events import Event, Peer
 
 
 @dataclass
@@ -41,6 +43,8 @@ class Member:
     """Number of processes that have taken its place since it last was at work."""
     asked_to_die: bool = False
     factor: float = 1.0
+    samples: PulseBatch | None = None
+    """What was sampled of it and is not in the journal yet."""
 
     @property
     def node(self) -> str:
@@ -81,6 +85,11 @@ class Member:
             status=status,
             factor=self.factor,
         )
+
+    def sampled(self, sample: Sample) -> list[Event]:
+        """Takes a sample of it; returns the events that are due with it."""
+        self.samples = self.samples or PulseBatch(f"{self.role} {self.number}", self.node)
+        return self.samples.add(sample)
 
     def start(self, starter: PeerStarter) -> None:
         """Start its process. Raises ``OSError``."""

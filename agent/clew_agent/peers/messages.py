@@ -13,6 +13,7 @@ from typing import NewType
 
 import msgspec
 
+from clew_agent.node.pulse.sampler import Sample
 from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import Problem, problem
@@ -111,6 +112,12 @@ class Built(Message, frozen=True, kw_only=True, tag="built"):
     """A peer's message that its model is built and compiled, and has restored its checkpoint if it got one."""
 
 
+class Sampled(Message, frozen=True, kw_only=True, tag="sampled"):
+    """A peer's message of what its process and its node did (``node.pulse``)."""
+
+    sample: Sample
+
+
 class Complaint(Message, frozen=True, kw_only=True, tag="complaint"):
     """A message of a peer that cannot go on. ``computing``: it happened in a step, and another process may be the
     reason."""
@@ -153,7 +160,7 @@ class Leave(Message, frozen=True, kw_only=True, tag="leave"):
     """The message to a peer that the attempt is over."""
 
 
-FromPeer = Beat | Join | Prepared | Built | Complaint
+FromPeer = Beat | Join | Prepared | Built | Sampled | Complaint
 FromChief = Beat | Cluster | Block | Serve | Die | Leave
 
 

@@ -25,6 +25,7 @@ from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import FAILED, FINISHED
 from clew_agent.node.host import processor
 from clew_agent.node.lean_import import lean_import
+from clew_agent.node.pulse.sampler import sampling
 from clew_agent.peers.link import ChiefLink
 from clew_agent.peers.messages import (
     Block,
@@ -36,6 +37,7 @@ from clew_agent.peers.messages import (
     Join,
     Leave,
     Prepared,
+    Sampled,
     Serve,
     read_address,
 )
@@ -79,7 +81,8 @@ def main(argv: Sequence[str], load_data: Callable[[str, Search], DataSet] = load
     link = ChiefLink(chief, _join(Index(options.index), keeper), _gone)
     link.start()
     work = _Work(folder, options.attempt, Index(options.index), options.exercises, link, keeper, load_data)
-    code = work.run()
+    with sampling(os.getpid, lambda sample: link.send(Sampled(sample=sample))):
+        code = work.run()
     link.close()
     operating_system.flush_output()
     operating_system.exit_at_once(code)  # TensorFlow's own end waits for processes that may be gone

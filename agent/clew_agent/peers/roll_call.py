@@ -30,6 +30,7 @@ from clew_agent.peers.messages import (
     Leave,
     Message,
     Prepared,
+    Sampled,
     Serve,
     decode_from_peer,
 )
@@ -282,6 +283,8 @@ class Peers:
             self._members.note_prepared(member)
         elif isinstance(message, Built):
             self._members.note_built(member)
+        elif isinstance(message, Sampled):
+            self._watch.sampled(member, message.sample)
         elif isinstance(message, Complaint):
             self._watch.complained(member, message)
 

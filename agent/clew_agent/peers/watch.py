@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from clew_agent.node.log_tail import tail
+from clew_agent.node.pulse.sampler import Sample
 from clew_agent.peers.members import Member, Members
 from clew_agent.peers.messages import SILENCE_S, Complaint, Index, Silence, log_of
 from clew_agent.peers.processes import PeerStarter
@@ -81,8 +82,15 @@ class Watch:
         if member.complaint is None:
             member.complaint, member.complained = complaint, time.monotonic()
 
+    def sampled(self, member: Member, sample: Sample) -> None:
+        """Have the journal say what its process and its node did."""
+        for event in member.sampled(sample):
+            self._tell(event)
+
     def note(self, member: Member, status: str) -> None:
         """Have the journal say what has become of it."""
+        for event in member.samples.rest() if member.samples is not None else ():
+            self._tell(event)
         self._tell(member.event(status))
 
     def look(self) -> Problem | None:

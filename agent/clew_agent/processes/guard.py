@@ -21,6 +21,7 @@ from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, exit_code_for
 from clew_agent.node.log_tail import tail
 from clew_agent.node.memory_kills import memory_shortages, out_of_memory_kills
+from clew_agent.node.pulse.sampler import Sample, sampling
 from clew_agent.peers.processes import end_left
 from clew_agent.processes.guard_mark import GuardMark
 from clew_agent.processes.nursery_messages import StartGuard
@@ -28,6 +29,7 @@ from clew_agent.processes.trainer_death import TrainerEnd, explain_death
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control_address import remove_address
 from clew_agent.trainer.deadline import Deadline
+from clew_agent.trainer.pulse import GuardSamples, forget_samples, samples_to_trainer
 from clew_agent.trainer.resuming import find_start
 from clew_shared.base import operating_system
 from clew_shared.base.harmless import say
@@ -129,7 +131,7 @@ def _watch(
 ) -> RunFold:
     _clear_earlier(folder, attempt)
     kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
-    exit_code, asked = _train(start, on_wait, deadline)
+    exit_code, asked = _train(start, on_wait, deadline, samples_to_trainer(folder, attempt).add)
     if asked and exit_code == FAILED and not folder.journal(attempt).exists():
         exit_code = STOPPED  # Python itself, interrupted while it starts, says that it failed
     if exit_code == TAKEN:
@@ -151,6 +153,7 @@ def _clear_earlier(folder: RunFolder, attempt: int) -> None:
         if isinstance(begun, Attempt) and begun.boot and begun.boot == operating_system.boot_id():
             checkpoints.clear(folder, number)
             end_left(folder, number)
+            forget_samples(folder, number)
 
 
 def _taken(folder: RunFolder, attempt: int) -> ProblemError:
@@ -183,10 +186,14 @@ def spawn(folder: RunFolder, attempt: int, exercises: Path | None) -> subprocess
 
 
 def _train(
-    start: Callable[[], operating_system.Child], on_wait: Callable[[], None], deadline: Deadline
+    start: Callable[[], operating_system.Child],
+    on_wait: Callable[[], None],
+    deadline: Deadline,
+    on_sample: Callable[[Sample], None],
 ) -> tuple[int, bool]:
     """Start the trainer and wait for its end, which comes by force when the job is nearly over; returns its exit code
-    and whether it was asked to end. Without a job there is no bound on a run's length.
+    and whether it was asked to end. Without a job there is no bound on a run's length. ``on_sample`` takes what is
+    sampled of it meanwhile, in another thread.
 
     Requests to stop are passed on, the third one kills. A trainer that dies of them, because it could not handle them
     yet or any more, was stopped and has not failed.
@@ -202,14 +209,15 @@ def _train(
     with operating_system.stop_requests(
         note
     ):  # before it is started, so that none can end this process and leave it alone
-        process = start()
+        process = child = start()
         if asked:
             _pass_on(process, asked)
-        while (exit_code := process.poll()) is None:
-            time.sleep(_POLL_S)
-            on_wait()
-            if deadline.overdue():
-                process.kill()
+        with sampling(lambda: child.pid, on_sample):
+            while (exit_code := process.poll()) is None:
+                time.sleep(_POLL_S)
+                on_wait()
+                if deadline.overdue():
+                    process.kill()
     killed = len(asked) >= _KILL_AFTER and operating_system.signal_name(exit_code) == "SIGKILL"
     return STOPPED if killed or -exit_code in asked else exit_code, bool(asked)
 
@@ -227,19 +235,23 @@ def seal(folder: RunFolder, attempt: int, ended: TrainerEnd, name: str = "guard"
     ``name`` is who seals: the guard, or a supervisor that finds neither trainer nor guard. Raises ``OSError`` when the
     disk refuses; then the next supervisor seals.
     """
-    path = folder.journal(attempt)
-    fold = _fold(path, attempt)
+    path, samples = folder.journal(attempt), GuardSamples(folder, attempt)
+    fold = _fold(path, attempt, samples)
     remove_address(fold.run or folder.path.name)  # first: nobody cleans up after a sealed run
     if fold.sealed:
+        forget_samples(folder, attempt)
         return fold
     checkpoints.clear(folder, attempt)
     end_left(folder, attempt)
     with open_end(folder, attempt) as writer:
+        for event in samples.events(last=True) if not fold.done else ():
+            writer.append(event)
         for files in final_files(folder.path):
             _append(writer, files, fold, attempt)
         if not fold.done:
             _append(writer, _last_state(folder, fold, ended), fold, attempt)
         writer.seal(name)
+    forget_samples(folder, attempt)
     return fold
 
 
@@ -252,11 +264,13 @@ def _unsealed(folder: RunFolder, attempt: int, error: OSError) -> RunFold:
     return fold
 
 
-def _fold(path: Path, attempt: int) -> RunFold:
+def _fold(path: Path, attempt: int, samples: GuardSamples | None = None) -> RunFold:
     fold = RunFold()
     for item in read_journal(path) if path.exists() else ():
         if isinstance(item, Record):
             fold.feed(attempt, item.event)
+            if samples is not None:
+                samples.skip(item.event)
     return fold
 
 

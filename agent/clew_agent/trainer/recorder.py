@@ -12,7 +12,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,6 +30,8 @@ SYNC_EVERY_S = 5.0
 """What a power cut may cost. A sync of a network disk can take a second, so there is none for each frame."""
 _RETRY_S = 1.0
 """Seconds between two tries to write on a disk that refuses."""
+_ASK_EVERY_S = 1.0
+"""Seconds between two questions for events from elsewhere."""
 _QUEUE = 64
 """Events that may wait: some seconds of training, and at most a few megabytes."""
 _RESERVE_BYTES = 64 * 1024
@@ -74,7 +76,8 @@ class Reserve:
 class Recorder:
     """Appends events to ``writer`` in its own thread, in the order of ``put``.
 
-    ``patience`` is how long the disk may refuse, ``retry`` the pause between attempts, both in seconds.
+    ``patience`` is how long the disk may refuse, ``retry`` the pause between attempts, both in seconds. ``beside`` is
+    asked now and then for events that come from elsewhere (``last``: for the last time).
     """
 
     def __init__(
@@ -83,7 +86,9 @@ class Recorder:
         reserve: Reserve,
         patience: float = PATIENCE_S,
         retry: float = _RETRY_S,
+        beside: Callable[[bool], Sequence[Event]] = lambda _: (),
     ) -> None:
+        self._beside, self._asked = beside, time.monotonic()
         self._writer = writer
         self._reserve = reserve
         self.patience = patience
@@ -197,8 +202,10 @@ class Recorder:
                     event.done()
                 elif type(event) is not Event:
                     self._record(event)
+                self._ask_beside()
                 if time.monotonic() - self._synced > SYNC_EVERY_S and self._dirty:
                     self._persist(self._sync)
+            self._ask_beside(last=True)
             self._persist(self._sync)
         except BaseException as error:  # noqa: BLE001  # the trainer must learn of whatever ended its writer
             self._failed = error
@@ -211,6 +218,14 @@ class Recorder:
             return self._queue.get(timeout=SYNC_EVERY_S / 2)
         except queue.Empty:
             return Event()
+
+    def _ask_beside(self, last: bool = False) -> None:
+        """Write what comes from elsewhere. After the run's last state nothing may come any more."""
+        if self._last_from or (not last and time.monotonic() - self._asked < _ASK_EVERY_S):
+            return
+        self._asked = time.monotonic()
+        for event in self._beside(last):
+            self._record(event)
 
     def _record(self, event: Event) -> None:
         self._persist(lambda: self._writer.append(event))

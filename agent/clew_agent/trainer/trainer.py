@@ -28,6 +28,7 @@ from clew_agent.trainer.attempt import LoadData, RunAttempt
 from clew_agent.trainer.control import ControlRequests, JobEnds, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.failures import failed
+from clew_agent.trainer.pulse import GuardSamples, forget_samples
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.time_limit import Timekeeper
 from clew_shared.base import operating_system
@@ -81,7 +82,8 @@ def train(
         say(f"clew-agent trainer: cannot begin the journal: {error}", sys.stderr)
         return FAILED
     commands, deadline = ControlRequests(), Deadline.of(read_allocation())
-    recorder = Recorder(writer, Reserve(checkpoints.reserve(folder, attempt)), patience=patience)
+    reserve, samples = Reserve(checkpoints.reserve(folder, attempt)), GuardSamples(folder, attempt)
+    recorder = Recorder(writer, reserve, patience=patience, beside=samples.events)
     recorder.start()
     with _stop_signals(folder.path.name, commands, deadline):
         timekeeper = Timekeeper(deadline, commands, folder.path.name, recorder.put)
@@ -131,6 +133,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
             writer.seal("trainer")
         except OSError:
             return UNWRITTEN
+    forget_samples(folder, attempt)
     fold.feed(attempt, last)
     return exit_code_for(fold)
 

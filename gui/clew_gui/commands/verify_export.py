@@ -14,6 +14,8 @@ from clew_shared.exporters import (
     export_jsonl,
     export_mlflow,
     export_parquet,
+    export_pulse_csv,
+    export_pulse_jsonl,
     export_series_csv,
     export_series_jsonl,
     export_series_parquet,
@@ -60,7 +62,7 @@ def as_sentence(finding: Fault) -> str:
 
 class Format(NamedTuple):
     """A form in which a run can leave: the option's name, what it says in the help, who writes its curves, and who
-    writes the rest, where there is any: what it measured, and what parameter servers took."""
+    writes the rest, where there is any: what it measured, what parameter servers took, and what the machines did."""
 
     name: str
     about: str
@@ -73,9 +75,14 @@ FORMATS = (
         "csv",
         "a table with the columns run, step, metric, value and wall_time",
         export_csv,
-        (export_series_csv, export_updates_csv),
+        (export_series_csv, export_updates_csv, export_pulse_csv),
     ),
-    Format("jsonl", "the same, one JSON object a line", export_jsonl, (export_series_jsonl, export_updates_jsonl)),
+    Format(
+        "jsonl",
+        "the same, one JSON object a line",
+        export_jsonl,
+        (export_series_jsonl, export_updates_jsonl, export_pulse_jsonl),
+    ),
     Format(
         "tensorboard",
         "an event file for TensorBoard, with the settings for HParams",

@@ -3,7 +3,8 @@ inside the functions.
 
 Every exporter takes a ``History`` or a run folder and a folder to write into (made when absent), writes all points of
 the clean curves in long form, and returns the path of the file. What was measured is no curve over steps: the
-``export_series_…`` write it to a file of its own, and return None where nothing was measured. A file of the same name
+``export_series_…`` write it to a file of its own, the ``export_pulse_…`` what the machines did, and return None where
+there is nothing. A file of the same name
 is replaced only when it is an export of the same run; anything else raises ``ProblemError``, as does a folder that
 cannot be written.
 """
@@ -15,6 +16,8 @@ from clew_shared.exporters.parquet import export_parquet, export_series_parquet
 from clew_shared.exporters.tables import (
     export_csv,
     export_jsonl,
+    export_pulse_csv,
+    export_pulse_jsonl,
     export_series_csv,
     export_series_jsonl,
     export_updates_csv,
@@ -28,6 +31,8 @@ __all__ = [
     "export_jsonl",
     "export_mlflow",
     "export_parquet",
+    "export_pulse_csv",
+    "export_pulse_jsonl",
     "export_series_csv",
     "export_series_jsonl",
     "export_series_parquet",

@@ -85,6 +85,23 @@ def updates_of(history: History) -> Iterator[UpdateRows]:
         yield from map(UpdateRows._make, zip(*(column.tolist() for column in part), strict=True))
 
 
+class PulseRows(NamedTuple):
+    """A column of one process's samples; NaN where it is not known."""
+
+    process: str
+    host: str
+    name: str
+    times: NDArray[np.float64]
+    values: NDArray[np.float32]
+
+
+def pulse_of(history: History) -> Iterator[PulseRows]:
+    """Yields what the machines did, column by column."""
+    for process, found in history.pulse.processes.items():
+        for name in found.names:
+            yield PulseRows(process, found.host, name, found.times, found.column(name))
+
+
 def base_name(history: History) -> str:
     """``softmax-5f2b8c1e``: exercise and the beginning of the run's id, safe as a file name whatever a journal says."""
     words = f"{history.fold.exercise or 'run'}-{history.fold.run[:8] or 'unknown'}"

@@ -17,6 +17,7 @@ from clew_shared.exporters.rows import (
     UpdateRows,
     as_history,
     base_name,
+    pulse_of,
     replacing,
     rows_of,
     series_of,
@@ -26,9 +27,11 @@ from clew_shared.journal.history import History
 
 CSV_HEADER = "run,step,metric,value,wall_time"
 SERIES_HEADER = "run,series,x,y,x_label,x_unit,y_label,y_unit"
+PULSE_HEADER = "run,time,process,host,name,value"
 UPDATES_HEADER = f"run,{','.join(UpdateRows._fields)}"
 
 _Format = Callable[[str, ExportRows], Iterator[str]]
+_PulseRow = tuple[float, str, str, str, float]
 _SeriesFormat = Callable[[str, SeriesRows], Iterator[str]]
 
 
@@ -111,6 +114,43 @@ def export_updates_jsonl(source: History | Path, out: Path) -> Path | None:
     with replacing(path, run) as part, part.open("w", encoding="utf-8", newline="") as file:
         for row in updates_of(history):
             file.write(json.dumps({"run": run, **row._asdict()}, separators=(",", ":")) + "\n")
+    return path
+
+
+def export_pulse_csv(source: History | Path, out: Path) -> Path | None:
+    """``<exercise>-<run>-pulse.csv`` in ``out``: everything that was sampled of the run's machines, what is not known
+    left out, ``time`` in seconds since 1970; None when nothing was."""
+
+    def line(run: str, row: _PulseRow) -> str:
+        time, *words, value = row
+        return f"{csv_cell(run)},{time:.3f},{','.join(map(csv_cell, words))},{value!r}"
+
+    return _export_pulse(source, out, ".csv", f"{PULSE_HEADER}\n", line)
+
+
+def export_pulse_jsonl(source: History | Path, out: Path) -> Path | None:
+    """``<exercise>-<run>-pulse.jsonl`` in ``out``: an object a value with the same names; None when nothing was
+    sampled."""
+
+    def line(run: str, row: _PulseRow) -> str:
+        return json.dumps(dict(zip(PULSE_HEADER.split(","), (run, *row), strict=True)), separators=(",", ":"))
+
+    return _export_pulse(source, out, ".jsonl", "", line)
+
+
+def _export_pulse(
+    source: History | Path, out: Path, suffix: str, header: str, line: Callable[[str, _PulseRow], str]
+) -> Path | None:
+    history = as_history(source)
+    if not len(history.pulse):
+        return None
+    path, run = out / f"{base_name(history)}-pulse{suffix}", history.fold.run
+    with replacing(path, run) as part, part.open("w", encoding="utf-8", newline="") as file:
+        file.write(header)
+        for rows in pulse_of(history):
+            for time, value in zip(rows.times.tolist(), rows.values.tolist(), strict=True):
+                if math.isfinite(value):
+                    file.write(line(run, (time, rows.process, rows.host, rows.name, value)) + "\n")
     return path
 
 

@@ -238,6 +238,21 @@ class Peer(Event, frozen=True, kw_only=True, tag="peer"):
     factor: float = 1.0
 
 
+class Pulse(Event, frozen=True, kw_only=True, tag="pulse"):
+    """What one process of a run and its node did, sampled about once a second beside the one that trains.
+
+    ``process`` is ``trainer``, or role and number of a peer (``worker 1``). ``times`` (little-endian
+    float64) are wall-clock seconds since 1970 on its node, ``values`` one little-endian float32 array for each of
+    ``names``; NaN is what could not be read. PROTOCOL.md lists the names.
+    """
+
+    process: str
+    host: str
+    times: bytes
+    names: tuple[str, ...]
+    values: tuple[bytes, ...]
+
+
 class State(Event, frozen=True, kw_only=True, tag="state"):
     """A new state of the run. Terminal ones carry the reason, and a ``Problem`` when something went wrong."""
 
@@ -330,6 +345,7 @@ AnyEvent = (
     | Matrix
     | Updates
     | Peer
+    | Pulse
     | State
     | Live
     | Checkpoint

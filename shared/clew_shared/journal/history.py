@@ -40,6 +40,7 @@ from clew_shared.journal.events import (
     Peer,
     Points,
     Predicted,
+    Pulse,
     Schema,
     Seal,
     Series,
@@ -47,6 +48,7 @@ from clew_shared.journal.events import (
 )
 from clew_shared.journal.files import Damage
 from clew_shared.journal.lifecycle import RunFold
+from clew_shared.journal.pulse import PulseSummary, PulseTable
 from clew_shared.journal.pyramid import Pyramid
 from clew_shared.journal.updates import KEPT, UpdateTable, read_updates
 
@@ -270,7 +272,7 @@ class History:
     all of them, by step), ``damages`` what could not be read, ``first_nonfinite`` the first step of each curve that is
     not a finite number. ``peers`` holds the last news of each process of the latest attempt, ``peer_news`` the latest
     of all attempts, ``updates`` the gradients that parameter servers took (``updates_kept`` as for ``UpdateTable``).
-    ``prediction`` is the curve that a person expected.
+    ``prediction`` is the curve that a person expected, ``pulse`` what the machines did.
     """
 
     def __init__(self, updates_kept: int | None = KEPT) -> None:
@@ -287,6 +289,7 @@ class History:
         self.peers: dict[tuple[str, int], Peer] = {}
         self.peer_news: deque[Peer] = deque(maxlen=_NEWS)
         self.updates = UpdateTable(updates_kept)
+        self.pulse = PulseTable()
         self.first_nonfinite: dict[str, int] = {}
         self.nonfinite_words: dict[str, str] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
@@ -306,6 +309,7 @@ class History:
         self._steps_timed = 0
         self._seconds_timed = 0.0
         self._first_point = 0.0
+        self._first_began = 0.0
 
     # --- Feeding ------------------------------------------------------------------------------------------------------
 
@@ -366,7 +370,7 @@ class History:
                 self.metrics |= {metric.name: metric for metric in event.metrics}
             case Attempt():
                 self._begin(attempt, event)
-            case Log() | Peer() | Predicted():
+            case Log() | Peer() | Predicted() | Pulse():
                 self._said(attempt, event, offset)
             case Series():
                 self._measured(attempt, event, offset)
@@ -375,9 +379,13 @@ class History:
             case Diverged() | Live() | Checkpoint() | Image() | Histogram() | Matrix():
                 self._stepped(attempt, event, offset)
 
-    def _said(self, attempt: int, event: Log | Peer | Predicted, offset: int) -> None:
-        """Folds in a sentence, what a person expected, or what happens to the run's other processes: the loss of one is
-        a sentence as well."""
+    def _said(self, attempt: int, event: Log | Peer | Predicted | Pulse, offset: int) -> None:
+        """Folds in a sentence, what a person expected, what the machines did, or what happens to the run's other
+        processes: the loss of one is a sentence as well."""
+        if isinstance(event, Pulse):
+            if not self.pulse.append(event):
+                self._damaged(attempt, f"the samples of the {event.process} do not fit together", offset)
+            return
         if isinstance(event, Log):
             self._sayings.add(attempt, offset, event)
             return
@@ -572,7 +580,7 @@ class History:
         self._steps_timed += event.count
         self._seconds_timed += event.seconds
         if not self._first_point:
-            self._first_point = event.time
+            self._first_point, self._first_began = event.time, event.time - event.seconds
 
     def _measured(self, attempt: int, event: Series, offset: int) -> None:
         if len(event.x) != len(event.y) or len(event.x) % 8:
@@ -677,6 +685,10 @@ class History:
     def steps_per_second(self) -> float | None:
         """Steps over the seconds of their training blocks: no compile, evaluation or checkpoint in it."""
         return self._steps_timed / self._seconds_timed if self._seconds_timed > 0 else None
+
+    def pulse_summary(self) -> PulseSummary:
+        """Sums up what the machines did; means are over the time from the first block of the latest attempt on."""
+        return self.pulse.summary(self._first_began)
 
     @property
     def first_point_seconds(self) -> float | None:

@@ -13,7 +13,7 @@ from clew_shared.cards import Catalogue
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 
-PROTOCOL_VERSION = (1, 2)
+PROTOCOL_VERSION = (1, 3)
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_FETCH_BYTES = 256 * 1024
 MAX_FETCH_WAIT = 5.0

@@ -13,6 +13,7 @@ import pytest
 from clew_agent.node.exit_codes import exit_code_for
 from clew_agent.node.log_tail import tail
 from clew_agent.node.memory_kills import memory_shortages
+from clew_agent.node.pulse.spool import spool_folder
 from clew_agent.peers.messages import ChiefAddress, write_address
 from clew_agent.peers.processes import note_processes
 from clew_agent.processes import guard
@@ -22,11 +23,12 @@ from clew_agent.processes.trainer_death import TrainerEnd, explain_death
 from clew_agent.trainer.control_address import address_file
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
-from clew_shared.journal.events import Checkpoint, Event, Files, Seal, State
+from clew_shared.journal.events import Checkpoint, Event, Files, Pulse, Seal, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
+from clew_shared.reading import read_run
 from tests.integration.agent_runs import (
     LONG,
     end,
@@ -350,3 +352,37 @@ def test_what_killed_processes_left_is_gone_with_the_next_attempt(tmp_path: Path
     assert watch(run, 2).state is RunState.FAILED
     assert not mark.exists()
     assert [path for path in folder.rglob(".*") if path.is_file()] == []
+
+
+def test_what_was_sampled_of_a_killed_trainer_is_in_its_journal(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stand-in never takes a sample, as one that is killed between two questions; it dies once there are two."""
+    folder = tmp_path / "run"
+    spool = spool_folder(find_places(), RunFolder(folder), 1)
+    script = (
+        "import os, pathlib, time\n"
+        f"spool = pathlib.Path({str(spool)!r})\n"
+        "while sum(len(file.read_bytes().splitlines()) for file in spool.glob('*')) < 2: time.sleep(0.05)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    state = watch_script(folder, script, monkeypatch)
+    assert state.state is RunState.FAILED
+    process = read_run(folder).pulse.processes["trainer"]
+    assert len(process) >= 2
+    assert process.column("memory")[-1] > 1e6
+    assert not spool.exists()
+
+
+def test_a_run_says_what_it_used_while_it_goes_on(tmp_path: Path, home: Path) -> None:
+    folder = prepare(tmp_path / "run", "used")
+    with running("guard", folder) as process:
+        wait_for(folder, lambda found: any(isinstance(event, Pulse) for event in found))
+        process.send_signal(signal.SIGTERM)
+        assert end(process)[0] == 130
+    summary = read_run(folder).pulse_summary()
+    assert summary.memory is not None
+    assert summary.memory > 1e6
+    assert summary.memory_limit is not None
+    assert summary.cpu is not None
+    assert not spool_folder(find_places(), RunFolder(folder), 1).exists()
