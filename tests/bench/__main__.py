@@ -29,6 +29,7 @@ _TITLES = {
     "journal": "A journal of ten million points",
     "plot": "Drawing and panning curves",
     "semester": "A home of ten thousand runs, and a run of ten million steps",
+    "growth": "How commands grow with their sizes",
     "compare": "A thousand runs in the table and in Compare",
 }
 _HEAD = "# Benchmarks\n"

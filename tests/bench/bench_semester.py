@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from clew_gui.commands.context import FAILED, OK
 from clew_gui.session.session import Session
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
@@ -63,7 +64,9 @@ def command(home: Path, *words: str) -> Took:
     """One command in a process of its own."""
     line = [sys.executable, "-c", _MEASURED, *words]
     environment = {**os.environ, "CLEW_HOME": str(home)}
-    done = subprocess.run(line, capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode not in (OK, FAILED):  # `clew class` fails where it has something to say of a hand-in
+        raise RuntimeError(f"clew {' '.join(words)}: {done.stderr[-2000:]}")
     seconds, memory = done.stderr.splitlines()[-1].split()
     return Took(float(seconds), float(memory))
 

@@ -1,0 +1,138 @@
+"""How what a command takes grows with its size: steps of a run, runs in a home, sites, hand-ins of a class."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from clew_gui.base.tokens import LIGHT
+from clew_gui.charts.chart import ChartPage, drawn
+from clew_gui.charts.drawing import UsualSizes
+from clew_gui.charts.measured import MeasuredChart, MeasuredRun
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.plotting.measured import measured_plots
+from clew_gui.sites.site import Site
+from clew_gui.sites.store import site_store
+from clew_shared.base.places import Places
+from clew_shared.cards import SeriesPlot
+from clew_shared.journal.events import Series
+from clew_shared.journal.history import Measured
+from tests.bench.bench_journal import RUN, make_folder
+from tests.bench.bench_semester import Took, command
+from tests.bench.measure import machine, table
+from tests.bench.semester import fill
+
+SIZES = {
+    "clew show, steps of the run": (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
+    "clew runs, runs in the home": (10, 100, 1_000, 10_000),
+    "clew runs --filter, runs": (10, 100, 1_000, 10_000),
+    "clew site list, sites": (1, 10, 100, 1_000),
+    "clew class, hand-ins": (1, 10, 100),
+}
+BEYOND = {
+    "clew show, steps of the run": 1_000_000_000,
+    "clew runs, runs in the home": 1_000_000,
+    "clew runs --filter, runs": 1_000_000,
+    "clew site list, sites": 1_000,
+    "clew class, hand-ins": 1_000,
+}
+PICTURE = Path(__file__).parents[2] / "docs" / "images" / "growth.svg"
+METHOD = """Processor seconds and memory of each command in a process of its own, with Python's start; medians of the
+rounds, files in the page cache, homes summed up before. A command takes a + b · size: *each* is b from the two largest
+sizes, and the last column is what that makes of a size that was not tried."""
+_WIDTH, _HEIGHT = 760.0, 380.0
+
+
+def report(rounds: int, quick: bool) -> str:
+    """Measure; the text for people, as Markdown. The plot goes to docs/images."""
+    rounds = 1 if quick else min(rounds, 3)
+    found: dict[str, list[tuple[int, Took]]] = {}
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
+        for number, (name, sizes) in enumerate(SIZES.items()):
+            for size in sizes[:2] if quick else sizes:
+                home = Path(folder, f"{number}-{size}")
+                words = _MAKERS[name](home, size)
+                command(home, *words)  # numbers and sums up
+                took = [command(home, *words) for _ in range(rounds)]
+                middle = Took(median(one.seconds for one in took), median(one.memory for one in took))
+                found.setdefault(name, []).append((size, middle))
+                shutil.rmtree(home)
+    text = table(("what", "size", "seconds", "MB", "each", "at a size not tried"), rows(found))
+    print(text, flush=True)
+    if not quick:
+        PICTURE.write_text(picture(found), encoding="utf-8")
+    plot = "![Processor seconds by size, both logarithmic](images/growth.svg)"
+    return f"Machine: {machine('msgspec')}. {rounds} rounds.\n\n{plot}\n\n{text}\n\n{METHOD}"
+
+
+def rows(found: dict[str, list[tuple[int, Took]]]) -> list[tuple[str, ...]]:
+    """The table's lines: of each command its sizes, and what the two largest say of a larger one."""
+    lines: list[tuple[str, ...]] = []
+    for name, measured in found.items():
+        (size, less), (largest, most) = measured[-2:]
+        each = max(0.0, (most.seconds - less.seconds) / (largest - size))
+        for number, (count, one) in enumerate(measured):
+            last = number == len(measured) - 1
+            there = most.seconds + each * (BEYOND[name] - largest)
+            beyond = f"{BEYOND[name]:,}: {there:,.0f} s" if last else ""
+            slope = f"{each * 1e6:,.3g} µs" if last else ""
+            lines.append(
+                (name if not number else "", f"{count:,}", f"{one.seconds:.2f}", f"{one.memory:.0f}", slope, beyond)
+            )
+    return lines
+
+
+def picture(found: dict[str, list[tuple[int, Took]]]) -> str:
+    """The seconds over the sizes as an SVG document."""
+    series = {}
+    for name, measured in found.items():
+        x, y = np.array([size for size, _ in measured], float), np.array([took.seconds for _, took in measured])
+        last = Series(name=name, x=b"", y=b"", x_label="Size", y_label="Processor seconds", y_unit="s")
+        series[name] = Measured(x, y, last)
+    spec = SeriesPlot(id="growth", title="What commands take", log_x=True, log_y=True)
+    shown = [MeasuredRun(RunStyle("run", "", 0, selected=True), measured_plots([spec], series))]
+    sizes = UsualSizes()
+    chart = MeasuredChart(shown, Box(4, 8, _WIDTH - 8, _HEIGHT - 16), sizes)
+    page = ChartPage(_WIDTH, _HEIGHT, drawn(chart, LIGHT, sizes), spec.title, chart.words(), LIGHT.surface)
+    return page.svg(sizes) + "\n"
+
+
+def _steps(home: Path, size: int) -> list[str]:
+    make_folder(home / "runs" / RUN, 2 * size)
+    return ["show", "last"]
+
+
+def _runs(home: Path, size: int) -> list[str]:
+    fill(Places(home, home / "private"), size)
+    return ["runs"]
+
+
+def _filtered(home: Path, size: int) -> list[str]:
+    return [*_runs(home, size), "--filter", "learning_rate > 0.5"]
+
+
+def _sites(home: Path, size: int) -> list[str]:
+    store = site_store(Places(home, home / "private"))
+    for number in range(size):
+        store.save(f"site{number}", Site(title=f"Site {number}", host=f"login{number}.example.org", scheduler="slurm"))
+    return ["site", "list"]
+
+
+def _class(home: Path, size: int) -> list[str]:
+    fill(Places(home, home / "private"), size)
+    command(home, "runs")
+    for number in range(1, size + 1):
+        file = home / "class" / f"{number}.clew.zip"
+        command(home, "hand-in", str(number), "--student", f"Student {number}", "--out", str(file))
+    return ["class", str(home / "class")]
+
+
+_MAKERS: dict[str, Callable[[Path, int], list[str]]] = dict(
+    zip(SIZES, (_steps, _runs, _filtered, _sites, _class), strict=True)
+)
