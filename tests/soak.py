@@ -1,8 +1,9 @@
 """``make soak``: the fault tests again and again, each time with another seed, and a table of what was done.
 
 ``python -m tests.soak --rounds 10`` or ``--minutes 60``; other words go to pytest. In the first round each scenario is
-played once, in later ones many times. It ends with the first failed round and prints the seed that repeats it. CLEW_SEED sets the seed of the first round. ``--write`` puts the table into
-docs/reliability.md, also that of a soak that failed.
+played once, in later ones many times. It ends with the first failed round and prints the seed that repeats it.
+CLEW_SEED sets the seed of the first round. ``--write`` puts the table into docs/reliability.md, also that of a soak
+that failed.
 """
 
 from __future__ import annotations
