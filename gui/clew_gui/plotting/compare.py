@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -29,8 +30,8 @@ from clew_shared.study.comparison import Band, Outcome, band_of, best_value, cur
 POINTS = 240
 """Points of a curve; hardly any plot could show more."""
 RESULT, STEPS_TO, SECONDS_TO = "best", "steps_to_target", "seconds_to_target"
-"""The values that a scatter plot can show beside settings: the metric's best value, and steps and seconds to the
-target."""
+"""The values that colour groups or stand in a scatter plot beside settings: the metric's best value, and steps and
+seconds to the target."""
 
 
 class ComparedRun(NamedTuple):
@@ -150,19 +151,20 @@ def compare_scene(
         for one in differences([group[0].settings for group in members])
         if options.group is False or one.name != SEED
     ]
-    if options.colour:
-        inks, legend = _inks([group[0].settings.get(options.colour) for group in members], options.colour, card)
-    else:
-        inks, legend = _own_inks([group[0].style for group in members]), ()
     groups = tuple(
         _group(group, differ, metric, options, ink, baseline in [run.id for run in group], cache, card)
-        for group, ink in zip(members, inks, strict=True)
+        for group, ink in zip(members, _own_inks([group[0].style for group in members]), strict=True)
     )
+    legend: tuple[tuple[Ink, str], ...] = ()
+    if options.colour:
+        values = [_value(group, group.runs[0], options.colour) for group in groups]
+        inks, legend = _inks(values, partial(_words_of, options.colour, metric, card))
+        groups = tuple(replace(group, ink=ink) for group, ink in zip(groups, inks, strict=True))
     x_axis, y_axis = _curve_axes(groups, metric, options.log)
     scatter, places = _scatter(groups, differ, metric, options, card)
     parallel, paths = _parallel(groups, differ, metric, card)
     table = _table(groups, differ, metric, options.target, card)
-    title = label_of(options.colour, card) if options.colour else ""
+    title = best_words(metric) if options.colour == RESULT else label_of(options.colour, card) if options.colour else ""
     return CompareScene(metric, groups, x_axis, y_axis, scatter, places, parallel, paths, table, legend, title)
 
 
@@ -205,20 +207,27 @@ def _main(differ: Sequence[str]) -> list[str]:
 # --- Colours ----------------------------------------------------------------------------------------------------------
 
 
-def _inks(values: Sequence[Value], name: str, card: ExerciseCard) -> tuple[list[Ink], tuple[tuple[Ink, str], ...]]:
-    """A colour for each group, and the legend. Numbers that take three values or more are places on a scale."""
+def _inks(values: Sequence[Value], words: Callable[[Value], str]) -> tuple[list[Ink], tuple[tuple[Ink, str], ...]]:
+    """A colour for each group, and the legend, in whose ``words`` the values are. Numbers that take three values or
+    more are places on a scale."""
     numbers = sorted({float(value) for value in values if isinstance(value, int | float) and _is_number(value)})
     if len(numbers) >= 3:
         low, high, log = numbers[0], numbers[-1], numbers[0] > 0 and numbers[-1] > 20 * numbers[0]
 
         def place(value: Value) -> Ink:
-            return Ink(_share(float(value), low, high, log), 0) if isinstance(value, int | float) else Ink(None, 0)
+            return Ink(_share(float(value), low, high, log), 0) if _is_number(value) else Ink(None, 0)
 
         shown = numbers if len(numbers) <= 7 else [numbers[round(k * (len(numbers) - 1) / 6)] for k in range(7)]
-        return [place(value) for value in values], tuple((place(value), format_value(value)) for value in shown)
-    kinds = list(dict.fromkeys(value_words(name, value, card) for value in values))
-    inks = [Ink(None, kinds.index(value_words(name, value, card))) for value in values]
-    return inks, tuple((Ink(None, place), text) for place, text in enumerate(kinds))
+        return [place(value) for value in values], tuple((place(value), words(value)) for value in shown)
+    texts = [words(value) for value in values]
+    kinds = list(dict.fromkeys(texts))
+    return [Ink(None, kinds.index(text)) for text in texts], tuple((Ink(None, k), text) for k, text in enumerate(kinds))
+
+
+def _words_of(name: str, metric: MetricSpec, card: ExerciseCard, value: Value) -> str:
+    if name == RESULT and isinstance(value, int | float):
+        return quantity(value, metric.format)
+    return value_words(name, value, card)
 
 
 def _own_inks(styles: Sequence[int]) -> list[Ink]:
@@ -227,7 +236,7 @@ def _own_inks(styles: Sequence[int]) -> list[Ink]:
     return [Ink(None, style if style >= 0 else next(free)) for style in styles]
 
 
-def _is_number(value: Value) -> bool:
+def _is_number(value: Value) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -235,6 +244,11 @@ def _share(value: float, low: float, high: float, log: bool) -> float:
     if log:
         return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
     return (value - low) / (high - low)
+
+
+def best_words(metric: MetricSpec) -> str:
+    """The best value of a metric, as a title: ``Best test accuracy``."""
+    return f"Best {metric.label[:1].lower()}{metric.label[1:]}"
 
 
 def value_words(name: str, value: Value, card: ExerciseCard) -> str:
@@ -328,6 +342,8 @@ def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
 
 
 def _value(group: CompareGroup, run: ComparedRun, name: str) -> Value:
+    if name == RESULT:
+        return group.outcome.best
     if name == STEPS_TO:
         return group.outcome.steps
     if name == SECONDS_TO:
@@ -349,7 +365,7 @@ def _scatter(
     x = axis_of(name, title, values, card)
     y = axis_of(
         RESULT,
-        f"Best {metric.label[:1].lower()}{metric.label[1:]}",
+        best_words(metric),
         [one for one in bests if one is not None],
         card,
         metric.format,

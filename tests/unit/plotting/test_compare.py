@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from clew_gui.plotting.compare import ComparedRun, title_of
+import pytest
+
+from clew_gui.plotting.compare import RESULT, ComparedRun, CompareOptions, CurveCache, compare_scene, title_of
 from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.journal.events import Attempt, Evaluation
 from clew_shared.journal.history import History
 
 
@@ -14,3 +17,23 @@ def test_a_group_of_seeds_has_the_name_of_the_point_not_of_its_first_seed() -> N
     other = [run._replace(name="0.01") if run.number == 1 else run._replace(name="again") for run in runs]
     assert title_of(other, ["learning_rate"], card) == "1, 2  0.01"
     assert title_of(runs[:1], [], card) == "1  0.01, seed 1"
+
+
+def test_groups_are_coloured_by_their_results() -> None:
+    card = find_card(load_builtin().exercises, "softmax")
+    bests = {1: 0.5, 2: 0.9, 3: 0.7, 4: None}
+    runs = [ComparedRun(str(k), k, "", {"learning_rate": k}, ended_at(best)) for k, best in bests.items()]
+    scene = compare_scene(runs, card, CompareOptions("test_accuracy", colour=RESULT), "", CurveCache())
+    places = {group.runs[0].number: group.ink.place for group in scene.groups}
+    assert (places[1], places[2], places[4]) == (0.0, 1.0, None)
+    assert places[3] == pytest.approx(0.5)
+    assert [text for _, text in scene.legend] == ["50.00 %", "70.00 %", "90.00 %"]
+    assert scene.coloured_by == "Best test accuracy"
+
+
+def ended_at(accuracy: float | None) -> History:
+    history = History()
+    history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256=""), 0)
+    if accuracy is not None:
+        history.feed(1, Evaluation(step=5, values={"test_accuracy": accuracy}), 1)
+    return history

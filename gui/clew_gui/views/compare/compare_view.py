@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from clew_gui.charts.compare import Form, ink_stroke, table_text
-from clew_gui.plotting.compare import CompareOptions, CompareScene
+from clew_gui.plotting.compare import RESULT, CompareOptions, CompareScene
 from clew_gui.views.charts.painter import pen_of
 from clew_gui.views.compare.compare_canvas import CompareCanvas
 from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
@@ -252,7 +252,7 @@ class CompareView(QWidget):
         self._filling = True
         self._exercise, self._logarithmic = exercise, logarithmic
         self._fill(self.value, metrics)
-        self._fill(self.colour, [("", "Each run"), *settings])
+        self._fill(self.colour, [("", "Each run"), (RESULT, "Result"), *settings])
         self._fill(self.across, x)
         self._show_scale()
         for widget in (self.across, self._x_word):
