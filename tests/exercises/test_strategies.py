@@ -29,6 +29,7 @@ NETWORKS = [
     Case(exercise="autoencoder", values={"kind": "denoising", "steps": 10, "batch_size": 51}),
     Case(exercise="vae", values={"steps": 10, "hidden": 64}),
     Case(exercise="gan", values={"steps": 10, "discriminator_steps": 2}),
+    Case(exercise="memory", data="", values={"steps": 10, "length": 20, "cell": "lstm"}),
     Case(exercise="activations", values={"steps": 10, "layers": 2, "activation": "relu"}, column=2),
 ]
 """Losses, and of the last one the norm of a gradient."""

@@ -235,6 +235,33 @@ TABLE = {
         ),
         free=free("cell", "units"),
     ),
+    "memory": Exercise(
+        one_step=Run({"test_accuracy": 0.034}, {"steps": 1}),
+        tiny=Run({"test_accuracy": 0.372}, preset="tiny"),
+        cheap={
+            "short sums": anyhow(cell="gru", length=99),
+            "sums by attention": anyhow(cell="attention"),
+            "gates, and nothing else": Run({"test_accuracy": 0.724}, {"cell": "gru"}),
+            "short copies": anyhow(task="copying", cell="gru", length=49),
+            "copies by attention": anyhow(task="copying", cell="attention", length=199),
+            "a wave without noise": anyhow(task="sine", cell="gru", noise=0.0),
+            "more of the wave": anyhow(task="sine", cell="gru", length=200),
+            "the usual rate": Run({"test_accuracy": 0.835}, {"task": "sine", "cell": "gru"}),
+        },
+        honest=(
+            Run({"test_accuracy": 0.997}, {"cell": "gru", "learning_rate": 0.01, "schedule": "cosine"}),
+            Run(
+                {"test_accuracy": 0.9995},
+                {"task": "copying", "length": 50, "cell": "gru", "keep": 4.0, "learning_rate": 0.01},
+            ),
+            Run({"test_accuracy": 1.0}, {"task": "copying", "length": 200, "cell": "attention"}),
+            Run(
+                {"test_accuracy": 0.895},
+                {"task": "sine", "cell": "gru", "learning_rate": 0.01, "schedule": "cosine"},
+            ),
+        ),
+        free=free("keep", "units"),
+    ),
     "autoencoder": Exercise(
         one_step=Run({"test_gain": 0.0732}, {"steps": 1}),
         tiny=Run({"test_gain": 0.7273}, preset="tiny"),
