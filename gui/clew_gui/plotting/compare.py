@@ -308,12 +308,21 @@ def _span(values: Sequence[float], log: bool, air: float = 0.06) -> Span:
     return _wide(Span(min(found), max(found))).padded(air)
 
 
-def axis_of(name: str, title: str, values: Sequence[Value], card: ExerciseCard, form: Format = "number") -> CompareAxis:
-    """An axis over these values: linear, logarithmic where they span a factor of twenty, or categories."""
+def axis_of(
+    name: str,
+    title: str,
+    values: Sequence[Value],
+    card: ExerciseCard,
+    form: Format = "number",
+    log: bool | None = None,
+) -> CompareAxis:
+    """An axis over these values: numbers or categories. Without a word about it, numbers that span a factor of twenty
+    are logarithmic; with ``log`` those above 0 are, and others have no place."""
     numbers = [float(value) for value in values if isinstance(value, int | float) and _is_number(value)]
     if numbers and len(numbers) == sum(value is not None for value in values):
-        log = min(numbers) > 0 and max(numbers) > 20 * min(numbers)
-        span = _span(numbers, log)
+        above = [number for number in numbers if number > 0]
+        log = max(numbers) > 20 * min(numbers) > 0 if log is None else log and bool(above)
+        span = _span(above if log else numbers, log)
         return CompareAxis(name, title, span, log_ticks(span, 5, form) if log else linear_ticks(span, 5, form), log)
     kinds = categories(name, values, card)
     ticks = tuple(Tick(float(place), text) for place, text in enumerate(kinds))
@@ -369,6 +378,7 @@ def _scatter(
         [one for one in bests if one is not None],
         card,
         metric.format,
+        options.log,
     )
     places = [
         ScatterPoint(number, coordinate(x, value, card), coordinate(y, best, card))

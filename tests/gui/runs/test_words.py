@@ -67,7 +67,7 @@ def test_epochs() -> None:
     assert words.epochs(59_364, 200_000, 100, 1200) == "epoch 4,947 of 16,667"
     assert words.epochs(18_420, 25_000, 100, 50_000) == "epoch 36.8 of 50"
     assert words.epochs(500, 500, 100, 1200) == "epoch 41.7 of 41.7"
-    assert words.epochs(5, 10, 100, 50_000) == "epoch 0.010 of 0.02"
+    assert words.epochs(5, 10, 100, 50_000) == "epoch 0.010 of 0.020"
     assert words.epochs(10, 1000, 0, 0) == ""
 
 

@@ -37,3 +37,13 @@ def ended_at(accuracy: float | None) -> History:
     if accuracy is not None:
         history.feed(1, Evaluation(step=5, values={"test_accuracy": accuracy}), 1)
     return history
+
+
+def test_a_scatter_is_logarithmic_as_asked_and_leaves_out_what_is_not_above_zero() -> None:
+    card = find_card(load_builtin().exercises, "softmax")
+    bests = {1: 0.0, 2: 0.001, 3: 1.0}
+    runs = [ComparedRun(str(k), k, "", {"learning_rate": k}, ended_at(best)) for k, best in bests.items()]
+    for log, places in ((True, {1, 2}), (False, {0, 1, 2})):
+        scene = compare_scene(runs, card, CompareOptions("test_accuracy", log=log), "", CurveCache())
+        assert scene.scatter[1].log is log
+        assert {place.group for place in scene.places} == places

@@ -23,7 +23,8 @@ _SHADES: Final = 64
 
 
 class Table:
-    """A confusion matrix, or another table: the larger a value is in its row, the stronger its colour."""
+    """A confusion matrix, whose cells are the stronger the larger their part of the row; or another table, where the
+    largest of a row is strongest."""
 
     def __init__(self, tile: Tile, matrix: Matrix) -> None:
         self._tile = tile
@@ -50,7 +51,7 @@ class Table:
 
     def draw(self, drawing: Drawing) -> None:
         """Cells with their numbers, as far as these have room; the names of rows and columns."""
-        shares, theme = _shares(self._values), drawing.theme
+        shares, theme = _shares(self._values, self._confusion), drawing.theme
         if self._values.size > _MANY:
             self._draw_fine(drawing, shares)
         else:
@@ -117,12 +118,13 @@ class Table:
         return f"{text}, the most frequent mistake is {most} ({cell_text(float(wrong[row, column]))})"
 
 
-def _shares(values: FloatArray) -> FloatArray:
-    """Maps values to -1 to 1: each as a part of the largest of its row, as a square root so that rare mistakes can be
-    seen."""
+def _shares(values: FloatArray, of_all: bool) -> FloatArray:
+    """Maps values to -1 to 1: each as a part of its row's largest, or ``of_all`` in its row; as a square root, so that
+    rare mistakes can be seen."""
     finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-    largest = np.abs(finite).max(axis=1, keepdims=True, initial=0.0)
-    shares: FloatArray = np.sign(finite) * np.sqrt(np.abs(finite) / np.where(largest > 0, largest, 1.0))
+    sizes = np.abs(finite)
+    whole = sizes.sum(axis=1, keepdims=True) if of_all else sizes.max(axis=1, keepdims=True, initial=0.0)
+    shares: FloatArray = np.sign(finite) * np.sqrt(sizes / np.where(whole > 0, whole, 1.0))
     return shares
 
 

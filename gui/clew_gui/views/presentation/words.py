@@ -237,7 +237,7 @@ def epochs(done: int, steps: int, batch_size: int, samples_per_epoch: int) -> st
     if end >= 1000:
         return f"epoch {now:,.0f} of {end:,.0f}"
     digits = 1 if end >= 1 else 3
-    whole = f"{end:.{digits}f}".rstrip("0").rstrip(".")
+    whole = f"{end:.1f}".removesuffix(".0") if digits == 1 else f"{end:.3f}"
     return f"epoch {now:.{digits}f} of {whole}"
 
 

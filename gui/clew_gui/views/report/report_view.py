@@ -64,7 +64,7 @@ class ReportView(QWidget):
         self.sentence = Elided("", "body", "2")
         self.hand_in = Button(appearance, "Hand in…", "primarySmall", "export", _HAND_IN_TIP)
         self.hand_in.clicked.connect(self.hand_in_asked)
-        self.export = IconButton(appearance, "copy", "Save the report", "Save the report as HTML or PDF")
+        self.export = IconButton(appearance, "export", "Save the report", "Save the report as HTML or PDF")
         self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self.export)
         for kind, text in (("html", "As one web page, HTML…"), ("pdf", "For paper, PDF…")):

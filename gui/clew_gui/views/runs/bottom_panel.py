@@ -195,7 +195,9 @@ class BottomPanel(QWidget):
         filter."""
         self._all = of or self.model.rowCount()
         number = self.model.rowCount()
-        words = f"{number} of {self._all} fit" if number < self._all else f"{number} of this exercise" if number else ""
+        words = (
+            f"{number} of {self._all} match" if number < self._all else f"{number} of this exercise" if number else ""
+        )
         if self._count.text() != words:
             self._count.setText(words)
             self.filled.emit()

@@ -25,7 +25,7 @@ class NoteDialog(Dialog):
     def __init__(self, parent: QWidget, appearance: Appearance, runs: Sequence[RunModel]) -> None:
         one = runs[0] if len(runs) == 1 else None
         title = f"Run {one.number}" if one is not None else f"Tags of {len(runs)} runs"
-        sentence = "The run itself stays as it is." if one is not None else "These tags are added to each of them."
+        sentence = "Only these labels change." if one is not None else "These tags are added to each of them."
         super().__init__(parent, title, sentence)
         self._runs = tuple(runs)
         self.name = QLineEdit(words.name_of(one) if one is not None else "")

@@ -110,7 +110,8 @@ class CompareActions(QObject):
         compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
         if self._cache is not None:
             self.scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
-            view.show_scene(self.scene, _said(len(runs), len(self.scene.groups)))
+            left_out = len(self.scene.groups) - len(self.scene.places) if page == "scatter" else 0
+            view.show_scene(self.scene, _said(len(runs), len(self.scene.groups), left_out))
 
     def _runs(self) -> list[RunModel]:
         """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
@@ -168,7 +169,10 @@ def _version(run: RunModel) -> tuple[object, ...]:
     return id(run.history), fold.attempt, fold.step, run.state
 
 
-def _said(runs: int, groups: int) -> str:
-    """``12 runs, 4 groups``."""
-    words_ = f"{runs} run{'' if runs == 1 else 's'}"
-    return f"{words_}, {groups} groups" if groups < runs else words_
+def _said(runs: int, groups: int, left_out: int = 0) -> str:
+    """``12 runs, 4 groups``; and how many of these have no place in the picture: no result, or 0 on a logarithmic
+    axis."""
+    said = [f"{runs} run{'' if runs == 1 else 's'}"]
+    said += [f"{groups} groups"] if groups < runs else []
+    said += [f"{left_out} without a place here"] if left_out else []
+    return ", ".join(said)
