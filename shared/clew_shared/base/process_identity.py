@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from clew_shared.base import operating_system
+
 _SAME_S = 5.0
 """Seconds by which two readings of when a process began may differ after the clock was set."""
 _YOUNGER_S = 60.0
@@ -31,11 +33,12 @@ def still_runs_since(pid: int, seen: float, is_it: Callable[[Collection[Path]], 
     """Whether process ``pid`` that ran at ``seen`` (seconds since 1970) runs, and is no zombie.
 
     One that looks younger is it only if ``is_it`` says so of the files that it has open: somebody may have set the
-    clock in between, but most such processes are others that have got the same number.
+    clock in between, but most such processes are others that have got the same number. On Windows no files are known:
+    there it is another.
     """
     with suppress(psutil.Error):
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return process.create_time() <= seen + _YOUNGER_S or is_it([Path(file.path) for file in process.open_files()])
+        return process.create_time() <= seen + _YOUNGER_S or is_it(operating_system.open_files(pid))
     return False

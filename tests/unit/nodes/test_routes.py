@@ -287,7 +287,6 @@ def relayed(home: Path, modules: tuple[str, ...], prologue: str) -> subprocess.C
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
     )
 
 

@@ -342,7 +342,7 @@ print(child.returncode)
 
 def output_of(program: str) -> str:
     words = [sys.executable, "-c", program]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def descendants(words: str, besides: str = "\0") -> list[psutil.Process]:

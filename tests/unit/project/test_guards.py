@@ -118,7 +118,6 @@ def run_inner(folder: Path, source: str, *options: str, **environment: str) -> I
         env={**known, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     failures: dict[str, str] = {}

@@ -144,7 +144,7 @@ os.write = write
 from clew_shared.base.places import find_places
 print(find_places().private)
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == str(find_places().private)
     assert find_places().private.parent == tmp_path
 
@@ -159,7 +159,6 @@ def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
         [sys.executable, "-c", f"{code}; print(lock.acquire(), flush=True); os.kill(os.getpid(), 9)", tmp_path / "l"],
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert (run.stdout.strip(), run.returncode) == ("True", -9)

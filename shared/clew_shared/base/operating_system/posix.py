@@ -50,6 +50,7 @@ __all__ = [
     "lock",
     "lock_for_process",
     "new_console",
+    "open_files",
     "others_may_write",
     "own_session",
     "parent_id",
@@ -275,6 +276,13 @@ def wait_for_input(*handles: int) -> list[int]:
 def parent_id() -> int:
     """The id of the process that started this one."""
     return os.getppid()
+
+
+def open_files(pid: int) -> list[Path]:
+    """Returns which files the process has open. Raises ``psutil.Error``."""
+    import psutil
+
+    return [Path(file.path) for file in psutil.Process(pid).open_files()]
 
 
 if sys.platform == "linux":

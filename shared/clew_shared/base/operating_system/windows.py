@@ -52,6 +52,7 @@ __all__ = [
     "lock",
     "lock_for_process",
     "new_console",
+    "open_files",
     "others_may_write",
     "own_session",
     "parent_id",
@@ -261,6 +262,12 @@ def parent_id() -> int:
     with suppress(psutil.Error):
         return int(psutil.Process(os.getppid()).ppid()) if _is_launched() else os.getppid()
     return 0
+
+
+def open_files(pid: int) -> list[Path]:
+    """None that is known. psutil asks for each in a thread, which it ends by force after a tenth of a second; what that
+    thread has locked stays so, and this process waits for it for ever."""
+    return []
 
 
 def die_with_parent(by_force: bool = False) -> None:
