@@ -87,13 +87,14 @@ def _diverged(history: History) -> Iterator[Advice]:
 
 
 class _Quarters(NamedTuple):
-    """The loss in four stretches of equal length: the mean of each, the standard error of such a mean, and its first
-    value (a mean of a few steps)."""
+    """The loss in four stretches of equal length: the mean of each, the standard error of such a mean, its first value
+    (a mean of a few steps), where each begins, and the values of the last."""
 
     means: tuple[float, ...]
     error: float
     first: float
     steps: tuple[int, ...]
+    end: Values
 
 
 def _quarters(history: History) -> _Quarters | None:
@@ -101,20 +102,19 @@ def _quarters(history: History) -> _Quarters | None:
     spec = history.metrics.get(LOSS)
     if len(column.steps) < _LEAST_STEPS or spec is None or not spec.per_step or not np.isfinite(column.values).all():
         return None
-    values = np.asarray(column.values, np.float64)
-    parts, places = np.array_split(values, 4), np.array_split(column.steps, 4)
+    parts, places = np.array_split(column.values, 4), np.array_split(column.steps, 4)
+    end = np.asarray(parts[-1], np.float64)
     # The differences of neighbours hold the noise of the batches and next to nothing of the trend.
-    noise = float(np.std(np.diff(parts[-1]))) / 2**0.5
-    first = float(np.mean(values[: max(1, len(values) // 100)]))
-    means = tuple(float(np.mean(part)) for part in parts)
-    return _Quarters(means, noise / len(parts[-1]) ** 0.5, first, tuple(int(place[0]) for place in places))
+    noise = float(np.std(np.diff(end))) / 2**0.5
+    first = float(np.mean(column.values[: max(1, len(column.values) // 100)], dtype=np.float64))
+    means = tuple(float(np.mean(part, dtype=np.float64)) for part in parts)
+    return _Quarters(means, noise / len(end) ** 0.5, first, tuple(int(place[0]) for place in places), end)
 
 
-def _rate(history: History) -> Iterator[Advice]:
+def _rate(found: _Quarters) -> Iterator[Advice]:
     """Judges the rate: too large where the loss ends far above its lowest or its first value; too small where it
     creeps."""
-    found = _quarters(history)
-    if found is None or found.first <= 0:
+    if found.first <= 0:
         return
     lowest, last, sure = min(found.means), found.means[-1], _SURE * found.error
     if last > max(found.first, _GREW * lowest) + sure and last > lowest + sure:
@@ -130,9 +130,8 @@ def _rate(history: History) -> Iterator[Advice]:
         yield Advice("rate-small", found.steps[-1], text)
 
 
-def _plateau(history: History) -> Iterator[Advice]:
-    found = _quarters(history)
-    if found is None or found.first <= 0:
+def _plateau(found: _Quarters) -> Iterator[Advice]:
+    if found.first <= 0:
         return
     *_, third, last = found.means
     flat = max(abs(third - last), found.error) < _FLAT * found.first
@@ -148,10 +147,10 @@ def _plateau(history: History) -> Iterator[Advice]:
         yield Advice("plateau", step, text)
 
 
-def _chance(history: History) -> Iterator[Advice]:
+def _chance(found: _Quarters, history: History) -> Iterator[Advice]:
     """Checks whether loss and accuracy are those of a network that guesses, whatever the loss began with."""
-    found, accuracy = _quarters(history), history.column("accuracy").values
-    if found is None or len(accuracy) < _LEAST_STEPS:
+    accuracy = history.column("accuracy").values
+    if len(accuracy) < _LEAST_STEPS:
         return
     *_, third, last = found.means
     classes = round(math.exp(min(last, 10.0)))
@@ -165,16 +164,14 @@ def _chance(history: History) -> Iterator[Advice]:
         yield Advice("chance", found.steps[2], text)
 
 
-def _noise(history: History) -> Iterator[Advice]:
+def _noise(found: _Quarters) -> Iterator[Advice]:
     """Checks whether the mean stays and the batches differ wildly: the steps are then too long for the gradients of
     such batches."""
-    found = _quarters(history)
-    if found is None or found.first <= 0:
+    if found.first <= 0:
         return
     *_, third, last = found.means
-    values = np.array_split(np.asarray(history.column(LOSS).values, np.float64), 4)[-1]
     # The median is blind to single bad steps; 1.48 of it is the deviation of normal noise.
-    spread = 1.48 * float(np.median(np.abs(np.diff(values)))) / 2**0.5
+    spread = 1.48 * float(np.median(np.abs(np.diff(found.end)))) / 2**0.5
     flat = abs(third - last) < _SURE * found.error
     if flat and last > _HIGH * found.first and spread > _WILD * last:
         text = (
@@ -187,7 +184,9 @@ def _noise(history: History) -> Iterator[Advice]:
 def _learning(history: History) -> Iterator[Advice]:
     """Judges the whole loss: whether the network guesses, then its rate, because a loss that creeps is nearly a plateau
     as well, and then noise, which hides one."""
-    yield from tuple(_chance(history)) or tuple(_rate(history)) or tuple(_noise(history)) or _plateau(history)
+    found = _quarters(history)
+    if found is not None:
+        yield from tuple(_chance(found, history)) or tuple(_rate(found)) or tuple(_noise(found)) or _plateau(found)
 
 
 class _Pair(NamedTuple):
