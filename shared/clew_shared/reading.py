@@ -92,6 +92,9 @@ def summary(history: History, run_dir: Path) -> dict[str, object]:
         ]
     if history.updates.counts.workers.any():
         result["updates"] = updates_summary(history)
+    if len(history.pulse):
+        used = msgspec.structs.asdict(history.pulse_summary())
+        result["usage"] = {name: value for name, value in used.items() if value is not None}
     if history.first_nonfinite:
         result["diverged"] = dict(history.first_nonfinite)
     if fold.problem is not None and fold.state is not RunState.FINISHED:

@@ -26,6 +26,7 @@ _TITLES = {
     "loops": "Speed of the training loop",
     "strategies": "Two devices beside bare tf.distribute",
     "observation": "What recording and watching cost",
+    "pulse": "What the pulse costs",
     "journal": "A journal of ten million points",
     "plot": "Drawing and panning curves",
     "semester": "A home of ten thousand runs, and a run of ten million steps",

@@ -24,6 +24,7 @@ from clew_gui.commands.output.result import (
     goal_lines,
     measured_lines,
     update_lines,
+    usage_lines,
     why,
 )
 from clew_gui.plotting.cluster import setup_of
@@ -43,8 +44,10 @@ from clew_shared.params import Value, format_value
 from clew_shared.reading import read_run, summary
 from clew_shared.run_settings import Facts, RunNote, differing, names_in, parse_filter, settings_of
 from clew_shared.spec import RunSpec, read_spec
+from clew_shared.study.usage import USAGE
 
 _SHOWN = 30
+COLUMNS_HELP = f"more columns: settings or results by name, also {', '.join(USAGE)}"
 FILTER_HELP = "only runs that match, such as: adam 'learning_rate > 0.01' tag=good -failed"
 
 
@@ -53,7 +56,7 @@ def runs(context: CommandContext, argv: Sequence[str]) -> int:
     parser = Parser("clew runs", f"List the runs that are kept on this computer, the latest {_SHOWN} of them.")
     parser.add_argument("--all", action="store_true", help="all of them")
     parser.add_argument("--filter", default="", metavar="TEXT", help=FILTER_HELP)
-    parser.add_argument("--columns", default="", metavar="A,B", help="more columns: settings or results by name")
+    parser.add_argument("--columns", default="", metavar="A,B", help=COLUMNS_HELP)
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of what `clew show --json` says")
     options = parser.parse_args(list(argv))
     kept, jobs, known = kept_runs(context.places), KeptJobs(context.places), cards(context.places)
@@ -173,7 +176,8 @@ def runs_table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Tabl
         table.add_column(head, justify="right" if head == "#" else "left", no_wrap=True, min_width=len(head))
     table.add_column("Name or settings", min_width=12)
     for name in more:
-        table.add_column(name, justify="right", no_wrap=True)
+        head = USAGE[name].heading if name in USAGE else name
+        table.add_column(head, justify="right", no_wrap=True)
     for head in (*(("Steps",) if wide else ()), "Result", *(("Time",) if wide else ()), "Started"):
         table.add_column(head, justify="left" if head in ("Result", "Started") else "right", no_wrap=True)
     titles = titles_of(seen)
@@ -213,6 +217,8 @@ def _cells(run: SeenRun, title: str, more: Sequence[str], wide: bool, with_data:
 
 def _cell(run: SeenRun, name: str, values: Mapping[str, Value]) -> str:
     value = values.get(name)
+    if isinstance(value, float) and name in USAGE:
+        return USAGE[name].words(value)
     if isinstance(value, float) and run.history is not None and name in run.history.metrics:
         return quantity(value, run.history.metrics[name].format)
     return format_value(value) if value is not None else NONE
@@ -276,7 +282,8 @@ def _show(context: CommandContext, folder: Path, history: History, jobs: KeptJob
     console = context.console()
     console.print(Text(card.title if card else history.fold.exercise, style="bold"))
     state, reason = jobs.state(folder, history.fold)
-    for line in (ending(history, state), *why(history, reason), *advice_lines(history, context.places)):
+    told = (ending(history, state), *why(history, reason), *usage_lines(history))
+    for line in (*told, *advice_lines(history, context.places)):
         context.say(line)
     console.print(curves(history, card, console.width))
     for line in (

@@ -26,6 +26,7 @@ from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
 from clew_shared.run_settings import SEED, differences, label_of, repeats_of, short_words
 from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
+from clew_shared.study.usage import USAGE, usage_results
 
 POINTS = 240
 """Points of a curve; hardly any plot could show more."""
@@ -123,6 +124,7 @@ class CurveCache:
 
     def __init__(self) -> None:
         self._curves: dict[tuple[str, str], tuple[object, tuple[FloatArray, FloatArray]]] = {}
+        self._usage: dict[str, tuple[object, dict[str, float]]] = {}
 
     def curve(self, run: ComparedRun, metric: str) -> tuple[FloatArray, FloatArray]:
         """The run's curve."""
@@ -130,6 +132,13 @@ class CurveCache:
         if known is None or known[0] != run.version:
             known = (run.version, curve_of(run.history.column(metric), POINTS))
             self._curves[run.id, metric] = known
+        return known[1]
+
+    def usage(self, run: ComparedRun) -> dict[str, float]:
+        """What the run used of its machines."""
+        known = self._usage.get(run.id)
+        if known is None or known[0] != run.version:
+            known = self._usage[run.id] = (run.version, usage_results(run.history))
         return known[1]
 
 
@@ -163,7 +172,7 @@ def compare_scene(
     x_axis, y_axis = _curve_axes(groups, metric, options.log)
     scatter, places = _scatter(groups, differ, metric, options, card)
     parallel, paths = _parallel(groups, differ, metric, card)
-    table = _table(groups, differ, metric, options.target, card)
+    table = _with_usage(_table(groups, differ, metric, options.target, card), groups, metric, cache)
     title = best_words(metric) if options.colour == RESULT else label_of(options.colour, card) if options.colour else ""
     return CompareScene(metric, groups, x_axis, y_axis, scatter, places, parallel, paths, table, legend, title)
 
@@ -416,6 +425,41 @@ def _table(
     heads = ("Run", *(label_of(name, card) for name in differ), "Best", "To baseline", *reached)
     base = groups[0].outcome.best if groups and groups[0].baseline else None
     return (heads, *(_row(group, differ, metric, base, target, card) for group in groups))
+
+
+def _with_usage(
+    table: tuple[tuple[str, ...], ...], groups: Sequence[CompareGroup], metric: MetricSpec, cache: CurveCache
+) -> tuple[tuple[str, ...], ...]:
+    """Adds what the groups used of their machines (means over repeats), as far as anything is known."""
+    used = [_usage_of(group, metric, cache) for group in groups]
+    heads = [head for head in _usage_heads(metric) if any(head in row for row in used)]
+    rows = zip(table[1:], used, strict=True)
+    return ((*table[0], *heads), *((*row, *(found.get(head, NONE) for head in heads)) for row, found in rows))
+
+
+def _usage_heads(metric: MetricSpec) -> tuple[str, ...]:
+    return (*(one.heading for one in USAGE.values()), "Images per joule", f"{metric.label} per Wh")
+
+
+def _usage_of(group: CompareGroup, metric: MetricSpec, cache: CurveCache) -> dict[str, str]:
+    """The texts by heading."""
+    every = [cache.usage(run) for run in group.runs]
+    means = {
+        name: float(np.mean([one[name] for one in every if name in one]))
+        for name in USAGE
+        if any(name in one for one in every)
+    }
+    found = {USAGE[name].heading: USAGE[name].words(value) for name, value in means.items()}
+    joules, images = means.get("energy", 0.0), [_images(run.history) for run in group.runs]
+    if joules > 0 and all(images):
+        found["Images per joule"] = value_text(float(np.mean(images)) / joules)
+    if joules > 0 and metric.better == "higher" and metric.format == "percent" and group.outcome.best is not None:
+        found[f"{metric.label} per Wh"] = quantity(group.outcome.best / (joules / 3600), metric.format)
+    return found
+
+
+def _images(history: History) -> int:
+    return history.fold.step * (history.schema.batch_size if history.schema is not None else 0)
 
 
 def _row(

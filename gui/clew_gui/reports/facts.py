@@ -33,6 +33,7 @@ from clew_shared.reading import read_run
 from clew_shared.run_settings import differing, settings_of, short_words
 from clew_shared.spec import RunSpec, from_toml, read_spec
 from clew_shared.study.advice import advise
+from clew_shared.study.usage import usage_words
 
 FACTS_FORMAT = 1
 _NAMED_BY = 4
@@ -116,6 +117,8 @@ class RunFact(msgspec.Struct, frozen=True, kw_only=True):
     prediction: PredictionFact | None = None
     advice: tuple[str, ...] = ()
     """The advice from the journal, in sentences."""
+    usage: str = ""
+    """What it used of its machines, in words."""
 
 
 class ExerciseFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,6 +294,7 @@ def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
         changes=tuple(_changes(history)),
         advice=tuple(one.text for one in advise(history) if one.kind != "divergence"),  # that is among the changes
         prediction=prediction_of(source.spec),
+        usage=usage_words(history.pulse_summary()),
     )
 
 

@@ -19,6 +19,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunFold
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec
+from clew_shared.study.usage import usage_results
 
 _MAX_BYTES = 256 << 20
 """A hundred times what a course leaves: a larger file was not written by Clew."""
@@ -54,9 +55,10 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 def results_of(history: History) -> dict[str, float]:
-    """The results of a run by metric: the best value, the last one where neither side is better."""
+    """The results of a run by metric: the best value, the last one where neither side is better; also what it used of
+    its machines."""
     found = {name: _result(history, name) for name in history.recorded()}
-    return {name: value for name, value in found.items() if value is not None}
+    return usage_results(history) | {name: value for name, value in found.items() if value is not None}
 
 
 def _result(history: History, metric: str) -> float | None:

@@ -309,7 +309,8 @@ class History:
         self._steps_timed = 0
         self._seconds_timed = 0.0
         self._first_point = 0.0
-        self._first_began = 0.0
+        self.trained_since = 0.0
+        """When the first block of the latest attempt began (seconds since 1970); 0 before."""
 
     # --- Feeding ------------------------------------------------------------------------------------------------------
 
@@ -580,7 +581,7 @@ class History:
         self._steps_timed += event.count
         self._seconds_timed += event.seconds
         if not self._first_point:
-            self._first_point, self._first_began = event.time, event.time - event.seconds
+            self._first_point, self.trained_since = event.time, event.time - event.seconds
 
     def _measured(self, attempt: int, event: Series, offset: int) -> None:
         if len(event.x) != len(event.y) or len(event.x) % 8:
@@ -688,7 +689,7 @@ class History:
 
     def pulse_summary(self) -> PulseSummary:
         """Sums up what the machines did; means are over the time from the first block of the latest attempt on."""
-        return self.pulse.summary(self._first_began)
+        return self.pulse.summary(self.trained_since)
 
     @property
     def first_point_seconds(self) -> float | None:

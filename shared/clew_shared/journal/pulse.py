@@ -122,8 +122,8 @@ class PulseTable:
         on_gpu = _nearest([(_most(p.column(f"{g}_memory")), _most(p.column(f"{g}_memory_limit"))) for p, g in gpus])
         powers = [(processes[0], "power") for processes in hosts.values()] + [(p, f"{g}_power") for p, g in gpus]
         return PulseSummary(
-            cpu=_sum([_mean(process, "cpu", since) for process in every]),
-            gpu=_middle([_mean(process, f"{gpu}_use", since) for process, gpu in gpus]),
+            cpu=_sum([mean_rate(process, "cpu", since) for process in every]),
+            gpu=_middle([mean_rate(process, f"{gpu}_use", since) for process, gpu in gpus]),
             memory=memory[0],
             memory_limit=memory[1],
             gpu_memory=on_gpu[0],
@@ -181,8 +181,9 @@ def _nearest(peaks: Sequence[tuple[float | None, float | None]]) -> _Peak:
     return _Peak(*max(known, key=lambda peak: (peak[0] / peak[1] if peak[1] else 0.0, peak[0])))
 
 
-def _mean(process: ProcessPulse, name: str, since: float) -> float | None:
-    """The mean of a rate over time. A sample counts for the time since the one before it."""
+def mean_rate(process: ProcessPulse, name: str, since: float) -> float | None:
+    """The mean of a rate over the time after ``since``, if any sample is from then. A sample counts for the time since
+    the one before it. None where nothing is known."""
     times, values = process.times, process.column(name)
     spans = np.diff(times, prepend=times[:1])
     known = np.isfinite(values) & (spans > 0)

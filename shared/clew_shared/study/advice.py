@@ -17,6 +17,7 @@ from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import spec_of
+from clew_shared.study.machine import machine_findings
 from clew_shared.study.rate_range import is_rate_test
 
 LOSS = "loss"
@@ -286,4 +287,8 @@ def _dead(history: History) -> Iterator[Advice]:
         return
 
 
-_RULES: tuple[Callable[[History], Iterator[Advice]], ...] = (_dead, _learning, _overfitting)
+def _machine(history: History) -> Iterator[Advice]:
+    yield from (Advice(found.kind, history.fold.step, found.text) for found in machine_findings(history))
+
+
+_RULES: tuple[Callable[[History], Iterator[Advice]], ...] = (_dead, _learning, _overfitting, _machine)

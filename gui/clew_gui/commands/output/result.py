@@ -29,6 +29,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study.advice import advise
 from clew_shared.study.rate_range import rate_curve, rate_words
+from clew_shared.study.usage import usage_words
 
 
 def title(spec: RunSpec, card: ExerciseCard | None) -> str:
@@ -73,6 +74,13 @@ def advice_lines(history: History, places: Places) -> Iterator[str]:
     """Advice on the run, unless the settings say none; that it diverged, ``why`` says already."""
     if local_settings(places).load().advice:
         yield from (f"Advice: {one.text}" for one in advise(history) if one.kind != "divergence")
+
+
+def usage_lines(history: History) -> Iterator[str]:
+    """Yields what the run used of its machines, if anything was sampled."""
+    found = usage_words(history.pulse_summary())
+    if found:
+        yield f"{found}."
 
 
 def asked_lines(history: History, folder: Path) -> Iterator[str]:
@@ -164,6 +172,7 @@ def result_lines(
     ``why``."""
     yield ending(history)
     yield from why(history, reason)
+    yield from usage_lines(history)
     yield from advice_lines(history, places)
     yield from measured_lines(history, card)
     yield from update_lines(history, card, folder)

@@ -85,6 +85,8 @@ class ConvergencePlots(QWidget):
 
     run_clicked = Signal(str)
     """A run's label in the gutter was clicked."""
+    shown = Signal()
+    """The shown runs are others, or have something new."""
     saved = Signal(object)
     """A file was written (its Path)."""
     failed = Signal(object)
@@ -232,6 +234,7 @@ class ConvergencePlots(QWidget):
         """Show these runs, in the order of their labels."""
         for kind in self.kinds.values():
             kind.set_runs(runs)
+        self.shown.emit()
 
     def _deviations(self, run: str, taken: Histogram, mean: str, name: str, threshold: float) -> float | None:
         """Returns how many deviations above the run's mean a threshold is; None if the run did not record what this

@@ -11,6 +11,7 @@ from clew_gui.views.presentation import words
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.params import BATCH_SIZE, HEADLINE, Value, format_value, value_words
 from clew_shared.run_settings import Facts, label_of, settings_of
+from clew_shared.study.usage import USAGE, usage_results
 
 NOTED = {"tags": "Tags", "note": "Note"}
 _PLACED = ("seed", "preset", "strategy", "devices", "nodes", "precision")
@@ -23,13 +24,14 @@ def more_columns(card: ExerciseCard) -> dict[str, str]:
     """Columns that may be added for runs of this exercise: names, and headings."""
     params = {param.name: param.label for param in card.params if param.name not in _USUAL}
     placed = {name: label_of(name) for name in _PLACED}
-    return NOTED | params | placed | {metric.name: metric.label for metric in card.metrics}
+    metrics = {metric.name: metric.label for metric in card.metrics}
+    return NOTED | params | placed | metrics | {name: one.heading for name, one in USAGE.items()}
 
 
 def is_number(card: ExerciseCard, name: str) -> bool:
     """Whether a column's values are numbers, which are aligned to the right."""
     numbers = {"seed", "devices", "nodes", *(param.name for param in card.params if param.type.number)}
-    return name in numbers or _metric(card, name) is not None
+    return name in numbers or name in USAGE or _metric(card, name) is not None
 
 
 def cells(card: ExerciseCard, run: RunModel, names: Iterable[str], best: Best) -> tuple[tuple[str, str], ...]:
@@ -50,6 +52,9 @@ def _text(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Val
     if name == "note":
         return run.note.note.replace("\n", " ")
     metric = _metric(card, name)
+    if metric is None and name in USAGE:
+        used = usage_results(run.history).get(name)
+        return USAGE[name].words(used) if used is not None else NONE
     if metric is not None:
         return words.metric_value(metric, _result(metric, run, best))
     spec = next((param for param in card.params if param.name == name), None)
@@ -61,7 +66,8 @@ def _key(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Valu
     metric = _metric(card, name)
     if metric is None and not is_number(card, name):
         return _text(card, run, name, values, best)
-    value = _result(metric, run, best) if metric is not None else values.get(name)
+    used = usage_results(run.history) if name in USAGE else {}
+    value = _result(metric, run, best) if metric is not None else used.get(name, values.get(name))
     return float(value) if isinstance(value, int | float) else math.nan
 
 
@@ -83,6 +89,7 @@ def known_names(card: ExerciseCard) -> set[str]:
     return (
         {param.name for param in card.params}
         | {metric.name for metric in card.metrics}
+        | USAGE.keys()
         | strategies
         | {
             *_PLACED,
@@ -104,4 +111,4 @@ def facts(card: ExerciseCard, run: RunModel, best: Best) -> Facts:
     texts = [str(run.number), name, note.note, *note.tags, state, run.where, *shown, *map(str, values.values())]
     known: dict[str, Value] = {"name": name, "note": note.note, "state": state, "number": run.number}
     known |= {"study": run.spec.study, "exercise": run.spec.exercise}
-    return Facts(words=" ".join(texts), values=values | results | known, tags=note.tags)
+    return Facts(words=" ".join(texts), values=values | usage_results(run.history) | results | known, tags=note.tags)

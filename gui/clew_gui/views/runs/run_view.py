@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSlider, QToolButton, QW
 from clew_gui.views.form.fields import keep_from_wheel
 from clew_gui.views.plots.kinds import Page
 from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.plots.pulse import PulseSection
 from clew_gui.views.presentation.words import WAITS, reading_minutes, unbroken
 from clew_gui.views.race.race_bar import RaceBar
 from clew_gui.views.race.sweep_bar import SweepBar
@@ -297,7 +298,8 @@ class RunView(QWidget):
         self.race = RaceBar(appearance)
         self.controls = PlotControls(appearance)
         self.plots = ConvergencePlots(appearance.theme)
-        box = column(self.controls, self.plots, gap=6, margins=(12, 8, 8, 6))
+        self.pulse = PulseSection(appearance, self.plots.canvas)
+        box = column(self.controls, self.plots, self.pulse, gap=6, margins=(12, 8, 8, 6))
         box.setStretchFactor(self.plots, 1)
         self._plots_card: QFrame = frame("card", box)
         self._plots_card.setMinimumHeight(150)
@@ -307,6 +309,7 @@ class RunView(QWidget):
 
     def _join_controls(self) -> None:
         controls, plots = self.controls, self.plots
+        plots.shown.connect(self.pulse.follow)
         controls.page_changed.connect(plots.show_page)
         controls.unit_chosen.connect(plots.set_unit)
         controls.log_toggled.connect(plots.set_log_y)

@@ -37,6 +37,8 @@ class PlotCanvas(DrawnWidget):
     run_hovered = Signal(str)
     run_clicked = Signal(str)
     view_changed = Signal(object)
+    framed = Signal()
+    """A new frame was made."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("Convergence plots", theme, parent)
@@ -213,6 +215,7 @@ class PlotCanvas(DrawnWidget):
         self._timer.stop()
         self.ground.show_frame(self._chart, self.devicePixelRatioF())
         self._describe(self._chart.words())
+        self.framed.emit()
 
     @staticmethod
     def _needed_left(scene: Scene) -> float:

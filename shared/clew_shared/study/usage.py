@@ -1,0 +1,108 @@
+"""What a run used of its machines, in words and as results by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from clew_shared.base.number_words import in_bytes
+from clew_shared.journal.history import History
+from clew_shared.journal.pulse import PulseSummary, PulseTable, Values
+
+_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_WH = 3600.0
+
+
+def share(value: float) -> str:
+    """``180 %`` of one core, ``91 %`` of the time; below ten with a decimal."""
+    percent = 100 * value
+    return f"{percent:.1f} %" if 0 < percent < 9.95 else f"{percent:.0f} %"
+
+
+def of_limit(used: float, limit: float | None) -> str:
+    """``1.2 of 16 GB``; without a limit ``1.2 GB``."""
+    if limit is None:
+        return in_bytes(round(used))
+    size, unit = next(((size, unit) for size, unit in _UNITS if limit >= 0.9995 * size), (1.0, "bytes"))
+    if used < 0.05 * size:
+        return f"{in_bytes(round(used))} of {in_bytes(round(limit))}"
+    number = f"{used / size:.1f}" if used < 9.95 * size else f"{used / size:.0f}"
+    return f"{number} of {limit / size:.0f} {unit}" if limit >= 9.95 * size else f"{number} of {in_bytes(round(limit))}"
+
+
+def energy(joules: float) -> str:
+    """``812 J``, ``3.1 Wh``, ``1.4 kWh``."""
+    if joules < _WH:
+        return f"{joules:.0f} J"
+    hours = joules / _WH
+    number, unit = (hours, "Wh") if hours < 999.5 else (hours / 1000, "kWh")
+    return f"{number:.1f} {unit}" if number < 99.95 else f"{number:,.0f} {unit}"
+
+
+def usage_words(found: PulseSummary) -> str:
+    """``CPU 180 %, GPU 91 % on average; memory 1.2 of 16 GB, GPU memory 12 of 80 GB at most; 3.1 Wh``; empty if nothing
+    is known."""
+    use = [f"CPU {share(found.cpu)}"] if found.cpu is not None else []
+    use += [f"GPU {share(found.gpu)}"] if found.gpu is not None else []
+    most = [f"memory {of_limit(found.memory, found.memory_limit)}"] if found.memory is not None else []
+    most += [f"GPU memory {of_limit(found.gpu_memory, found.gpu_memory_limit)}"] if found.gpu_memory is not None else []
+    parts = [f"{', '.join(use)} on average"] if use else []
+    parts += [f"{', '.join(most)} at most"] if most else []
+    parts += [energy(found.energy)] if found.energy is not None else []
+    return "; ".join(parts)
+
+
+def usage_now(table: PulseTable) -> str:
+    """``CPU 180 %, 1.2 of 16 GB, GPU 91 %, 212 W``: the last samples of all processes; empty if nothing is known."""
+    every = list(table.processes.values())
+    if not every:
+        return ""
+    first = table.processes.get("trainer", every[0])
+    gpus = [(process, f"gpu{number}") for process in every for number in process.gpus]
+    cpu = _known([_last(process.column("cpu")) for process in every])
+    here = _known([_last(process.column("memory")) for process in table.hosts()[first.host]])
+    uses = _known([_last(process.column(f"{gpu}_use")) for process, gpu in gpus])
+    powers = [_last(processes[0].column("power")) for processes in table.hosts().values()]
+    watts = _known([*powers, *(_last(process.column(f"{gpu}_power")) for process, gpu in gpus)])
+    parts = [f"CPU {share(sum(cpu))}"] if cpu else []
+    parts += [of_limit(sum(here), _last(first.column("memory_limit")))] if here else []
+    parts += [f"GPU {share(sum(uses) / len(uses))}"] if uses else []
+    parts += [f"{sum(watts):.0f} W"] if watts else []
+    return ", ".join(parts)
+
+
+def _last(values: Values) -> float | None:
+    """The latest value that is known, of the last few."""
+    recent = values[-3:]
+    known = recent[np.isfinite(recent)]
+    return float(known[-1]) if len(known) else None
+
+
+def _known(values: list[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+class UsageResult(NamedTuple):
+    """A result of a run that is about its machines: its heading in tables, and how its value reads."""
+
+    heading: str
+    words: Callable[[float], str]
+
+
+USAGE = {
+    "mean_cpu": UsageResult("CPU", share),
+    "mean_gpu": UsageResult("GPU", share),
+    "peak_memory": UsageResult("Peak memory", lambda value: in_bytes(round(value))),
+    "peak_gpu_memory": UsageResult("Peak GPU memory", lambda value: in_bytes(round(value))),
+    "energy": UsageResult("Energy", energy),
+}
+"""By name: mean use, peak memory, energy (joules)."""
+
+
+def usage_results(history: History) -> dict[str, float]:
+    """What is known of a run's use of its machines, by the names of ``USAGE``."""
+    found = history.pulse_summary()
+    values = (found.cpu, found.gpu, found.memory, found.gpu_memory, found.energy)
+    return {name: value for name, value in zip(USAGE, values, strict=True) if value is not None}
