@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from clew_shared.cards import MetricSpec
-from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Log, Points, Schema, State
+from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Log, Points, Pulse, Schema, State
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, final_files, record_file
@@ -31,6 +31,19 @@ def points(first: int, loss: Iterable[float], time: float = 0.0) -> Points:
     end = float(first + len(column))
     values = (column.tobytes(), weights.tobytes())
     return Points(time=time, schema=1, first=first, count=len(column), seconds=1.0, clock=end, values=values)
+
+
+def pulse(first: float, process: str = "trainer", host: str = "node1", **columns: list[float]) -> Pulse:
+    """Samples a second apart, the first at ``first``."""
+    count = len(next(iter(columns.values())))
+    return Pulse(
+        time=first + count - 1,
+        process=process,
+        host=host,
+        times=(first + np.arange(count, dtype="<f8")).tobytes(),
+        names=tuple(columns),
+        values=tuple(np.array(values, "<f4").tobytes() for values in columns.values()),
+    )
 
 
 def begin_run(path: Path, strategy: str = "single", options: dict[str, Value] | None = None) -> RunFolder:

@@ -10,7 +10,7 @@ from clew_gui.views.plots.pulse import PulseSection
 from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
 from tests.gui.conftest import Opener
-from tests.unit.journal.test_pulse import pulse
+from tests.unit.runs import pulse
 
 NAN = float("nan")
 START = 1_764_000_000.0

@@ -36,7 +36,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value
 from clew_shared.spec import RateRange, RunSpec, read_spec, to_toml
 from tests.simulated_cluster import SCHEMA, SimulatedCluster
-from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, points, small_run
+from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, points, pulse, small_run
 
 IDS = ("aa11-first", "aa22-second", "bb33-third")
 
@@ -550,6 +550,21 @@ def test_runs_are_filtered_and_fit_eighty_columns(rates: list[Path], capsys: pyt
         ["0.5,", "seed", "2"],
         ["0.1,", "seed", "1"],
     ]
+
+
+def test_what_runs_used_of_their_machine_is_said_listed_and_filtered(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    used = pulse(1_700_000_000.0, cpu=[1.5] * 5, memory=[1e9, 2e9, 1e9, 1e9, 1e9], memory_limit=[16e9] * 5)
+    folder = small_run(home / "runs" / RUN, [used])
+    assert "CPU 150 % on average; memory 2.0 of 16 GB at most." in said(capsys, "show", "1").splitlines()
+    shown = json.loads(said(capsys, "show", "1", "--json"))
+    assert shown["usage"] == {"cpu": 1.5, "memory": 2e9, "memory_limit": 16e9, "seconds": 4.0}
+    table = said(capsys, "runs", "--columns", "mean_cpu,peak_memory,energy")
+    assert re.search(r"150 % +2\.0 GB +–", table)
+    assert len(json.loads(said(capsys, "runs", "--json", "--filter", "peak_memory > 1e9"))) == 1
+    assert json.loads(said(capsys, "runs", "--json", "--filter", "mean_cpu > 2")) == []
+    assert said(capsys, "export", str(folder.path), "--csv", str(tmp_path)).splitlines()[-1].endswith("-pulse.csv")
 
 
 @pytest.mark.parametrize(

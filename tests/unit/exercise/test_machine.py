@@ -7,8 +7,7 @@ import pytest
 from clew_shared.journal.events import Schema
 from clew_shared.journal.history import History
 from clew_shared.study.machine import machine_findings
-from tests.unit.journal.test_pulse import pulse
-from tests.unit.runs import METRICS, points
+from tests.unit.runs import METRICS, points, pulse
 
 SECONDS = 40
 

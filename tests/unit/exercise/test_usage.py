@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from clew_shared.journal.events import Pulse
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import PulseSummary
 from clew_shared.study.usage import energy, of_limit, share, usage_now, usage_results, usage_words
-from tests.unit.journal.test_pulse import history, pulse
+from tests.unit.runs import pulse
 
 NAN = float("nan")
+
+
+def history(*events: Pulse) -> History:
+    found = History()
+    for event in events:
+        found.feed(1, event)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,7 @@ from clew_shared.exporters import export_pulse_csv, export_pulse_jsonl
 from clew_shared.journal.events import Pulse, Schema
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import PulseSummary
-from tests.unit.runs import METRICS, begin_run, describe, points
-
-
-def pulse(first: float, process: str = "trainer", host: str = "node1", **columns: list[float]) -> Pulse:
-    """Samples a second apart, the first at ``first``."""
-    count = len(next(iter(columns.values())))
-    return Pulse(
-        time=first + count - 1,
-        process=process,
-        host=host,
-        times=(first + np.arange(count, dtype="<f8")).tobytes(),
-        names=tuple(columns),
-        values=tuple(np.array(values, "<f4").tobytes() for values in columns.values()),
-    )
+from tests.unit.runs import METRICS, begin_run, describe, points, pulse
 
 
 def history(*events: Pulse) -> History:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from clew_gui.base.state_words import NONE
 from clew_gui.plotting.compare import RESULT, ComparedRun, CompareOptions, CurveCache, compare_scene, title_of
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Evaluation
 from clew_shared.journal.history import History
+from tests.unit.runs import pulse
 
 
 def test_a_group_of_seeds_has_the_name_of_the_point_not_of_its_first_seed() -> None:
@@ -47,3 +49,13 @@ def test_a_scatter_is_logarithmic_as_asked_and_leaves_out_what_is_not_above_zero
         scene = compare_scene(runs, card, CompareOptions("test_accuracy", log=log), "", CurveCache())
         assert scene.scatter[1].log is log
         assert {place.group for place in scene.places} == places
+
+
+def test_what_the_runs_used_of_their_machines_is_in_the_table_as_far_as_it_is_known() -> None:
+    card = find_card(load_builtin().exercises, "softmax")
+    histories = {1: ended_at(0.9), 2: ended_at(0.5)}
+    histories[1].feed(1, pulse(10, cpu=[1.0, 1.0], memory=[1e9, 2e9], power=[90.0, 90.0]))
+    runs = [ComparedRun(str(k), k, "", {"learning_rate": k}, one) for k, one in histories.items()]
+    heads, *rows = compare_scene(runs, card, CompareOptions("test_accuracy"), "", CurveCache()).table
+    assert heads[-4:] == ("CPU", "Peak memory", "Energy", "Test accuracy per Wh")
+    assert [row[-4:] for row in rows] == [("100 %", "2.0 GB", "90 J", "3600.00 %"), (NONE,) * 4]

@@ -13,8 +13,7 @@ from clew_gui.plotting.axes.ticks import Span, XUnit
 from clew_gui.plotting.pulse import is_placed, places_of, pulse_rows, seconds_of
 from clew_shared.journal.events import Schema
 from clew_shared.journal.history import History
-from tests.unit.journal.test_pulse import pulse
-from tests.unit.runs import METRICS, points
+from tests.unit.runs import METRICS, points, pulse
 
 NAN = float("nan")
 
