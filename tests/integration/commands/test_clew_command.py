@@ -164,7 +164,7 @@ def test_verify_finds_one_flipped_byte_in_any_file(tiny: Tiny, copy: Path) -> No
 def test_export_writes_every_step(tiny: Tiny, tmp_path: Path) -> None:
     done = clew("export", tiny.folder.name[:6], "--csv", tmp_path / "out", environ=tiny.environ)
     assert done.returncode == 0, done.stderr
-    with Path(done.stdout.strip()).open(encoding="utf-8", newline="") as file:
+    with Path(done.stdout.splitlines()[0]).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["step"]) for row in rows if row["metric"] == "loss"] == list(range(100))
     assert {row["run"] for row in rows} == {tiny.folder.name}

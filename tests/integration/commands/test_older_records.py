@@ -56,7 +56,8 @@ def test_it_goes_on_from_its_checkpoint_as_one_curve(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert clew("verify", RUN).returncode == 0
     assert clew("export", RUN, "--csv", tmp_path / "out").returncode == 0
-    (written,) = (tmp_path / "out").iterdir()
+    written, samples = sorted((tmp_path / "out").iterdir(), key=lambda path: len(path.name))
+    assert samples.name.endswith("-pulse.csv"), "what the continued run used of this machine"
     whole = rows(written)
     losses = [int(row[1]) for row in whole if row[2] == "loss"]
     assert losses == list(range(3000))
