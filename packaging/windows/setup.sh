@@ -47,7 +47,7 @@ if [ ! -e "$PY/python.exe" ]; then
 fi
 
 echo "Packages for Windows: what pyproject.toml names, in the versions of packaging/constraints.txt"
-rm -rf "$WHEELS" "$SITE" && mkdir "$WHEELS" "$SITE"
+rm -rf "$WHEELS" "$SITE" && mkdir -p "$WHEELS" "$SITE"
 wanted packages "$WHEELS" "$SITE" "$PY"
 cp "$HERE/for_wine.py" "$SITE/sitecustomize.py"
 
