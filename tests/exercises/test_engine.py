@@ -115,6 +115,7 @@ def test_which_exercises_xla_compiles_and_which_take_the_fused_optimizer(small_d
         "imagenet-bench": (False, True, FusedAdam),
         "rnn": (False, True, FusedAdam),
         "transfer": (False, True, FusedAdam),
+        "generalisation": (False, True, FusedAdam),
         **dict.fromkeys(
             ("inception-ps", "ps-lab", "ps-regression"), (False, True, FusedAdam)
         ),  # what workers do is not

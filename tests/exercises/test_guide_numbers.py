@@ -64,6 +64,8 @@ def counted(exercise: str) -> set[int]:
             return {count(exercise)}
         case "rnn":
             return {count(exercise, cell=cell, units=units) for cell in CELLS for units in (16, 64)}
+        case "generalisation":
+            return {count(exercise, images=20)}
         case "cnn":
             variables = model(exercise).parts[0].variables
             kernels = [int(np.prod(variables[name].shape)) for name in ("conv1", "conv2")]

@@ -29,7 +29,7 @@ from clew_shared.journal.events import Image, Log
 from clew_shared.params import Value, build
 from tests.exercises.training import Record, make_engine, train
 
-NETWORKS = ("activations", "rnn", "memory", "autoencoder", "anomaly", "vae", "gan", "transfer")
+NETWORKS = ("generalisation", "activations", "rnn", "memory", "autoencoder", "anomaly", "vae", "gan", "transfer")
 Tiny = Callable[[str], tuple[Record, dict[str, float], Engine]]
 
 

@@ -215,6 +215,23 @@ TABLE = {
         honest=(Run({"numpy_gain": 147.4, "tensorflow_gain": 21.7}),),
         free=free("operation", "repeats"),
     ),
+    "generalisation": Exercise(
+        one_step=Run({"test_error": 0.8293, "train_error": 0.831}, {"steps": 1}),
+        tiny=Run({"test_error": 0.2067, "train_error": 0.07}, preset="tiny"),
+        cheap={
+            "more images": anyhow(images=1001),
+            "no wrong labels": anyhow(wrong_labels=0.0),
+            "augmentation alone": Run({"test_error": 0.0895}, {"augmentation": True}),
+            "dropout alone": Run({"test_error": 0.1213}, {"dropout": 0.5}),
+            "more images of the digits": anyhow(images=1001, data="digits"),
+            "augmentation alone on digits": Run({"test_error": 0.1}, {"augmentation": True}, data="digits"),
+        },
+        honest=(
+            Run({"test_error": 0.0503}, {"l2": 0.001, "dropout": 0.5, "augmentation": True}),
+            Run({"test_error": 0.0767}, {"l2": 0.001, "dropout": 0.5, "augmentation": True}, data="digits"),
+        ),
+        free=free("folds", "augmentation", "units", "l2", "dropout", "batch_norm"),
+    ),
     "activations": Exercise(
         one_step=Run({"test_accuracy": 0.1539}, {"steps": 1, "activation": "relu"}),
         tiny=Run({"test_accuracy": 0.7833}, preset="tiny"),
