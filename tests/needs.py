@@ -17,8 +17,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +29,8 @@ import pytest
 from clew_shared.catalogue import known_sets
 
 GPU, UNIX = "gpu", "unix"
+_GROUP_ENDS_S = 10.0
+"""Seconds until the kernel has removed processes that have ended."""
 
 
 class Need(NamedTuple):
@@ -70,6 +74,29 @@ def _can_have_cluster() -> bool:
     )
 
 
+@contextmanager
+def memory_group(limit: int) -> Iterator[Path]:
+    """A control group in which processes may have ``limit`` bytes. Raises ``OSError`` where none can be made."""
+    older = Path("/sys/fs/cgroup/memory")
+    group = Path(tempfile.mkdtemp(prefix="clew-test-", dir=older if older.is_dir() else older.parent))
+    try:
+        (group / ("memory.limit_in_bytes" if older.is_dir() else "memory.max")).write_text(str(limit))
+        yield group
+    finally:
+        deadline = time.monotonic() + _GROUP_ENDS_S
+        while group.exists() and time.monotonic() < deadline:
+            with suppress(OSError):  # its last process is being reaped
+                group.rmdir()
+
+
+def _can_limit_memory() -> bool:
+    try:
+        with memory_group(1 << 30) as group:
+            return (group / "cgroup.procs").exists()
+    except OSError:
+        return False
+
+
 def _is_quick_system() -> bool:
     """Wine takes tens of times as long as a system itself to open, write and rename a file."""
     return sys.platform != "win32" or not hasattr(ctypes.windll.ntdll, "wine_get_version")
@@ -90,6 +117,7 @@ NEEDS: Mapping[str, Need] = {
         _can_have_cluster, "run the tests as root on Debian 12; packaging/cluster/cluster check says what is missing"
     ),
     UNIX: Need(lambda: sys.platform != "win32", "run the tests on Linux or macOS"),
+    "memory-group": Need(_can_limit_memory, "run the tests as root where control groups can be made"),
     "quick-system": Need(_is_quick_system, "run the tests without Wine"),
     "venv": Need(_has_venv, "run the tests with a Python that can make environments, into which Clew was installed"),
     "fork": Need(lambda: hasattr(os, "fork"), "run the tests on Linux"),

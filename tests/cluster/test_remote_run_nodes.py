@@ -5,6 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
+from clew_gui.session.links.status import LinkState
 from clew_gui.session.runs import RunModel
 from clew_shared.journal.lifecycle import RunState
 from tests.cluster.journey import Student, every_step_once
@@ -41,6 +42,29 @@ def test_a_peer_that_freezes_ends_the_run_and_continue_starts_all_again(student:
         program.stop(run)
         every_step_once(run.history)
         student.judge(run, attempts=2)
+
+
+def test_each_process_on_three_nodes_says_what_it_uses_and_a_cut_loses_nothing(student: Student) -> None:
+    with student.program() as program:
+        run = program.send(nodes=3, checkpoint_every=50)
+        program.trains(run)
+        processes = run.history.pulse.processes
+
+        def sampled() -> bool:
+            return set(processes) == {"trainer", "worker 1", "worker 2"} and min(map(len, processes.values())) > 2
+
+        program.until(sampled, "samples of all processes")
+        assert {one.host for one in processes.values()} == {"node1", "node2", "node3"}
+        seen = len(run.history.pulse)
+        with student.cluster.broken("cut", "laptop"):
+            program.until(lambda: program.job(run).link.state is not LinkState.LIVE, "a link that is known to be cut")
+        program.until(lambda: len(run.history.pulse) > seen, "the samples of the time without a link")
+        program.stop(run)
+        student.judge(run, attempts=1)
+        usage = run.history.pulse_summary()
+        assert usage.cpu is not None
+        assert usage.memory is not None
+        assert all((one.times[1:] > one.times[:-1]).all() for one in processes.values())
 
 
 def test_a_node_that_loses_its_power_is_named_and_the_run_goes_on_without_it(student: Student) -> None:

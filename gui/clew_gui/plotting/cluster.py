@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.updates import UpdateColumns, UpdateCounts
 from clew_shared.spec import RunSpec
 from clew_shared.study.scaling import figures
+from clew_shared.study.usage import process_now
 
 THREADS = "lock-free"
 Tone = Literal["text2", "ok", "warn", "bad"]
@@ -250,7 +251,16 @@ _STATES: dict[str, tuple[str, str]] = {
 def _roles(
     history: History, setup: ClusterSetup, workers: Sequence[int], state: RunState, rates: Rates | None
 ) -> Iterable[Role]:
-    """The coordinator, the servers and the workers."""
+    """The coordinator, the servers and the workers; of those that work what they use of their nodes."""
+    for role in _doing(history, setup, workers, state, rates):
+        process = "trainer" if role.role == "chief" else f"{role.role} {role.number}"
+        use = process_now(history.pulse, process) if role.alive else ""
+        yield role._replace(doing=", ".join(filter(None, (role.doing, use))))
+
+
+def _doing(
+    history: History, setup: ClusterSetup, workers: Sequence[int], state: RunState, rates: Rates | None
+) -> Iterator[Role]:
     over = state in TERMINAL
     started = ("Running", "Working") if history.fold.attempt else ("Starting", "Starts")
     shown_as, word = ("Finished", "Ended") if over else started

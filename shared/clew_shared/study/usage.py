@@ -73,6 +73,16 @@ def usage_now(table: PulseTable) -> str:
     return ", ".join(parts)
 
 
+def process_now(table: PulseTable, process: str) -> str:
+    """``CPU 95 %, 1.1 GB``: the last samples of one process; empty if nothing is known."""
+    found = table.processes.get(process)
+    if found is None:
+        return ""
+    cpu, memory = _last(found.column("cpu")), _last(found.column("memory"))
+    parts = [f"CPU {share(cpu)}"] if cpu is not None else []
+    return ", ".join([*parts, in_bytes(round(memory))] if memory is not None else parts)
+
+
 def _last(values: Values) -> float | None:
     """The latest value that is known, of the last few."""
     recent = values[-3:]

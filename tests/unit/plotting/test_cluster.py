@@ -15,6 +15,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from tests.simulated_cluster import SCHEMA, SimulatedCluster, as_updates
+from tests.unit.runs import pulse
 
 
 def spec_of(**options: Value) -> RunSpec:
@@ -70,6 +71,17 @@ def test_every_process_says_what_it_is_where_and_how_it_is() -> None:
     assert {one.state for one in scene_of(history).roles[1:]} == {"Paused"}
     feed(history, State(state=RunState.RUNNING), State(state=RunState.FINISHED))
     assert {one.state for one in scene_of(history).roles} == {"Ended"}
+
+
+def test_processes_that_work_say_what_they_use_of_their_nodes() -> None:
+    history, _ = slowed_and_killed()
+    for process in ("trainer", "ps 0", "worker 2"):
+        feed(history, pulse(10, process, "node1", cpu=[0.5, 0.95], memory=[1e9, 1.1e9]))
+    scene = scene_of(history, workers=3)
+    assert role(scene, "Coordinator").doing.endswith(", CPU 95 %, 1.1 GB")
+    assert role(scene, "Server 0").doing.endswith(" gradients, CPU 95 %, 1.1 GB")
+    assert "CPU" not in role(scene, "Worker 0").doing, "nothing is known of it"
+    assert "CPU" not in role(scene, "Worker 2").doing, "it is dead"
 
 
 def test_a_worker_slowed_five_times_computes_a_fifth_and_a_killed_one_nothing() -> None:
