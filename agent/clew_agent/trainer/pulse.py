@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clew_agent.node.pulse.batches import TRAINER, PulseBatch, last_of
+from clew_agent.node.pulse.batches import TRAINER, PulseBatch
 from clew_agent.node.pulse.spool import SpoolReader, SpoolWriter, remove_spool, spool_folder
 from clew_shared.base import operating_system
 from clew_shared.base.places import find_places
@@ -24,7 +24,7 @@ class GuardSamples:
 
     def skip(self, event: Event | None) -> None:
         """Leave out what an event of the journal has already."""
-        self._batch.skip_until(last_of(event))
+        self._batch.skip(event)
 
     def events(self, last: bool) -> list[Event]:
         """Returns the events that are due; all that are left the ``last`` time."""

@@ -87,7 +87,7 @@ def test_samples_become_columns_of_some_seconds() -> None:
 def test_what_is_in_the_journal_is_not_recorded_again() -> None:
     recorded = as_event(TRAINER, "node17", [sample(0), sample(1)])
     batch = PulseBatch(TRAINER, "node17")
-    batch.skip_until(last_of(recorded))
+    batch.skip(recorded)
     for number in range(4):
         batch.add(sample(number))
     assert [event.times for event in pulses(batch.rest())] == [as_event(TRAINER, "", [sample(2), sample(3)]).times]
@@ -102,6 +102,14 @@ def test_memory_near_its_limit_is_said_once_and_at_once() -> None:
     assert isinstance(warning, Log)
     assert warning.text.startswith("Memory is nearly used up on node2: 7.3 GB of 8.0 GB.")
     assert batch.add(sample(2, memory_used=7.9e9, memory_limit=8e9)) == []
+
+
+def test_a_warning_that_is_in_the_journal_is_not_said_again() -> None:
+    near = {"memory_used": 7.3e9, "memory_limit": 8e9}
+    first, later = PulseBatch(TRAINER, "node17"), PulseBatch(TRAINER, "node17")
+    for event in first.add(sample(1, **near)):
+        later.skip(event)
+    assert later.add(sample(2, **near)) == []
 
 
 def test_memory_whose_limit_is_not_known_is_no_warning() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-import msgspec
-
 from clew_agent.node.pulse.sampler import Sample
 from clew_shared.base.number_words import in_bytes
 from clew_shared.journal.events import Event, Log, Pulse
@@ -47,9 +45,10 @@ class PulseBatch:
         samples, self._waiting = self._waiting, []
         return [as_event(self._process, self._host, samples)] if samples else []
 
-    def skip_until(self, time: float) -> None:
-        """Leave out samples up to ``time``: they are in the journal."""
-        self._last = max(self._last, time)
+    def skip(self, event: Event | None) -> None:
+        """Leave out what an event of the journal says already."""
+        self._last = max(self._last, last_of(event, self._process))
+        self._warned |= isinstance(event, Log) and event.stage == PULSE_STAGE
 
     def _warning(self, sample: Sample) -> Log | None:
         used, limit = sample.values.get("memory_used"), sample.values.get("memory_limit")
@@ -78,7 +77,7 @@ def as_event(process: str, host: str, samples: Sequence[Sample]) -> Pulse:
     )
 
 
-def last_of(event: msgspec.Struct | None, process: str = TRAINER) -> float:
+def last_of(event: Event | None, process: str = TRAINER) -> float:
     """The time of the last sample of ``process`` in an event; 0 for another event."""
     if not isinstance(event, Pulse) or event.process != process or len(event.times) < 8:
         return 0.0
