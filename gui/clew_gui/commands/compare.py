@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,6 +26,7 @@ from clew_shared.params import format_value
 from clew_shared.run_settings import RunNote, differences, label_of, note_problems, read_tags, repeats_of
 from clew_shared.spec import MAX_NAME
 from clew_shared.study.comparison import Outcome, outcome_of
+from clew_shared.study.usage import USAGE, group_usage, usage_results, usage_table
 
 
 def compare(context: CommandContext, argv: Sequence[str]) -> int:
@@ -126,7 +127,18 @@ def _rows(
         values = [format_value(one.values[place]) or NONE for one in differ]
         met = (_steps(group), _seconds(group)) if target is not None else ()
         rows.append((numbers, *name, *values, _best(group, metric), delta_words(group.best, base, metric), *met))
-    return rows
+    return [(*row, *used) for row, used in zip(rows, _usage(by_id, groups, metric), strict=True)]
+
+
+def _usage(by_id: Mapping[str, SeenRun], groups: Sequence[Outcome], metric: MetricSpec) -> list[tuple[str, ...]]:
+    """Columns of what the groups used of their machines, with heads, as far as anything is known."""
+    read = [[one.history for run in group.runs if (one := by_id[run]).history is not None] for group in groups]
+    used = [
+        group_usage(group, metric, [(history, usage_results(history)) for history in histories])
+        for group, histories in zip(groups, read, strict=True)
+    ]
+    heads, *rows = usage_table(used, metric, NONE)
+    return [tuple(words.inside(head) for head in heads), *rows]
 
 
 def _best(group: Outcome, metric: MetricSpec) -> str:
@@ -193,10 +205,16 @@ def _as_json(
                 "steps_to_target": group.steps,
                 "seconds_to_target": group.seconds,
                 "reached": group.reached,
+                "usage": _mean_usage([by_id[run] for run in group.runs]),
             }
             for group in groups
         ],
     }
+
+
+def _mean_usage(runs: Sequence[SeenRun]) -> dict[str, float]:
+    every = [usage_results(run.history) for run in runs if run.history is not None]
+    return {name: sum(known) / len(known) for name in USAGE if (known := [one[name] for one in every if name in one])}
 
 
 def _delta(value: float | None, base: float | None) -> float | None:

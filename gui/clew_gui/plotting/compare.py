@@ -26,7 +26,7 @@ from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
 from clew_shared.run_settings import SEED, differences, label_of, repeats_of, short_words
 from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
-from clew_shared.study.usage import USAGE, usage_results
+from clew_shared.study.usage import group_usage, usage_results, usage_table
 
 POINTS = 240
 """Points of a curve; hardly any plot could show more."""
@@ -430,36 +430,12 @@ def _table(
 def _with_usage(
     table: tuple[tuple[str, ...], ...], groups: Sequence[CompareGroup], metric: MetricSpec, cache: CurveCache
 ) -> tuple[tuple[str, ...], ...]:
-    """Adds what the groups used of their machines (means over repeats), as far as anything is known."""
-    used = [_usage_of(group, metric, cache) for group in groups]
-    heads = [head for head in _usage_heads(metric) if any(head in row for row in used)]
-    rows = zip(table[1:], used, strict=True)
-    return ((*table[0], *heads), *((*row, *(found.get(head, NONE) for head in heads)) for row, found in rows))
-
-
-def _usage_heads(metric: MetricSpec) -> tuple[str, ...]:
-    return (*(one.heading for one in USAGE.values()), "Images per joule", f"{metric.label} per Wh")
-
-
-def _usage_of(group: CompareGroup, metric: MetricSpec, cache: CurveCache) -> dict[str, str]:
-    """The texts by heading."""
-    every = [cache.usage(run) for run in group.runs]
-    means = {
-        name: float(np.mean([one[name] for one in every if name in one]))
-        for name in USAGE
-        if any(name in one for one in every)
-    }
-    found = {USAGE[name].heading: USAGE[name].words(value) for name, value in means.items()}
-    joules, images = means.get("energy", 0.0), [_images(run.history) for run in group.runs]
-    if joules > 0 and all(images):
-        found["Images per joule"] = value_text(float(np.mean(images)) / joules)
-    if joules > 0 and metric.better == "higher" and metric.format == "percent" and group.outcome.best is not None:
-        found[f"{metric.label} per Wh"] = quantity(group.outcome.best / (joules / 3600), metric.format)
-    return found
-
-
-def _images(history: History) -> int:
-    return history.fold.step * (history.schema.batch_size if history.schema is not None else 0)
+    """Adds what the groups used of their machines, as far as anything is known."""
+    used = [
+        group_usage(group.outcome, metric, [(run.history, cache.usage(run)) for run in group.runs]) for group in groups
+    ]
+    more = usage_table(used, metric, NONE)
+    return tuple((*row, *cells) for row, cells in zip(table, more, strict=True))
 
 
 def _row(

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from clew_gui.reports.facts import read_source
 from clew_shared.base.problem import did_you_mean, problem
-from clew_shared.journal.events import Attempt, Checkpoint, Digest, Event, Files, Seal, State
+from clew_shared.journal.events import Attempt, Checkpoint, Digest, Event, Files, Pulse, Seal, State
 from clew_shared.journal.files import JournalWriter, Record, first_attempt, read_journal
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
@@ -106,7 +107,7 @@ class Replay:
         while not self.done and self._due[self._next].seconds <= seconds:
             due = self._due[self._next]
             self._next, self._last = self._next + 1, due.attempt
-            self._append(due.attempt, msgspec.structs.replace(due.event, time=now))
+            self._append(due.attempt, _at(due.event, now))
         if self.done:
             self.close()
 
@@ -158,6 +159,14 @@ class Replay:
             earlier_sha256=hashlib.sha256(content).hexdigest() if content else "",
             replay_of=self.of,
         )
+
+
+def _at(event: Event, now: float) -> Event:
+    """The event as if it had been written ``now``, samples with their times."""
+    moved = msgspec.structs.replace(event, time=now)
+    if not isinstance(moved, Pulse) or not event.time or len(moved.times) % 8:
+        return moved
+    return msgspec.structs.replace(moved, times=(np.frombuffer(moved.times, "<f8") + (now - event.time)).tobytes())
 
 
 # --- Demonstrations ---------------------------------------------------------------------------------------------------

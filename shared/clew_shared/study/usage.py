@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from clew_shared.base.number_words import in_bytes
+from clew_shared.base.number_words import in_bytes, quantity
+from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import PulseSummary, PulseTable, Values
+from clew_shared.study.comparison import Outcome
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _WH = 3600.0
+_PER_JOULE = "Images per joule"
 
 
 def share(value: float) -> str:
@@ -116,3 +119,35 @@ def usage_results(history: History) -> dict[str, float]:
     found = history.pulse_summary()
     values = (found.cpu, found.gpu, found.memory, found.gpu_memory, found.energy)
     return {name: value for name, value in zip(USAGE, values, strict=True) if value is not None}
+
+
+def group_usage(
+    outcome: Outcome, metric: MetricSpec, runs: Sequence[tuple[History, Mapping[str, float]]]
+) -> dict[str, str]:
+    """What runs that repeat each other used, by heading: means over them; with the energy also what it bought.
+    ``runs`` are their histories with their ``usage_results``."""
+    means = {
+        name: sum(known) / len(known) for name in USAGE if (known := [used[name] for _, used in runs if name in used])
+    }
+    found = {USAGE[name].heading: USAGE[name].words(value) for name, value in means.items()}
+    joules, images = means.get("energy", 0.0), [_images(history) for history, _ in runs]
+    if joules > 0 and all(images):
+        found[_PER_JOULE] = quantity(sum(images) / len(images) / joules)
+    if joules > 0 and metric.better == "higher" and metric.format == "percent" and outcome.best is not None:
+        found[_per_hour(metric)] = quantity(outcome.best / (joules / _WH), metric.format)
+    return found
+
+
+def usage_table(groups: Sequence[Mapping[str, str]], metric: MetricSpec, none: str) -> list[tuple[str, ...]]:
+    """The headings under which anything is known, then a row for each group; ``none`` stands for what is not."""
+    known = (*(one.heading for one in USAGE.values()), _PER_JOULE, _per_hour(metric))
+    heads = tuple(head for head in known if any(head in group for group in groups))
+    return [heads, *(tuple(group.get(head, none) for head in heads) for group in groups)]
+
+
+def _per_hour(metric: MetricSpec) -> str:
+    return f"{metric.label} per Wh"
+
+
+def _images(history: History) -> int:
+    return history.fold.step * (history.schema.batch_size if history.schema is not None else 0)

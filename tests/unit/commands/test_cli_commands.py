@@ -565,6 +565,12 @@ def test_what_runs_used_of_their_machine_is_said_listed_and_filtered(
     assert len(json.loads(said(capsys, "runs", "--json", "--filter", "peak_memory > 1e9"))) == 1
     assert json.loads(said(capsys, "runs", "--json", "--filter", "mean_cpu > 2")) == []
     assert said(capsys, "export", str(folder.path), "--csv", str(tmp_path)).splitlines()[-1].endswith("-pulse.csv")
+    small_run(home / "runs" / RUN.replace("0001", "0002"))
+    compared = said(capsys, "compare", "1", "2")
+    assert "peak memory" in compared
+    assert "150 %" in compared
+    found = json.loads(said(capsys, "compare", "1", "2", "--json"))["groups"]
+    assert [group["usage"] for group in found] == [{"mean_cpu": 1.5, "peak_memory": 2e9}]
 
 
 @pytest.mark.parametrize(
