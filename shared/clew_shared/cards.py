@@ -133,8 +133,9 @@ def HistogramPlot(  # noqa: N802
     """A histogram of values: values [n], (values [n], classes int [n]), or both and the threshold of that step.
 
     With a ``threshold``, which can be moved in the window, values above it are judged to be of class 1, and the window
-    shows the confusion matrix, precision, recall and F-score. It begins at the threshold of the step that is shown. If
-    that is the metric ``mean`` and as many standard deviations as the parameter ``deviations`` says, name both.
+    shows the confusion matrix, precision, recall and F-score, and the ROC and precision-recall curves with their areas.
+    It begins at the threshold of the step that is shown. If that is the metric ``mean`` and as many standard deviations
+    as the parameter ``deviations`` says, name both.
     """
     return PictureSpec(
         id=id,

@@ -41,10 +41,15 @@ training images, and is still among the validation and test images.
 if one sample in 500 is an anomaly, no alarm at all is right in 99.8 %. Choose the threshold by the validation samples;
 the test samples are for the last look.
 
+Two curves show all thresholds at once, with yours as a point: *ROC* has the recall against the part of the normal
+samples that raise an alarm, *PR* the precision against the recall. The areas below them (AUC) judge the network itself,
+whatever threshold you choose.
+
 ## Questions
 
 - Fraud with credit cards is rare. Which of precision and recall would a bank want to be high?
 - Why does a larger code make a worse detector?
+- Where anomalies are rare, the ROC curve can look much better than the PR curve. Why?
 
 > **Hint: your own table**
 > Any CSV file of numbers with a column `Class` will do, such as the data set of credit-card transactions

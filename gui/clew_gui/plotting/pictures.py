@@ -149,6 +149,45 @@ def confusion_at(values: FloatArray, classes: Labels, threshold: float) -> Judge
     )
 
 
+@dataclass(frozen=True, eq=False)
+class ThresholdCurves:
+    """What every threshold makes of scores, from the highest one, above which nothing is, to the lowest.
+
+    ``false_alarms`` is the part of class 0 that is judged to be of class 1, ``recall`` the part of class 1 that is
+    found, ``precision`` the part of those judged to be of class 1 that are (1 where there are none).
+    """
+
+    false_alarms: FloatArray
+    recall: FloatArray
+    precision: FloatArray
+
+    @property
+    def roc_area(self) -> float:
+        """The area under recall against false alarms: how probable it is that a score of class 1 is above one of class
+        0."""
+        return float((np.diff(self.false_alarms) * (self.recall[1:] + self.recall[:-1])).sum() / 2)
+
+    @property
+    def precision_area(self) -> float:
+        """The area under precision against recall, as steps: the average precision."""
+        return float((np.diff(self.recall) * self.precision[1:]).sum())
+
+
+def threshold_curves(values: FloatArray, classes: Labels) -> ThresholdCurves | None:
+    """The curves of ``values`` [n] whose true ``classes`` [n] are 0, or 1 and above; None where a class has none."""
+    order = np.argsort(-values, kind="stable")
+    ordered, true = values[order], (classes > 0)[order]
+    positives = int(true.sum())
+    if not 0 < positives < len(true):
+        return None
+    ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # equal scores are on one side of a threshold
+    found = np.cumsum(true)[ends].astype(np.float64)
+    judged = ends + 1.0
+    recall = np.append(0.0, found / positives)
+    false_alarms = np.append(0.0, (judged - found) / (len(true) - positives))
+    return ThresholdCurves(false_alarms, recall, np.append(1.0, found / judged))
+
+
 def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 

@@ -13,18 +13,33 @@ from PySide6.QtGui import QImage
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    precision_recall_curve,
+    precision_recall_fscore_support,
+    roc_auc_score,
+    roc_curve,
+)
 
 from clew_gui.charts.axes import draw_key
 from clew_gui.charts.chart import ChartPage
-from clew_gui.charts.drawing import Drawing, Rectangle, UsualSizes
+from clew_gui.charts.drawing import Drawing, Rectangle, UsualSizes, Words
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.matrix import Table
 from clew_gui.charts.pictures.page import EMPTY, PicturesChart
 from clew_gui.charts.pictures.scatter import ScatterPicture
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.pictures import HEADER, Judgement, TakenPicture, confusion_at, deviations_at, tile_columns
+from clew_gui.plotting.pictures import (
+    HEADER,
+    Judgement,
+    TakenPicture,
+    confusion_at,
+    deviations_at,
+    threshold_curves,
+    tile_columns,
+)
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pictures.view import PicturesView
@@ -140,7 +155,7 @@ def test_each_form_is_painted_in_the_colours_of_the_theme_and_said_in_words(
         " Wrong answers at step 400: 4 images of 3 × 3 pixels, 1 of them answered wrongly."
         " Latent space at step 400: 3 points of 2 classes."
         " Error at step 400: 7 values from 0 to 1.00, threshold 0.500:"
-        " Precision 66.67 %, Recall 66.67 %, F-score 66.67 %."
+        " Precision 66.67 %, Recall 66.67 %, F-score 66.67 %, ROC AUC 83.33 %, PR AUC 86.67 %."
         " Confusion at step 400: 17 of 20 right, the most frequent mistake is dog instead of cat (2)."
         " Gradient norm at step 400: first 0.00100, second 0.100"
     )
@@ -239,6 +254,42 @@ def assert_as_scikit_learn(found: Judgement | None, threshold: float) -> None:
     assert counted == confusion_matrix(CLASSES, answers, labels=[0, 1]).ravel().tolist()
     expected = precision_recall_fscore_support(CLASSES, answers, average="binary")[:3]
     assert (found.precision, found.recall, found.f_score) == pytest.approx(tuple(expected))
+
+
+@pytest.mark.parametrize("ties", [1, 7])
+def test_the_curves_over_all_thresholds_are_scikit_learns(ties: int) -> None:
+    """Also where many scores are equal: no threshold lies between these."""
+    draw = np.random.default_rng(ties)
+    classes = (draw.random(300) < 0.2).astype(np.int32)
+    values = np.round((draw.normal(size=300) + classes) * 8 / ties) / 8
+    found = threshold_curves(values, classes)
+    assert found is not None
+    assert found.roc_area == pytest.approx(roc_auc_score(classes, values))
+    assert found.precision_area == pytest.approx(average_precision_score(classes, values))
+    alarms, recall, _ = roc_curve(classes, values, drop_intermediate=False)
+    np.testing.assert_allclose((found.false_alarms, found.recall), (alarms, recall))
+    precision, recall, _ = precision_recall_curve(classes, values)
+    np.testing.assert_allclose((found.precision, found.recall), (precision[::-1], recall[::-1]))
+
+
+def test_without_one_of_the_classes_there_is_no_curve() -> None:
+    values = np.array([0.1, 0.2])
+    assert threshold_curves(values, np.array([0, 0], np.int32)) is None
+    assert threshold_curves(values, np.array([1, 2], np.int32)) is None
+
+
+def test_the_areas_under_the_curves_are_shown_and_the_curves_where_there_is_room(
+    panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    canvas = show(panel, qtbot, pictured(FakeSession(), 100)).canvas
+    (form,) = (one for one in canvas.shown.forms if isinstance(one, HistogramPicture))
+    area = f"ROC AUC {100 * roc_auc_score(CLASSES, SCORES):.2f} %"
+    assert area in form.words()
+    tile = next(one for one in canvas.shown.tiles if one.taken.spec.id == "errors")
+    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPointF(*tile.box.centre).toPoint())
+    drawing = Drawing(LIGHT, UsualSizes())
+    canvas.shown.forms[0].draw(drawing)
+    assert {"ROC", "PR"} <= {one.text for one in drawing.items if isinstance(one, Words)}
 
 
 def test_where_nothing_is_judged_or_nothing_is_there_no_ratio_is_made_up() -> None:

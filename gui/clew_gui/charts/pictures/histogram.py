@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -15,13 +16,25 @@ from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.pictures import Judgement, class_name, confusion_at, distribution, scores
+from clew_gui.plotting.pictures import (
+    Judgement,
+    ThresholdCurves,
+    class_name,
+    confusion_at,
+    distribution,
+    scores,
+    threshold_curves,
+)
 from clew_shared.journal.events import Histogram
 
 _ROW: Final = 16.0
 _PANEL: Final = 196.0
 """The confusion matrix and what follows from it, right of a histogram."""
 _GRIP: Final = 6.0
+_LEAST: Final = 48.0
+"""The least side of a curve over all thresholds that is worth drawing."""
+_CORNERS: Final = 400
+"""Points of such a curve: more could not be seen."""
 
 
 class HistogramPicture:
@@ -32,8 +45,10 @@ class HistogramPicture:
         spec = tile.taken.spec
         self.found = distribution(histogram)
         self.judgement: Judgement | None = None
+        self.curves: ThresholdCurves | None = None
         if tile.threshold is not None and histogram.values:
             self.judgement = confusion_at(*scores(histogram), tile.threshold)
+            self.curves = threshold_curves(*scores(histogram))
         self._log_x = spec.log_x and bool((self.found.edges > 0).all())
         self._log_y = spec.log_y
         room = tile.room
@@ -143,13 +158,49 @@ class HistogramPicture:
         if not fits:
             key = Box(room.x, y, room.width, room.bottom - y)
             draw_key(drawing, key, [(theme.class_colour(k), self._name(k)) for k in (0, 1)])
+            y += 2 * _ROW
+        if self.curves is not None:
+            self._draw_curves(drawing, self.curves, found, Box(room.x, y + 4, room.width, room.bottom - y - 4))
+
+    def _draw_curves(self, drawing: Drawing, curves: ThresholdCurves, found: Judgement, room: Box) -> None:
+        """Recall against false alarms (ROC) and precision against recall (PR), with the threshold as a point.
+
+        They are beside each other or one below the other, whichever makes them larger.
+        """
+        alarms = found.false_positives / max(found.false_positives + found.true_negatives, 1)
+        plots = (
+            ("ROC", curves.false_alarms, curves.recall, alarms, found.recall),
+            ("PR", curves.recall, curves.precision, found.recall, found.precision),
+        )
+        beside = min(0.5 * (room.width - 10), room.height - _ROW)
+        below = min(room.width, 0.5 * room.height - _ROW)
+        side = max(beside, below)
+        for place, (name, x, y, *point) in enumerate(plots if side >= _LEAST else ()):
+            across, down = (place * (side + 10), 0.0) if beside >= below else (0.0, place * (side + _ROW))
+            box = Box(room.x + across, room.y + down + _ROW, side, side - 2)
+            self._draw_curve(drawing, box, name, (x, y), point)
+
+    @staticmethod
+    def _draw_curve(
+        drawing: Drawing, box: Box, name: str, curve: tuple[FloatArray, FloatArray], point: Sequence[float | None]
+    ) -> None:
+        theme = drawing.theme
+        drawing.text(box.x, box.y - 0.5 * _ROW, name, theme.text2, room=box.width)
+        drawing.rect(box, theme.sunken, smooth=False)
+        kept = np.unique(np.linspace(0, len(curve[0]) - 1, _CORNERS).astype(np.int64))
+        drawing.path(box.x + curve[0][kept] * box.width, box.bottom - curve[1][kept] * box.height, Stroke(theme.accent))
+        if point[0] is not None and point[1] is not None:
+            at = box.x + point[0] * box.width, box.bottom - point[1] * box.height
+            drawing.marks([at[0]], [at[1]], theme.text, 7)
 
     def _widest_name(self, sizes: TextSizes) -> float:
         return widest(sizes, [self._name(k) for k in (0, 1)])
 
-    @staticmethod
-    def _measures(found: Judgement) -> tuple[tuple[str, str], ...]:
-        values = (("Precision", found.precision), ("Recall", found.recall), ("F-score", found.f_score))
+    def _measures(self, found: Judgement) -> tuple[tuple[str, str], ...]:
+        """Those of the threshold, and the areas under the curves over all thresholds."""
+        values = [("Precision", found.precision), ("Recall", found.recall), ("F-score", found.f_score)]
+        if self.curves is not None:
+            values += [("ROC AUC", self.curves.roc_area), ("PR AUC", self.curves.precision_area)]
         return tuple((name, "–" if value is None else value_text(value, "percent")) for name, value in values)
 
     # ------------------------------------------------------------ read-out
