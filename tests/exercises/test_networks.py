@@ -132,6 +132,23 @@ def test_the_gradient_vanishes_on_its_way_through_sigmoids(small_digits: DataSet
     assert first["relu"] > 100 * first["sigmoid"]
 
 
+def test_a_skip_connection_is_a_way_past_a_layer(small_digits: DataSet) -> None:
+    """NumPy goes the same way, and the gradient of 20 layers of sigmoids comes through."""
+    deep: dict[str, Value] = {"layers": 20, "units": 30, "steps": 3}
+    first = {}
+    for skip in (False, True):
+        record, _, engine = trained("activations", deep | {"skip": skip}, small_digits)
+        first[skip] = record["layer1_gradient"].mean()
+    assert first[True] > 1e6 * first[False]
+    w = {name.removeprefix("weights/network/"): value.astype(np.float64) for name, value in engine.variables.items()}
+    x = small_digits.test.x.astype(np.float64)
+    for number in range(1, 21):
+        made = 1 / (1 + np.exp(-x @ w[f"layer{number}"] - w[f"layer{number}_offset"]))
+        x = made if number == 1 else x + made
+    answers = (x @ w["output1"] + w["output1_offset"]).argmax(1)
+    assert engine.evaluate()["test_accuracy"] == pytest.approx((answers == small_digits.test.y).mean(), abs=0.01)
+
+
 def test_the_recorded_norm_is_that_of_the_whole_gradient(small_digits: DataSet) -> None:
     """With plain gradient descent a step is the gradient times the rate."""
     engine = make_engine(exercise("rnn"), {"optimizer": "sgd", "learning_rate": 0.5, "steps": 1}, small_digits)
