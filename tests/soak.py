@@ -106,7 +106,9 @@ def main(argv: Sequence[str]) -> int:
     """Returns 1 if a test failed, else 0."""
     parser = argparse.ArgumentParser(prog="make soak")
     parser.add_argument("--rounds", type=int, default=0, help="0: as many as the minutes allow")
-    parser.add_argument("--minutes", type=float, default=0.0, help="start no new round after so many minutes")
+    parser.add_argument(
+        "--minutes", type=float, default=0.0, help="after the first round begin nothing after so many minutes"
+    )
     parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     options, words = parser.parse_known_args(argv)
     start, rounds = time.monotonic(), 0
@@ -119,6 +121,8 @@ def main(argv: Sequence[str]) -> int:
             rounds += 1
             print(f"\nround {rounds}, CLEW_SEED={seed}", flush=True)
             for what, tests in [("", words)] if words else [*((one.what, one.tests) for one in FAULTS), *OTHERS]:
+                if not goes_on(0, options.minutes, rounds - 1, time.monotonic() - start):
+                    break
                 if _passes(seed, tally, tests, often=rounds > 1):
                     passed[what] += 1
                 else:
