@@ -65,7 +65,7 @@ from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.exporters.tables import export_csv, export_jsonl
 from clew_shared.exporters.tensorboard import export_tensorboard
-from clew_shared.journal.events import Attempt, Evaluation, Log, Points, Schema
+from clew_shared.journal.events import Attempt, Evaluation, Log, Points, Pulse, Schema
 from clew_shared.journal.files import FrameReader, encode_frame
 from clew_shared.journal.verify import verify_run
 from clew_shared.params import Kind, ParamSpec, check, convert, format_value
@@ -381,6 +381,7 @@ READERS = {
                         Schema(id=1, metrics=(MetricSpec(name="a", label="A"), MetricSpec(name="b", label="B"))),
                         POINTS,
                         Evaluation(step=2, values={"test_accuracy": 0.5}),
+                        Pulse(process="trainer", host="n", times=bytes(8), names=("cpu",), values=(bytes(4),)),
                         Log(text="x"),
                     ),
                 )

@@ -410,6 +410,11 @@ def examined(monkeypatch: pytest.MonkeyPatch, *findings: Finding, ends: BaseExce
     monkeypatch.setattr("clew_gui.commands.sites.doctor.examine", examine)
 
 
+def test_the_doctor_of_this_computer_names_that_of_a_site(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "mine"]) == 2
+    assert "It checks this computer. A site: clew site doctor mine" in capsys.readouterr().err
+
+
 def test_findings_are_shown_as_they_are(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     examined(monkeypatch, FINE, *LATER)
     said("add", "mine", "--host", "login", "--scheduler", "none")

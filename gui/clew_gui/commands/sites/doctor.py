@@ -3,6 +3,7 @@ has (``clew site add``), and what it has to offer (``clew site modules``)."""
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Sequence
 
@@ -56,7 +57,12 @@ def doctor(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew doctor``: examine this computer, as ``clew site doctor`` does a site; returns the exit status."""
     parser = Parser("clew doctor", "Check what Clew needs on this computer. A site: clew site doctor NAME.")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
-    return examine_site(context, LOCAL, Site(), False, parser.parse_args(list(argv)).json)
+    parser.add_argument("site", nargs="*", help=argparse.SUPPRESS)
+    options = parser.parse_args(list(argv))
+    if options.site:
+        name = options.site[0]
+        raise problem("cli.usage", "It checks this computer.", f"A site: clew site doctor {name}", name)
+    return examine_site(context, LOCAL, Site(), False, options.json)
 
 
 class _Shown:
