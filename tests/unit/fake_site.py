@@ -132,7 +132,7 @@ class Login:
                 names = {path.rpartition("/")[2]: path for path in self.files if path.rpartition("/")[0] == folder}
                 for name in (name for one in words[-1].split() for name in fnmatch.filter(names, one)):
                     out += f"{len(self.files[names[name]])} regular file/{name}\n".encode()
-            return Finished(0, out, b"")
+            return Finished(0, out + b"clew-end\n", b"")
         if PIECES in words:
             for start, length, path in (line.split(" ", 2) for line in lines.splitlines()):
                 out += self.files[path][int(start) - 1 :][: int(length)]

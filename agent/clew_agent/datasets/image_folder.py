@@ -140,6 +140,8 @@ def _header(file: Path) -> _Header:
         with open_regular(file) as data, Image.open(data, formats=_FORMATS) as image:
             deep = image.mode in _DEEP
             found = _Header(image.size, deep or image.mode in _GREY, deep, getattr(image, "n_frames", 1))
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001  # Pillow lets through whatever a broken file leads to: KeyError, TypeError
         raise _damaged(file, error) from None
     if found.size[0] * found.size[1] > _MOST_PIXELS:
@@ -160,6 +162,8 @@ def _decode(file: Path, form: _Form) -> tuple[npt.NDArray[np.uint8], str]:
             if found.size != (form.width, form.height):
                 found = ImageOps.fit(found, (form.width, form.height), Image.Resampling.BICUBIC)
             rows = np.asarray(found, np.uint8).reshape(form.height, form.width, form.channels)
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001  # as above
         raise _damaged(file, error) from None
     return rows, hashlib.sha256(data).hexdigest()

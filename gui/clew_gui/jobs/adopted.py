@@ -16,15 +16,23 @@ from clew_gui.schedulers.state import ENDED, Phase
 from clew_gui.schedulers.verdict import conclude
 from clew_gui.schedulers.words import describe
 from clew_gui.sites.site_connection import SiteConnection
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 
 
-def ends_of(connection: SiteConnection, jobs: Sequence[str]) -> dict[str, JobNews]:
-    """The news of those of the ``jobs`` that have ended; nothing of one that may still live: that is left to the
-    computer that sent it, because two would ask its agent for different things.
+def ends_of(connection: SiteConnection, jobs: Sequence[str]) -> tuple[dict[str, JobNews], list[Problem]]:
+    """The news of those of the ``jobs`` that have ended, and what was wrong with others. Nothing of one that may still
+    live: that is left to the computer that sent it, because two would ask its agent for different things."""
+    try:
+        return _ends(connection, jobs), []
+    except ProblemError as error:
+        if error.problems[0].code != "ssh.file" or len(jobs) < 2:
+            return {}, list(error.problems)
+    some, other = (ends_of(connection, half) for half in (jobs[: len(jobs) // 2], jobs[len(jobs) // 2 :]))
+    return some[0] | other[0], some[1] + other[1]
 
-    Raises ``ProblemError`` when the site cannot be asked.
-    """
+
+def _ends(connection: SiteConnection, jobs: Sequence[str]) -> dict[str, JobNews]:
     records = {job: record for job, record in read_records(connection, jobs).items() if record.id}
     refs = {job: JobRef(record.id, job) for job, record in records.items()}
     if not refs:

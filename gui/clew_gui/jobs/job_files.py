@@ -39,6 +39,8 @@ def read_records(connection: SiteConnection, jobs: Sequence[str]) -> dict[str, E
     folders = {connection.layout().job(job): job for job in jobs}
     wanted = list[FilePiece]()
     for folder, sizes in zip(folders, file_sizes(connection, [*folders], "record.[0-9]*"), strict=True):
+        if isinstance(sizes, ProblemError):
+            raise sizes
         for name in takewhile(sizes.__contains__, (f"record.{number}" for number in range(_MOST_RECORDS))):
             wanted.append(FilePiece(f"{folder}/{name}", 0, min(sizes[name], _RECORD_BYTES)))
     found: dict[str, ExitRecord] = {}
@@ -47,6 +49,9 @@ def read_records(connection: SiteConnection, jobs: Sequence[str]) -> dict[str, E
             raise data
         job = folders[piece.path.rpartition("/")[0]]
         record = parse_record(data.decode(errors="replace"), job)
+        if record is None:  # the keeper may just have written a longer one
+            again = connection.ssh.read(piece.path, 0, _RECORD_BYTES, timeout=_READ_S)
+            record = parse_record(again.decode(errors="replace"), job)
         found |= {job: record} if record is not None else {}
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from clew_gui.commands.context import CommandContext
@@ -31,7 +33,10 @@ from clew_gui.session.job_model import Place
 from clew_gui.session.links.mirror import Mirror, stray_attempts
 from clew_gui.session.links.other_version import other_version
 from clew_gui.session.run_record import run_record
+from clew_gui.sites.many_files import PIECES, SIZES
 from clew_gui.sites.site import Site
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Command, Finished, lost, timed_out
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
@@ -45,7 +50,7 @@ from clew_shared.spec import RunSpec
 from tests.integration.agent_runs import agent
 from tests.integration.agents import BOUND_S, stand_in_spec, wait_for
 from tests.integration.fake_site import BusySite, FakeManager
-from tests.integration.local_line import damage, local_line
+from tests.integration.local_line import LocalConnection, damage, local_line
 from tests.integration.stand_in_agent import CATALOGUE
 from tests.unit.runs import RUN, begin_run, describe
 
@@ -300,32 +305,111 @@ def test_fetch_of_all_runs_counts_those_that_have_not_begun_and_is_content(lapto
         fetch_runs(laptop.context, line, waits.name, as_json=False)
 
 
-def test_fetch_of_many_runs_asks_a_few_questions(laptop: Laptop, tmp_path: Path) -> None:
-    """Each may be a session of its own, which takes half a second at some sites."""
-    line, asked = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
-    there = [Path(line.layout().run(str(uuid.UUID(int=number + 1)))) for number in range(60)]
-    for number, folder in enumerate(there):
+def runs_there(line: SiteConnection, count: int) -> list[Path]:
+    """So many runs on the site, of one to three attempts."""
+    folders = [Path(line.layout().run(str(uuid.UUID(int=number + 1)))) for number in range(count)]
+    for number, folder in enumerate(folders):
         begin_run(folder)
         spec = (folder / "spec.toml").read_text().replace(RUN, folder.name)
         (folder / "spec.toml").write_text(spec)
         for attempt in range(1, 2 + number % 3):
             write_journal(folder, attempt, f"job-{number}", RunState.FINISHED)
+    return folders
+
+
+def is_here(laptop: Laptop, there: Path) -> bool:
+    mirror = laptop.places.mirrors / there.name
+    found, wanted = ([journal_path(one, number) for number in attempts(one)] for one in (mirror, there))
+    return [path.read_bytes() for path in found] == [path.read_bytes() for path in wanted]
+
+
+def dies_at(asked: LocalConnection, monkeypatch: pytest.MonkeyPatch, *numbers: int, late: bool = False) -> None:
+    """The link dies when these questions for pieces are asked, or their answers are ``late``."""
+    run, count = asked.run, itertools.count(1)
+
+    def once(command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+        if PIECES in command and next(count) in numbers:
+            raise timed_out("here", "a command", timeout) if late else lost("here")
+        return run(command, stdin=stdin, timeout=timeout)
+
+    monkeypatch.setattr(asked, "run", once)
+
+
+def test_fetch_of_many_runs_asks_a_few_questions(laptop: Laptop, tmp_path: Path) -> None:
+    """Each may be a session of its own, which takes half a second at some sites."""
+    line, asked = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    there = runs_there(line, 60)
     there[7].joinpath("spec.toml").unlink()
     asked.commands = 0
     assert fetch_runs(laptop.context, line, "", as_json=False) == 1, "one of them is no run"
     assert "is no run folder: it has no spec.toml" in laptop.err.getvalue()
     assert asked.commands <= 8
-    for folder in there[:7] + there[8:]:
-        mirror = laptop.places.mirrors / folder.name
-        assert attempts(mirror) == attempts(folder)
-        assert [journal_path(mirror, one).read_bytes() for one in attempts(folder)] == [
-            journal_path(folder, one).read_bytes() for one in attempts(folder)
-        ]
+    assert all(is_here(laptop, folder) for folder in there[:7] + there[8:])
     damage(laptop.places.mirrors / there[3].name / "journal.0001")
     asked.commands = 0
     assert fetch_runs(laptop.context, line, there[3].name, as_json=False) == 0
     assert asked.commands <= 8
-    assert journal_path(laptop.places.mirrors / there[3].name, 1).read_bytes() == journal_path(there[3], 1).read_bytes()
+    assert is_here(laptop, there[3])
+
+
+def test_fetch_brings_files_of_several_answers_whole(
+    laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.sites.many_files._MOST_BYTES", 300)
+    line, _ = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    there = runs_there(line, 4)
+    assert fetch_runs(laptop.context, line, "", as_json=False) == 0, laptop.err.getvalue()
+    assert all(is_here(laptop, folder) for folder in there)
+
+
+def test_a_link_that_dies_or_is_slow_once_costs_fetch_nothing(
+    laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, asked = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    there = runs_there(line, 6)
+    monkeypatch.setattr("clew_gui.sites.many_files._LEAST_BYTES", 10)
+    dies_at(asked, monkeypatch, 2)
+    assert fetch_runs(laptop.context, line, there[0].name, as_json=False) == 0
+    dies_at(asked, monkeypatch, 1, 3, late=True)
+    assert fetch_runs(laptop.context, line, "", as_json=False) == 0
+    assert all(is_here(laptop, folder) for folder in there)
+
+
+def test_a_link_that_stays_dead_is_the_reason_and_no_damaged_copy_stays(
+    laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, asked = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    there = runs_there(line, 2)
+    with monkeypatch.context() as patch:
+        dies_at(asked, patch, 2, 3)
+        with pytest.raises(ProblemError, match="connection"):
+            fetch_runs(laptop.context, line, there[0].name, as_json=False)
+    assert fetch_runs(laptop.context, line, there[0].name, as_json=False) == 0
+    damage(laptop.places.mirrors / there[0].name / "journal.0001")
+    with monkeypatch.context() as patch:
+        dies_at(asked, patch, 2, 3)
+        with pytest.raises(ProblemError, match="connection"):
+            fetch_runs(laptop.context, line, there[0].name, as_json=False)
+    assert fetch_runs(laptop.context, line, "", as_json=False) == 0
+    assert all(is_here(laptop, folder) for folder in there)
+
+
+def test_a_listing_that_was_cut_off_sets_nothing_aside(
+    laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, asked = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    (there,) = runs_there(line, 3)[1:2]
+    assert fetch_runs(laptop.context, line, there.name, as_json=False) == 0
+    run = asked.run
+
+    def cut(command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+        done = run(command, stdin=stdin, timeout=timeout)
+        return msgspec.structs.replace(done, stdout=done.stdout[:-40]) if SIZES in command else done
+
+    monkeypatch.setattr(asked, "run", cut)
+    with pytest.raises(ProblemError, match="did not list its files to the end"):
+        fetch_runs(laptop.context, line, there.name, as_json=False)
+    assert is_here(laptop, there)
 
 
 def test_fetch_repairs_a_copy_in_which_an_earlier_version_trained(laptop: Laptop, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from clew_gui.schedulers.state import Phase
 from clew_gui.session.links.mirror import Mirror
 from clew_gui.session.run_record import run_record
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.events import Attempt, Event, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunFold, RunState
@@ -51,7 +51,7 @@ def login() -> Login:
 
 def adopted(login: Login, book: JobBook, run: RunSpec) -> bool:
     line = a_line(login)
-    return adopt_job(line, book, JOB, run, ends_of(line, () if JOB in book.jobs() else (JOB,)).get(JOB))
+    return adopt_job(line, book, JOB, run, ends_of(line, () if JOB in book.jobs() else (JOB,))[0].get(JOB))
 
 
 def a_record(state: str, why: str) -> bytes:
@@ -107,8 +107,8 @@ def test_a_site_that_cannot_say_how_a_job_ended_costs_no_run_that_was_fetched(
     with JournalWriter.create(folder.journal(1)) as writer:
         writer.append(describe(folder, job=JOB))
 
-    def unheard(*_: object) -> dict[str, JobNews]:
-        raise problem("ssh.lost", "The connection was lost.")
+    def unheard(*_: object) -> tuple[dict[str, JobNews], list[Problem]]:
+        return {}, list(problem("ssh.lost", "The connection was lost.").problems)
 
     monkeypatch.setattr(fetch, "ends_of", unheard)
     context = CommandContext(places, io.StringIO(), io.StringIO())

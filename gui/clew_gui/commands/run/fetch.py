@@ -119,9 +119,11 @@ def _bring_all(
                 unbegun += 1
             else:
                 problems += error.problems
-    problems += bring(connection, copies, check=bool(word))
-    for copy in copies:
-        problems += copy.finish(context, connection, record)
+    try:
+        problems += bring(connection, copies, check=bool(word))
+    finally:  # also of Ctrl+C: what is here has a number
+        for copy in copies:
+            problems += copy.finish(context, connection, record)
     return [copy.mirror for copy in copies if copy.whole and (word or copy.grown)], problems, unbegun
 
 
@@ -134,17 +136,15 @@ def _adopt_jobs(
     pairs = ((read_run(mirror.folder).fold.job, mirror.spec()) for mirror in found)
     made = [(job, spec) for job, spec in pairs if job and spec is not None]
     known = set(book.jobs())
+    ends, problems = ends_of(connection, [job for job in dict.fromkeys(job for job, _ in made) if job not in known])
     try:
-        ends = ends_of(connection, [job for job in dict.fromkeys(job for job, _ in made) if job not in known])
         for job, spec in made:
             there = adopt_job(connection, book, job, spec, ends.get(job))
             if there and record.settled.get(spec.run) != job:
                 record.settle_run(spec.run, job, time.time())
-    except ProblemError as error:
-        return list(error.problems)
     except OSError as error:
         raise problem("book.write", f"The job of a run cannot be recorded: {error}.", "Make room.") from None
-    return []
+    return problems
 
 
 # --- What is there ----------------------------------------------------------------------------------------------------
@@ -190,15 +190,18 @@ def find_folders(connection: SiteConnection, word: str, of_job: Sequence[str]) -
 
 def _look(connection: SiteConnection, folders: Sequence[str]) -> Iterator[There | ProblemError]:
     """The runs in these folders; in the place of one that is none, the error that says so."""
-    sizes = file_sizes(connection, folders, _FILES)
+    listed = file_sizes(connection, folders, _FILES)
+    sizes = [one if isinstance(one, dict) else {} for one in listed]
     specs = [
         FilePiece(f"{folder}/spec.toml", 0, min(one["spec.toml"], _SPEC_BYTES))
         for folder, one in zip(folders, sizes, strict=True)
-        if one.get("spec.toml")
+        if "spec.toml" in one
     ]
-    texts = {piece.path: data for piece, data in read_pieces(connection, specs)}
-    for folder, one in zip(folders, sizes, strict=True):
+    texts = {piece.path: b"" for piece in specs} | {piece.path: data for piece, data in read_pieces(connection, specs)}
+    for folder, found, one in zip(folders, listed, sizes, strict=True):
         try:
+            if isinstance(found, ProblemError):
+                raise found
             journals = {name: size for name, size in one.items() if name.startswith("journal.")}
             yield There(folder, _spec(connection, folder, texts.get(f"{folder}/spec.toml")), journals)
         except ProblemError as error:
@@ -252,15 +255,15 @@ class RunCopy:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing has gone wrong."""
-        return not self._problems
+        """Whether all is here that was there when it was looked at."""
+        return not self._problems and all(self.mirror.length(attempt) >= size for attempt, size in self._attempts())
 
     @property
     def grown(self) -> bool:
         """Whether there is more of it here than before."""
         return self._bytes() != self._before
 
-    def missing(self, check: bool) -> list[FilePiece]:
+    def missing(self, connection: SiteConnection, check: bool) -> list[FilePiece]:
         """What is not here, once a copy that is not the node's is set aside; with ``check`` also one is looked at that
         seems whole."""
         pieces = list[FilePiece]()
@@ -271,7 +274,9 @@ class RunCopy:
                 if attempt in stray_attempts(self.mirror.folder):
                     self.mirror.set_aside_stray(attempt)
                 if self.mirror.length(attempt) > size:
-                    self.mirror.set_aside(attempt)
+                    now = connection.ssh.stat(self._path(attempt))  # another program may have brought what came since
+                    if now is None or self.mirror.length(attempt) > now.size:
+                        self.mirror.set_aside(attempt)
                 if check or self.mirror.length(attempt) < size:
                     for _ in self.mirror.read(
                         attempt
@@ -295,7 +300,7 @@ class RunCopy:
         """Add a piece to the copy, unless something has gone wrong with it before."""
         if isinstance(data, ProblemError):
             self._problems += data.problems
-        elif self.whole:
+        elif not self._problems:
             with self._noting():
                 self.mirror.append(int(piece.path[-4:]), piece.offset, data)
 
@@ -303,7 +308,7 @@ class RunCopy:
         """Put what never came from the node aside, and note where the run came from; returns what has gone wrong."""
         run, attempts = self.there.spec.run, [attempt for attempt, _ in self._attempts()]
         with self._noting():
-            for stray in [one for one in self.mirror.attempts() if one not in attempts] if self.whole else ():
+            for stray in [one for one in self.mirror.attempts() if one not in attempts] if not self._problems else ():
                 aside = self.mirror.set_aside_stray(stray)
                 text = f"Attempt {stray} of run {run[:8]} was not made on {connection.title}"
                 context.note(f"{text}; what it left is now in {aside}.")
@@ -343,9 +348,11 @@ def bring(connection: SiteConnection, copies: Sequence[RunCopy], check: bool) ->
     all was here."""
     owners = {copy.there.path: copy for copy in copies}
     try:
-        for wanted in (lambda copy: copy.missing(check), RunCopy.damaged):
+        for wanted in (lambda copy: copy.missing(connection, check), RunCopy.damaged):
             for piece, data in read_pieces(connection, chain.from_iterable(map(wanted, copies))):
                 owners[piece.path.rpartition("/")[0]].take(piece, data)
     except ProblemError as error:
+        for copy in copies:
+            copy.damaged()  # set aside, so that the next fetch brings it
         return list(error.problems)
     return []
