@@ -25,7 +25,7 @@ help:
 	@echo "make format         let ruff rewrite what it can"
 	@echo "make docs           build the pages of docs as a site, in build/docs/site"
 	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 25 minutes on a quiet machine"
-	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
+	@echo "make soak           the fault tests, each scenario once, then many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
 	@echo "make fuzz           inputs that a fuzzer makes for every reader of foreign bytes (FUZZ_ARGS='--runs 10000 site' to choose)"
 	@echo "make gpu-check      train on this machine's GPUs in every way, and keep the log in docs; without a GPU it does nothing"
 	@echo "make cluster-up     a small Slurm cluster in network namespaces, as root; make cluster-down ends it"

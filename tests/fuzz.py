@@ -2,9 +2,9 @@
 
 ``python -m tests.fuzz --runs 1000000 [READER ...]``. Each reader of tests/readers.py has a process of its own, in which
 Atheris (libFuzzer for Python) watches which lines of Clew an input reaches, and changes those that reach new ones. What
-a reader raises beside its own refusals, an endless loop and much memory end that process; the input is kept beside the
-corpus and printed. ``--keep`` puts the few smallest inputs that reach every line into tests/corpus, where the test of
-hostile bytes reads them each time.
+a reader raises beside its own refusals, an endless loop and much memory end that process; the input is printed, and
+belongs into the reader's samples once the reader is mended. ``--keep`` puts some of the inputs that reached something
+new into tests/corpus, where the test of hostile bytes reads them each time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.bench.measure import table
 
 CORPUS = Path(__file__).parent / "corpus"
 KEPT = 24
-"""Inputs of a reader in tests/corpus: those that reach most."""
+"""Inputs of a reader in tests/corpus at most."""
 KEPT_BYTES = 400
 _PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 _LONGEST = 2048
@@ -112,7 +112,8 @@ def kept(name: str) -> tuple[bytes, ...]:
 
 
 def keep(name: str, folder: Path) -> None:
-    """Put some of what ``folder`` holds into tests/corpus: small ones, each of which reaches something new."""
+    """Put some of what ``folder`` holds into tests/corpus: a choice of all sizes among the smallest ones that together
+    reach everything that was reached."""
     with tempfile.TemporaryDirectory(prefix="clew-fuzz-") as merged:
         words = ["-merge=1", f"-max_len={KEPT_BYTES}", merged, str(folder)]
         subprocess.run([sys.executable, "-m", "tests.fuzz_one", name, *words], capture_output=True, check=True)

@@ -16,7 +16,7 @@ from clew_gui.charts.drawing import UsualSizes
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.measured import measured_plots
+from clew_gui.plotting.measured import measured_plots, quantity_text
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import Places
@@ -80,8 +80,8 @@ def rows(found: dict[str, list[tuple[int, Took]]]) -> list[tuple[str, ...]]:
         for number, (count, one) in enumerate(measured):
             last = number == len(measured) - 1
             there = most.seconds + each * (BEYOND[name] - largest)
-            beyond = f"{BEYOND[name]:,}: {there:,.0f} s" if last else ""
-            slope = f"{each * 1e6:,.3g} µs" if last else ""
+            beyond = f"{BEYOND[name]:,}: {there:,.0f} s" if last and BEYOND[name] > count else ""
+            slope = quantity_text(each, "s") if last else ""
             lines.append(
                 (name if not number else "", f"{count:,}", f"{one.seconds:.2f}", f"{one.memory:.0f}", slope, beyond)
             )

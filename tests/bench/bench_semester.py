@@ -65,7 +65,7 @@ def command(home: Path, *words: str) -> Took:
     line = [sys.executable, "-c", _MEASURED, *words]
     environment = {**os.environ, "CLEW_HOME": str(home)}
     done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode not in (OK, FAILED):  # `clew class` fails where it has something to say of a hand-in
+    if done.returncode != OK and (words[0] != "class" or done.returncode != FAILED):  # it has something to say of one
         raise RuntimeError(f"clew {' '.join(words)}: {done.stderr[-2000:]}")
     seconds, memory = done.stderr.splitlines()[-1].split()
     return Took(float(seconds), float(memory))

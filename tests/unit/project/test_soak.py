@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.faults.chance import Chance, Tally
-from tests.soak import goes_on, read_tally, summary
+from tests.soak import PLAYED, goes_on, read_tally, summary
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,11 @@ def test_a_seed_throws_the_same_dice_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert throws[0] == throws[1] != throws[2]
     monkeypatch.setenv("CLEW_SOAK", "1")
     assert (len(first.rounds(2, 9)), len(Chance("a test").rounds(2, 9))) == (2, 9)
+
+
+@pytest.mark.parametrize("test", [one for _, tests in PLAYED for one in tests if one.startswith("tests/")])
+def test_what_a_soak_plays_is_there(test: str) -> None:
+    file, _, name = test.partition("::")
+    path = Path(__file__).parents[3] / file
+    assert path.exists()
+    assert not name or f"def {name}(" in path.read_text(encoding="utf-8")

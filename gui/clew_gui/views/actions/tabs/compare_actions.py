@@ -174,5 +174,5 @@ def _said(runs: int, groups: int, left_out: int = 0) -> str:
     axis."""
     said = [f"{runs} run{'' if runs == 1 else 's'}"]
     said += [f"{groups} groups"] if groups < runs else []
-    said += [f"{left_out} without a place here"] if left_out else []
+    said += [f"{left_out} not shown"] if left_out else []
     return ", ".join(said)
