@@ -150,9 +150,11 @@ def test_all_benchmarks_are_known() -> None:
         "loops",
         "strategies",
         "observation",
+        "pulse",
         "journal",
         "plot",
         "semester",
+        "growth",
         "compare",
     ]
 
