@@ -52,6 +52,7 @@ from clew_gui.schedulers.verdict import parse_record
 from clew_gui.schedulers.words import describe
 from clew_gui.session.run_record import RunLine, RunRecord
 from clew_gui.sites.consent import Consents, OwnWords
+from clew_gui.sites.many_files import read_sizes
 from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.config import look_up, offered_hosts, parse_ssh_g
 from clew_gui.ssh.connection import Hop
@@ -390,6 +391,10 @@ READERS = {
     ),
     "Slurm": Reader(read_slurm, (SQUEUE, SACCT, SINFO, b"node1 idle\n")),
     "PBS": Reader(read_pbs, (QSTAT, QUEUES, MNQ)),
+    "files of a site": Reader(
+        lambda data: read_sizes(data, ["/a", "/b"], "Uni"),
+        (b"//a\n12 regular file/spec.toml\n//b\nstat: cannot stat 'x': Permission denied\nclew-end\n",),
+    ),
     "exit record": Reader(
         lambda data: parse_record(data.decode("utf-8", "replace"), "j"), (b"job=j\nstate=ended\ncode=0\nbegan=5\n",)
     ),
