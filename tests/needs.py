@@ -28,7 +28,7 @@ import pytest
 
 from clew_shared.catalogue import known_sets
 
-GPU, UNIX = "gpu", "unix"
+GPU, UNIX, MEMORY_GROUP = "gpu", "unix", "memory-group"
 _GROUP_ENDS_S = 10.0
 """Seconds until the kernel has removed processes that have ended."""
 
@@ -117,12 +117,16 @@ NEEDS: Mapping[str, Need] = {
         _can_have_cluster, "run the tests as root on Debian 12; packaging/cluster/cluster check says what is missing"
     ),
     UNIX: Need(lambda: sys.platform != "win32", "run the tests on Linux or macOS"),
-    "memory-group": Need(_can_limit_memory, "run the tests as root where control groups can be made"),
+    MEMORY_GROUP: Need(_can_limit_memory, "run the tests as root where control groups can be made"),
     "quick-system": Need(_is_quick_system, "run the tests without Wine"),
     "venv": Need(_has_venv, "run the tests with a Python that can make environments, into which Clew was installed"),
     "fork": Need(lambda: hasattr(os, "fork"), "run the tests on Linux"),
     GPU: Need(lambda: Path("/dev/nvidiactl").exists(), "run the tests on a machine with an NVIDIA GPU"),
 }
+
+
+OF_THE_MACHINE = (GPU, MEMORY_GROUP)
+"""Needs that nobody can install: a device, and a kernel that limits memory."""
 
 
 def needs_of(item: pytest.Item) -> list[str]:
@@ -187,5 +191,5 @@ class Selection:
     def _complaints(self) -> list[str]:
         if not self._demand_all:
             return []
-        missing = [f"the need '{need}' is missing" for need in sorted(self._left_out) if need != GPU]
+        missing = [f"the need '{need}' is missing" for need in sorted(self._left_out) if need not in OF_THE_MACHINE]
         return missing + [f"skipped {skip}" for skip in self._skips if "gpu" not in skip.lower()]
