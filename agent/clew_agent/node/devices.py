@@ -99,6 +99,17 @@ def given() -> tuple[str, ...]:
     return tuple(name for name in os.environ.get(GIVEN, "").split("\n") if name)
 
 
+def unseen(devices: Devices, seen: int) -> str:
+    """Says that TensorFlow, which has ``seen`` so many GPUs, sees none of those that are there; empty otherwise."""
+    if seen or not devices.gpus:
+        return ""
+    there = ", ".join(gpu.name for gpu in devices.gpus)
+    return (
+        f"This run may use {there}, but TensorFlow sees no GPU and trains on the processor. Install TensorFlow for "
+        "NVIDIA devices (pip install 'clew[cuda]'), or load the site's module for CUDA."
+    )
+
+
 # --- Finding them -----------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_search
 from clew_agent.engine.base import TrainingEngine
 from clew_agent.node.allocation import read_allocation
-from clew_agent.node.devices import find_devices
+from clew_agent.node.devices import find_devices, unseen
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED
 from clew_agent.node.host import processor
 from clew_agent.node.lean_import import lean_import
@@ -244,7 +244,7 @@ class RunAttempt:
     def _import(self, spec: RunSpec) -> tuple[AnyExercise, ExerciseCard]:
         try:
             with lean_import():
-                from clew_agent.training.runtime import configure, share_gpus
+                from clew_agent.training.runtime import configure, seen_gpus, share_gpus
         except ImportError as error:
             traceback.print_exc()
             raise ProblemError(
@@ -255,6 +255,9 @@ class RunAttempt:
         if registry.entry(spec.strategy).roles(spec):
             share_gpus(None)  # workers may be on this node, and need the memory of its GPUs
         configure(devices=spec.devices, precision=spec.precision)
+        missing = unseen(find_devices(1), seen_gpus())
+        if missing:
+            self._recorder.put(Log(text=missing, level="warning"))
         return find_exercise(spec.exercise, self._exercises, self._card)
 
     # 3. Build: the engine that the strategy needs, compiled and where its checkpoint was.

@@ -47,6 +47,11 @@ def configure(
         tf.config.experimental.enable_op_determinism()
 
 
+def seen_gpus() -> int:
+    """Returns how many GPUs TensorFlow sees, used or not."""
+    return len(tf.config.list_physical_devices("GPU"))
+
+
 def share_gpus(place: int | None) -> None:
     """Uses, on a node whose GPUs several processes share, the one whose turn it is at ``place``; None: uses none."""
     gpus = tf.config.list_physical_devices("GPU")

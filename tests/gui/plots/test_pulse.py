@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from clew_gui.app import Program
+from clew_gui.base.state_words import NONE
 from clew_gui.charts.pulse import PulseChart
+from clew_gui.session.runs import RunModel
 from clew_gui.views.plots.pulse import PulseSection
+from clew_gui.views.runs import run_columns
+from clew_shared.cards import MetricSpec
 from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -91,3 +95,25 @@ def test_where_no_curves_are_shown_they_have_an_axis_of_time(open_window: Opener
     plots.show_page("surface")
     section(program).follow()
     assert drawn(program).frames[0].x.high == 9.0
+
+
+def test_the_runs_table_can_show_sort_and_filter_what_runs_used() -> None:
+    card = fakes.card()
+    run = fakes.FakeSession().add()
+    run.begin(500, START)
+    run.train(20, 1.0, START + 1)
+    run.feed(pulse(START, cpu=[NAN, 1.5, 1.5], memory=[1.2e9] * 3))
+    assert run_columns.more_columns(card)["peak_memory"] == "Peak memory"
+    names = ("mean_cpu", "peak_memory", "energy")
+    assert dict(run_columns.cells(card, run, names, no_best)) == {
+        "mean_cpu": "150 %",
+        "peak_memory": "1.2 GB",
+        "energy": NONE,
+    }
+    assert dict(run_columns.keys(card, run, names, no_best))["mean_cpu"] == 1.5
+    assert run_columns.is_number(card, "energy")
+    assert run_columns.facts(card, run, no_best).values["mean_cpu"] == 1.5
+
+
+def no_best(metric: MetricSpec, run: RunModel) -> float | None:
+    return None

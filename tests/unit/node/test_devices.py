@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_agent.node import devices as devices_module
-from clew_agent.node.devices import CPU, Devices, Gpu, find_devices
+from clew_agent.node.devices import CPU, Devices, Gpu, find_devices, unseen
 
 INFORMATION = """Model: \t\t {model}
 IRQ:   \t\t 40
@@ -187,3 +187,11 @@ def test_nothing_is_given_twice_and_nothing_free_is_kept_back(steps: list[tuple[
         given_out = [one for ids in held.values() for one in ids]
         assert len(set(given_out)) == len(given_out)
         assert set(given_out) <= {gpu.id for gpu in here.gpus}
+
+
+def test_gpus_that_tensorflow_does_not_see_are_named() -> None:
+    there = Devices((Gpu("0", "NVIDIA H100 (0)"), Gpu("1", "NVIDIA H100 (1)")))
+    told = unseen(there, seen=0)
+    assert told.startswith("This run may use NVIDIA H100 (0), NVIDIA H100 (1), but TensorFlow sees no GPU")
+    assert unseen(there, seen=1) == ""
+    assert unseen(Devices(), seen=0) == "", "a run on the processor lacks nothing"
