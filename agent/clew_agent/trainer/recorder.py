@@ -220,8 +220,9 @@ class Recorder:
             return Event()
 
     def _ask_beside(self, last: bool = False) -> None:
-        """Write what comes from elsewhere. After the run's last state nothing may come any more."""
-        if self._last_from or (not last and time.monotonic() - self._asked < _ASK_EVERY_S):
+        """Write what comes from elsewhere. A journal begins with the description of its attempt, which a slow start may
+        delay; after the run's last state nothing may come any more."""
+        if not self._writer.size or self._last_from or (not last and time.monotonic() - self._asked < _ASK_EVERY_S):
             return
         self._asked = time.monotonic()
         for event in self._beside(last):

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_agent.engine.blocks import TrainedBlock
+from clew_agent.trainer import recorder as recorder_module
 from clew_agent.trainer.checkpoints import disk_full
 from clew_agent.trainer.loop import split
 from clew_agent.trainer.recorder import Recorder, Reserve
@@ -270,3 +271,18 @@ def test_no_frame_of_a_large_block_is_too_large(disk: Disk) -> None:
 )
 def test_a_full_disk_is_recognised_through_wrappers(error: Exception, full: bool) -> None:
     assert (disk_full(error) is not None) is full
+
+
+def test_what_comes_from_elsewhere_waits_for_the_first_event(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder_module, "_ASK_EVERY_S", 0.0)
+    elsewhere = [Log(text="elsewhere")]
+
+    def beside(last: bool) -> list[Event]:
+        return [elsewhere.pop()] if elsewhere else []
+
+    recorder = Recorder(disk.writer, Reserve(disk.path.parent / ".reserve"), beside=beside)
+    recorder.start()
+    recorder.put(Event())  # it looks, and there is nothing to write yet
+    recorder.put(Log(text="first"))
+    recorder.close().close()
+    assert [event.text for event in disk.events() if isinstance(event, Log)] == ["first", "elsewhere"]
