@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from clew_gui.doctor.context import listed
 from clew_gui.doctor.examine import examine
 from clew_gui.doctor.finding import Finding, Verdict
 from clew_gui.schedulers.allocation import AllocationRequest
@@ -92,7 +93,7 @@ def test_nothing_is_wrong_with_any_of_them(cluster: MiniCluster, tmp_path: Path)
     assert "no scheduler" in texts["minicluster-ssh"]["scheduler"]
     assert re.search(r"On /home/student .+ of your 4\.3 GB are used\.", texts["minicluster"]["quota"])
     names = [card.id for card in load_builtin().exercises if "digits" in card.datasets]
-    digits = f"digits ({', '.join(names)}): come with the agent."
+    digits = f"digits ({listed(names)}): come with the agent."
     assert [name for name in SITES if not texts[name]["data"].endswith(digits)] == []
     hops = [one["where"] for one in told["minicluster-ssh"]["findings"] if one["check"] == "login"]
     assert hops == ["student@login", "student@node1"]
