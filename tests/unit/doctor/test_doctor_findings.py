@@ -26,7 +26,7 @@ import pytest
 from clew_gui.deploy.probe import Probe
 from clew_gui.doctor import node_job
 from clew_gui.doctor.checks import CHECKS
-from clew_gui.doctor.context import TOTAL_S, Diagnosis, Questions
+from clew_gui.doctor.context import TOTAL_S, Diagnosis, Questions, listed
 from clew_gui.doctor.finding import Finding, Verdict
 from clew_gui.doctor.runner import follow
 from clew_gui.schedulers.allocation import AllocationRequest
@@ -478,7 +478,7 @@ def test_which_exercises_find_their_data_there(
     assert found.verdict is Verdict.OK
     known = load_builtin().exercises
     sets = {name: [card.id for card in known if name in card.datasets] for name in ("mnist", "digits")}
-    words = {name: f"{name} ({', '.join(ids)})" for name, ids in sets.items()}
+    words = {name: f"{name} ({listed(ids)})" for name, ids in sets.items()}
     assert words["mnist"].startswith("mnist (softmax, cnn")
     assert found.text.endswith(f" {words['mnist']}: {mnist}. {words['digits']}: {digits}.")
 
