@@ -5,7 +5,6 @@ Which processes were started is written down, so that the guard of a killed trai
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -148,9 +147,8 @@ def clear(folder: RunFolder, attempt: int) -> None:
 
 
 def allow_list(places: Places, folder: RunFolder, attempt: int) -> Path:
-    """The folder with the keys that the chief of an attempt lets in; run folders of the same name have one each."""
-    known = hashlib.sha256(os.fsencode(folder.path.absolute())).hexdigest()[:16]
-    return places.private / "peers" / f"{known}-{attempt:04d}"
+    """The folder with the keys that the chief of an attempt lets in."""
+    return places.private / "peers" / folder.private_name(attempt)
 
 
 def end_left(folder: RunFolder, attempt: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 import zlib
 from collections.abc import Collection, Iterator
@@ -45,6 +46,11 @@ class RunFolder(msgspec.Struct, frozen=True):
     def latest_spec(self) -> Path:
         """The file with the spec of the last attempt."""
         return self.spec_of(max(self.attempts(), default=1))
+
+    def private_name(self, attempt: int) -> str:
+        """A name for what an attempt keeps in a private folder: run folders of the same name have one each."""
+        known = hashlib.sha256(os.fsencode(self.path.absolute())).hexdigest()[:16]
+        return f"{known}-{attempt:04d}"
 
     @property
     def log(self) -> Path:

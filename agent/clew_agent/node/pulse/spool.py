@@ -7,8 +7,6 @@ has died, its guard puts into the journal what it had not taken.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -27,9 +25,8 @@ _decoder = msgspec.json.Decoder(Sample)
 
 
 def spool_folder(places: Places, folder: RunFolder, attempt: int) -> Path:
-    """The folder with the samples of an attempt; run folders of the same name have one each."""
-    known = hashlib.sha256(os.fsencode(folder.path.absolute())).hexdigest()[:16]
-    return places.private / "pulse" / f"{known}-{attempt:04d}"
+    """The folder with the samples of an attempt."""
+    return places.private / "pulse" / folder.private_name(attempt)
 
 
 def remove_spool(places: Places, folder: RunFolder, attempt: int) -> None:
