@@ -18,11 +18,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.__main__ import updated
+from tests.bench.__main__ import today, updated
 from tests.bench.measure import table
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -59,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
                 keep(name, Path(folder))
     print("\n".join([text := table(("reader", "inputs", "places reached", "crashes"), rows), *crashes]))
     if options.write:
-        page = updated(_PAGE.read_text(encoding="utf-8"), "fuzz", f"{datetime.now(UTC):%Y-%m-%d}.\n\n{text}")
+        page = updated(_PAGE.read_text(encoding="utf-8"), "fuzz", f"{today()}.\n\n{text}")
         _PAGE.write_text(page, encoding="utf-8")
     return bool(crashes)
 

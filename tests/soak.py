@@ -18,11 +18,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.__main__ import updated
+from tests.bench.__main__ import today, updated
 from tests.bench.measure import machine, table
 
 
@@ -137,7 +136,7 @@ def main(argv: Sequence[str]) -> int:
     text = "\n".join([summary(rounds, time.monotonic() - start, counts), "", *lines(passed), "", *failures])
     print(text)
     if options.write:
-        page = updated(_PAGE.read_text(encoding="utf-8"), "soak", f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. {text}")
+        page = updated(_PAGE.read_text(encoding="utf-8"), "soak", f"{today()}, {machine()}. {text}")
         _PAGE.write_text(page, encoding="utf-8")
     return bool(failures)
 

@@ -17,6 +17,7 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,14 +137,9 @@ def _form(headers: list[_Header]) -> _Form:
 
 
 def _header(file: Path) -> _Header:
-    try:
-        with open_regular(file) as data, Image.open(data, formats=_FORMATS) as image:
-            deep = image.mode in _DEEP
-            found = _Header(image.size, deep or image.mode in _GREY, deep, getattr(image, "n_frames", 1))
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001  # Pillow lets through whatever a broken file leads to: KeyError, TypeError
-        raise _damaged(file, error) from None
+    with _damage_named(file), open_regular(file) as data, Image.open(data, formats=_FORMATS) as image:
+        deep = image.mode in _DEEP
+        found = _Header(image.size, deep or image.mode in _GREY, deep, getattr(image, "n_frames", 1))
     if found.size[0] * found.size[1] > _MOST_PIXELS:
         raise junk(file, f"it has {found.size[0]:,} × {found.size[1]:,} pixels, more than {_MOST_PIXELS:,} in all")
     return found
@@ -152,20 +148,13 @@ def _header(file: Path) -> _Header:
 def _decode(file: Path, form: _Form) -> tuple[npt.NDArray[np.uint8], str]:
     """The image [height, width, channels], upright, and the SHA-256 of its file."""
     data = read_bytes(file, _FILE_BYTES)
-    try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-            upright = _in_8_bits(ImageOps.exif_transpose(image))
-            plain = (
-                upright.convert("RGBA") if upright.mode == "P" else upright
-            )  # a palette may have a transparent colour
-            found = plain.convert("L" if form.channels == 1 else "RGB")
-            if found.size != (form.width, form.height):
-                found = ImageOps.fit(found, (form.width, form.height), Image.Resampling.BICUBIC)
-            rows = np.asarray(found, np.uint8).reshape(form.height, form.width, form.channels)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001  # as above
-        raise _damaged(file, error) from None
+    with _damage_named(file), Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+        upright = _in_8_bits(ImageOps.exif_transpose(image))
+        plain = upright.convert("RGBA") if upright.mode == "P" else upright  # a palette may have a transparent colour
+        found = plain.convert("L" if form.channels == 1 else "RGB")
+        if found.size != (form.width, form.height):
+            found = ImageOps.fit(found, (form.width, form.height), Image.Resampling.BICUBIC)
+        rows = np.asarray(found, np.uint8).reshape(form.height, form.width, form.channels)
     return rows, hashlib.sha256(data).hexdigest()
 
 
@@ -179,6 +168,13 @@ def _in_8_bits(image: Image.Image) -> Image.Image:
     return Image.fromarray(scaled.astype(np.uint8))
 
 
-def _damaged(file: Path, error: Exception) -> Exception:
-    words = "it has none of the formats that are read" if isinstance(error, UnidentifiedImageError) else str(error)
-    return junk(file, f"it is not a readable image ({words[:200] or type(error).__name__})")
+@contextmanager
+def _damage_named(file: Path) -> Iterator[None]:
+    """Raises ``ProblemError`` that names the file, for whatever else comes of it."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # Pillow lets through whatever a broken file leads to: KeyError, TypeError
+        words = "it has none of the formats that are read" if isinstance(error, UnidentifiedImageError) else str(error)
+        raise junk(file, f"it is not a readable image ({words[:200] or type(error).__name__})") from None
