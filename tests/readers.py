@@ -70,7 +70,7 @@ from clew_shared.journal.events import Attempt, Evaluation, Log, Points, Pulse, 
 from clew_shared.journal.files import FrameReader, encode_frame
 from clew_shared.journal.verify import verify_run
 from clew_shared.params import Kind, ParamSpec, check, convert, format_value
-from clew_shared.reading import read_run
+from clew_shared.reading import read_run, summary
 from clew_shared.study import study
 from clew_shared.wire import messages
 from clew_shared.wire.messages import (
@@ -133,6 +133,7 @@ def use_run(folder: Path) -> None:
         history = read_run(folder)
     except ProblemError:
         return
+    summary(history, folder)
     with TemporaryDirectory() as out:
         for export in (export_csv, export_jsonl, export_tensorboard):
             export(history, Path(out))

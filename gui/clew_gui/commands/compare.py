@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,12 +22,13 @@ from clew_shared.base.number_words import quantity
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.journal.history import History
 from clew_shared.params import format_value
 from clew_shared.run_settings import SEED, RunNote, differences, label_of, note_problems, read_tags, repeats_of
 from clew_shared.spec import MAX_NAME
 from clew_shared.study.comparison import Outcome, outcome_of
 from clew_shared.study.importance import Importance, importance_of
-from clew_shared.study.usage import USAGE, group_usage, usage_results, usage_table
+from clew_shared.study.usage import group_usage, mean_usage, usage_table
 
 _SHOWN = 0.005
 """The least share that is shown."""
@@ -52,11 +53,11 @@ def compare(context: CommandContext, argv: Sequence[str]) -> int:
     seen = _chosen(context, options.runs, options.filter, options.baseline)
     histories = {run.kept.folder.name: run.history for run in seen if run.history is not None}
     metric = _metric(seen, options.metric)
+    settings = {run.kept.folder.name: run.settings for run in seen}
     groups = [
         outcome_of([(name, histories[name]) for name in group], metric.name, metric.better, options.target)
-        for group in repeats_of({run.kept.folder.name: run.settings for run in seen})
+        for group in repeats_of(settings)
     ]
-    settings = {run.kept.folder.name: {k: v for k, v in run.settings.items() if k != SEED} for run in seen}
     matters = importance_of([settings[group.runs[0]] for group in groups], [group.best for group in groups])
     if options.json:
         context.say_json(_as_json(seen, groups, metric, options.target, matters))
@@ -140,11 +141,7 @@ def _rows(
 
 def _usage(by_id: Mapping[str, SeenRun], groups: Sequence[Outcome], metric: MetricSpec) -> list[tuple[str, ...]]:
     """Columns of what the groups used of their machines, with heads, as far as anything is known."""
-    read = [[one.history for run in group.runs if (one := by_id[run]).history is not None] for group in groups]
-    used = [
-        group_usage(group, metric, [(history, usage_results(history)) for history in histories])
-        for group, histories in zip(groups, read, strict=True)
-    ]
+    used = [group_usage(group, metric, _histories(by_id[run] for run in group.runs)) for group in groups]
     heads, *rows = usage_table(used, metric, NONE)
     return [tuple(words.inside(head) for head in heads), *rows]
 
@@ -231,16 +228,15 @@ def _as_json(
                 "steps_to_target": group.steps,
                 "seconds_to_target": group.seconds,
                 "reached": group.reached,
-                "usage": _mean_usage([by_id[run] for run in group.runs]),
+                "usage": mean_usage(_histories(by_id[run] for run in group.runs)),
             }
             for group in groups
         ],
     }
 
 
-def _mean_usage(runs: Sequence[SeenRun]) -> dict[str, float]:
-    every = [usage_results(run.history) for run in runs if run.history is not None]
-    return {name: sum(known) / len(known) for name in USAGE if (known := [one[name] for one in every if name in one])}
+def _histories(runs: Iterable[SeenRun]) -> list[History]:
+    return [run.history for run in runs if run.history is not None]
 
 
 def _delta(value: float | None, base: float | None) -> float | None:

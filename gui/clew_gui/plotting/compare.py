@@ -26,7 +26,7 @@ from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
 from clew_shared.run_settings import SEED, differences, label_of, repeats_of, short_words
 from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
-from clew_shared.study.usage import group_usage, usage_results, usage_table
+from clew_shared.study.usage import group_usage, usage_table
 
 POINTS = 240
 """Points of a curve; hardly any plot could show more."""
@@ -124,7 +124,6 @@ class CurveCache:
 
     def __init__(self) -> None:
         self._curves: dict[tuple[str, str], tuple[object, tuple[FloatArray, FloatArray]]] = {}
-        self._usage: dict[str, tuple[object, dict[str, float]]] = {}
 
     def curve(self, run: ComparedRun, metric: str) -> tuple[FloatArray, FloatArray]:
         """The run's curve."""
@@ -132,13 +131,6 @@ class CurveCache:
         if known is None or known[0] != run.version:
             known = (run.version, curve_of(run.history.column(metric), POINTS))
             self._curves[run.id, metric] = known
-        return known[1]
-
-    def usage(self, run: ComparedRun) -> dict[str, float]:
-        """What the run used of its machines."""
-        known = self._usage.get(run.id)
-        if known is None or known[0] != run.version:
-            known = self._usage[run.id] = (run.version, usage_results(run.history))
         return known[1]
 
 
@@ -172,7 +164,7 @@ def compare_scene(
     x_axis, y_axis = _curve_axes(groups, metric, options.log)
     scatter, places = _scatter(groups, differ, metric, options, card)
     parallel, paths = _parallel(groups, differ, metric, card)
-    table = _with_usage(_table(groups, differ, metric, options.target, card), groups, metric, cache)
+    table = _with_usage(_table(groups, differ, metric, options.target, card), groups, metric)
     title = best_words(metric) if options.colour == RESULT else label_of(options.colour, card) if options.colour else ""
     return CompareScene(metric, groups, x_axis, y_axis, scatter, places, parallel, paths, table, legend, title)
 
@@ -428,12 +420,10 @@ def _table(
 
 
 def _with_usage(
-    table: tuple[tuple[str, ...], ...], groups: Sequence[CompareGroup], metric: MetricSpec, cache: CurveCache
+    table: tuple[tuple[str, ...], ...], groups: Sequence[CompareGroup], metric: MetricSpec
 ) -> tuple[tuple[str, ...], ...]:
     """Adds what the groups used of their machines, as far as anything is known."""
-    used = [
-        group_usage(group.outcome, metric, [(run.history, cache.usage(run)) for run in group.runs]) for group in groups
-    ]
+    used = [group_usage(group.outcome, metric, [run.history for run in group.runs]) for group in groups]
     more = usage_table(used, metric, NONE)
     return tuple((*row, *cells) for row, cells in zip(table, more, strict=True))
 

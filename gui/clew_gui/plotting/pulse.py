@@ -127,20 +127,23 @@ def is_placed(history: History, unit: XUnit) -> bool:
     return knows(history, unit) and bool(history.timeline()[0].size)
 
 
-def places_of(history: History, times: FloatArray, unit: XUnit, log: bool) -> FloatArray:
-    """Where moments are on the x axis of the run's curves: at the step that was being done; NaN outside of training."""
+def places_of(history: History, unit: XUnit, log: bool) -> Callable[[FloatArray], FloatArray]:
+    """Returns what says where moments are on the x axis of the run's curves: at the step that was being done; NaN
+    outside of training. Made once for all lines of a chart, because it goes through all steps."""
     metric = max(history.recorded(), key=lambda name: len(history.column(name).steps), default="")
-    steps, walls = history.column(metric).steps, history.wall(metric)
-    if not len(steps):
-        return np.full(len(times), np.nan)
-    walls = np.maximum.accumulate(walls)
-    done = np.interp(times, walls, steps + 1.0, left=np.nan, right=np.nan)
-    x = np.full(len(times), np.nan)
-    known = np.isfinite(done)
-    x[known] = from_steps(history, done[known], unit)
-    if log:
-        x = np.where(x > 0, np.log10(np.where(x > 0, x, 1.0)), np.nan)
-    return x
+    steps = history.column(metric).steps + 1.0
+    walls = np.maximum.accumulate(history.wall(metric))
+
+    def place(times: FloatArray) -> FloatArray:
+        x = np.full(len(times), np.nan)
+        if not len(steps):
+            return x
+        done = np.interp(times, walls, steps, left=np.nan, right=np.nan)
+        known = np.isfinite(done)
+        x[known] = from_steps(history, done[known], unit)
+        return np.where(x > 0, np.log10(np.where(x > 0, x, 1.0)), np.nan) if log else x
+
+    return place
 
 
 def seconds_of(history: History, times: FloatArray) -> FloatArray:

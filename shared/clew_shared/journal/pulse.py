@@ -87,6 +87,7 @@ class PulseTable:
 
     def __init__(self) -> None:
         self.processes: dict[str, ProcessPulse] = {}
+        self._summaries: dict[float, PulseSummary] = {}
 
     def __len__(self) -> int:
         return sum(len(one) for one in self.processes.values())
@@ -103,6 +104,7 @@ class PulseTable:
             return False
         process.host = event.host
         process.append(*read)
+        self._summaries.clear()
         return True
 
     def hosts(self) -> dict[str, list[ProcessPulse]]:
@@ -113,9 +115,13 @@ class PulseTable:
         return found
 
     def summary(self, since: float = 0.0) -> PulseSummary:
-        """Sums up the run; means are over what came after ``since`` (seconds since 1970), if anything did."""
-        if not len(self):
-            return PulseSummary()
+        """Sums up the run; means are over what came after ``since`` (seconds since 1970), if anything did. Computed
+        once until more samples come: lists and filters ask for thousands of runs again and again."""
+        if since not in self._summaries:
+            self._summaries[since] = self._summed(since) if len(self) else PulseSummary()
+        return self._summaries[since]
+
+    def _summed(self, since: float) -> PulseSummary:
         every, hosts = list(self.processes.values()), self.hosts()
         gpus = [(process, f"gpu{number}") for process in every for number in process.gpus]
         memory = _nearest([_memory(processes) for processes in hosts.values()])
@@ -129,7 +135,7 @@ class PulseTable:
             gpu_memory=on_gpu[0],
             gpu_memory_limit=on_gpu[1],
             energy=_sum([_integral(process.times, process.column(name)) for process, name in powers]),
-            seconds=max(float(process.times[-1] - process.times[0]) for process in every),
+            seconds=max(float(process.times[-1] - process.times[0]) for process in every if len(process)),
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clew_shared.params import Value
+from clew_shared.run_settings import SEED, differences
 
 LEAST_RUNS = 12
 """With fewer runs a forest finds patterns in chance."""
@@ -35,16 +36,16 @@ class Importance(NamedTuple):
 
 
 def importance_of(settings: Sequence[Mapping[str, Value]], results: Sequence[float | None]) -> Importance | None:
-    """Judges the hyperparameters that differ among runs by their results (one for each run; None: it has none).
+    """Judges the hyperparameters that differ among runs by their results (one for each run; None: it has none). The
+    seed is none.
 
     None where it is not asked: fewer than ``LEAST_RUNS`` results, nothing that differs, or no scikit-learn.
     """
     known = [(one, result) for one, result in zip(settings, results, strict=True) if result is not None]
     known = [(one, result) for one, result in known if math.isfinite(result)]
-    names = sorted({name for one, _ in known for name in one})
-    names = [name for name in names if len({one.get(name) for one, _ in known}) > 1]
+    differ = [one for one in differences([one for one, _ in known]) if one.name != SEED]
     heights = np.array([result for _, result in known])
-    if len(known) < LEAST_RUNS or not names or not np.ptp(heights):
+    if len(known) < LEAST_RUNS or not differ or not np.ptp(heights):
         return None
     try:
         from sklearn.ensemble import RandomForestRegressor  # late: it takes a second, and a laptop may have none
@@ -53,14 +54,14 @@ def importance_of(settings: Sequence[Mapping[str, Value]], results: Sequence[flo
         return None
     if heights.min() > 0 and heights.max() > _WIDE * heights.min():
         heights = np.log10(heights)
-    features = np.array([_column([one.get(name) for one, _ in known]) for name in names]).T
+    features = np.array([_column(one.values) for one in differ]).T
     forest: Any = RandomForestRegressor(_TREES, oob_score=True, random_state=0)
     forest.fit(features, heights)
     score = float(forest.oob_score_)
     lost = permutation_importance(forest, features, heights, n_repeats=_SHUFFLES, random_state=0).importances_mean
     lost = np.maximum(lost, 0.0)
     told = score >= _LEAST_SCORE and lost.sum() > 0
-    shares = {name: float(share) for name, share in zip(names, lost / lost.sum(), strict=True)} if told else {}
+    shares = {one.name: float(share) for one, share in zip(differ, lost / lost.sum(), strict=True)} if told else {}
     return Importance(dict(sorted(shares.items(), key=lambda one: -one[1])), len(known), score)
 
 

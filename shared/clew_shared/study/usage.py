@@ -121,16 +121,18 @@ def usage_results(history: History) -> dict[str, float]:
     return {name: value for name, value in zip(USAGE, values, strict=True) if value is not None}
 
 
-def group_usage(
-    outcome: Outcome, metric: MetricSpec, runs: Sequence[tuple[History, Mapping[str, float]]]
-) -> dict[str, str]:
-    """What runs that repeat each other used, by heading: means over them; with the energy also what it bought.
-    ``runs`` are their histories with their ``usage_results``."""
-    means = {
-        name: sum(known) / len(known) for name in USAGE if (known := [used[name] for _, used in runs if name in used])
-    }
+def mean_usage(runs: Sequence[History]) -> dict[str, float]:
+    """The means of ``usage_results`` over those of some runs of which they are known."""
+    every = [usage_results(history) for history in runs]
+    found = {name: [used[name] for used in every if name in used] for name in USAGE}
+    return {name: sum(known) / len(known) for name, known in found.items() if known}
+
+
+def group_usage(outcome: Outcome, metric: MetricSpec, runs: Sequence[History]) -> dict[str, str]:
+    """What runs that repeat each other used, by heading: means over them; with the energy also what it bought."""
+    means = mean_usage(runs)
     found = {USAGE[name].heading: USAGE[name].words(value) for name, value in means.items()}
-    joules, images = means.get("energy", 0.0), [_images(history) for history, _ in runs]
+    joules, images = means.get("energy", 0.0), [_images(history) for history in runs]
     if joules > 0 and all(images):
         found[_PER_JOULE] = quantity(sum(images) / len(images) / joules)
     if joules > 0 and metric.better == "higher" and metric.format == "percent" and outcome.best is not None:

@@ -60,6 +60,19 @@ def test_a_run_without_samples_knows_nothing() -> None:
     assert history().pulse_summary() == PulseSummary()
 
 
+def test_an_event_without_samples_harms_no_summary() -> None:
+    empty = Pulse(process="worker 1", host="n", times=b"", names=(), values=())
+    assert history(pulse(10, cpu=[NAN, 1.0]), empty).pulse_summary().seconds == 1.0
+
+
+def test_a_summary_is_that_of_all_samples_so_far() -> None:
+    found = history(pulse(10, cpu=[NAN, 1.0]))
+    assert found.pulse_summary() == found.pulse_summary()
+    assert found.pulse_summary().cpu == 1.0
+    found.feed(1, pulse(12, cpu=[4.0]))
+    assert found.pulse_summary().cpu == 2.5
+
+
 def test_means_are_over_the_time_in_which_it_trained(tmp_path: Path) -> None:
     found = History()
     found.feed(1, describe(begin_run(tmp_path)))

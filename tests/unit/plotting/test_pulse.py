@@ -49,8 +49,8 @@ def test_gpus_have_lines_of_their_own_and_processes_are_added_up() -> None:
 def test_a_sample_is_at_the_step_that_was_being_done() -> None:
     found = history(cpu=[NAN, 1.0])
     times = np.array([100.0, 101.0, 102.5, 104.0, 110.0])
-    np.testing.assert_array_equal(places_of(found, times, XUnit.STEP, log=False), [NAN, 1.0, 2.5, 4.0, NAN])
-    np.testing.assert_allclose(places_of(found, times, XUnit.STEP, log=True)[1:4], np.log10([1.0, 2.5, 4.0]))
+    np.testing.assert_array_equal(places_of(found, XUnit.STEP, log=False)(times), [NAN, 1.0, 2.5, 4.0, NAN])
+    np.testing.assert_allclose(places_of(found, XUnit.STEP, log=True)(times)[1:4], np.log10([1.0, 2.5, 4.0]))
 
 
 def test_without_curves_samples_have_times_only() -> None:
@@ -61,9 +61,7 @@ def test_without_curves_samples_have_times_only() -> None:
 
 
 def chart(found: History, height: float) -> PulseChart:
-    def place(times: np.ndarray) -> np.ndarray:
-        return places_of(found, times, XUnit.STEP, log=False)
-
+    place = places_of(found, XUnit.STEP, log=False)
     box = Box(0, 0, 600, height)
     return PulseChart(pulse_rows(found), place, Span(0.0, 4.0), (50.0, 400.0, 600.0), box, UsualSizes())
 

@@ -62,7 +62,7 @@ class PulseSection(FoldingSection):
             self._chart.show_chart(None)
             return
         history, live = run.history, run.live
-        seen = run.run_id, live, len(history.pulse), history.fold.step, live or history.pulse_summary()
+        seen = run.run_id, live, len(history.pulse), history.fold.step, live or history.trained_since
         if seen != self._seen:
             self._seen = seen
             now = usage_now(history.pulse) if live else usage_words(history.pulse_summary())
@@ -88,7 +88,7 @@ class PulseSection(FoldingSection):
         """The rows between the borders of the curves above them."""
         view, chart = self._canvas.view, self._canvas.chart
         area = chart.stack.area
-        place = partial(places_of, run.history, unit=view.unit, log=view.log_x)
+        place = places_of(run.history, view.unit, view.log_x)
         gutter = chart.stack.gutter or gutter_width(chart.stack.width)
         right = min(area.right, chart.stack.width - gutter)
         sides = area.x, right, right + gutter
