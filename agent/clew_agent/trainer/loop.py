@@ -270,20 +270,15 @@ class Loop:
         Raises ``ProblemError`` when the disk refuses for too long.
         """
         deadline = time.monotonic() + self._patience
-        paused = False
         start = time.perf_counter()
         while (found := self._try_save()) is not None:
             if self._stop_asked():
                 return self._unsaved(found)
-            if not paused:
-                paused = True
-                step = self._course.step
-                self._recorder.put(State(state=RunState.PAUSED, reason=f"Waiting for the disk: {found}", step=step))
+            self._recorder.training_waits(found)
             if time.monotonic() > deadline:
                 raise ProblemError(self._unsaved(found))
             time.sleep(min(_RETRY_S, self._patience / 10))
-        if paused:
-            self._recorder.put(State(state=RunState.RUNNING, step=self._course.step))
+        self._recorder.training_goes_on()
         seconds = time.perf_counter() - start
         self._time.saved(seconds)
         self._record_checkpoint(seconds)

@@ -99,8 +99,10 @@ class Recorder:
         """Paths of the files whose records are in the journal; to be read after ``close``."""
         self._failed: BaseException | None = None
         self._step = 0
-        self._running = False
-        self._owed: State | None = None
+        self._running = self._paused = False
+        self._refused = self._training_refused = ""
+        """Why the disk refuses what the journal, and what training has to write; empty while it does not."""
+        self._unsaid: State | None = None
         self._given_up = threading.Event()
         self._clear = threading.Event()
         self._clear.set()
@@ -137,6 +139,19 @@ class Recorder:
         self._last_from = threading.get_ident()
         self.put(state)
         self.flush()
+
+    def training_waits(self, reason: str) -> None:
+        """Say that training waits because the disk refuses what it writes itself; that it goes on is said no sooner
+        than after ``training_goes_on``, whatever the journal meets. Raises what ``put`` raises."""
+        waited, self._training_refused = self._training_refused, reason
+        if not waited:
+            self.put(Event())
+
+    def training_goes_on(self) -> None:
+        """Say that training waits no longer, if it did. Raises what ``put`` raises."""
+        if self._training_refused:
+            self._training_refused = ""
+            self.put(Event())
 
     def wait_for_disk(self, give_up: Callable[[], bool]) -> None:
         """Return at once unless the disk is refusing just now, else when it takes what was handed over so far.
@@ -202,6 +217,7 @@ class Recorder:
                     event.done()
                 elif type(event) is not Event:
                     self._record(event)
+                self._settle()
                 self._ask_beside()
                 if time.monotonic() - self._synced > SYNC_EVERY_S and self._dirty:
                     self._persist(self._sync)
@@ -232,22 +248,31 @@ class Recorder:
         self._persist(lambda: self._writer.append(event))
         self._follow(event)
         self._dirty = True
-        self._settle()
         if isinstance(event, State | Checkpoint):
             self._persist(self._sync)
         if isinstance(event, Checkpoint):
             self.files.update(record.path for record in event.files)
 
     def _settle(self) -> None:
-        """Say that training goes on, where the disk refused that when it was due."""
-        if self._owed is not None:
-            with suppress(OSError):
-                self._writer.append(self._owed)
-                self._owed = None
+        """Say that training waits for the disk, or that it goes on, where the journal does not say so yet."""
+        while self._running and (event := self._unsaid or self._turn()) is not None:
+            try:
+                self._writer.append(event)
+            except OSError:
+                return
+            self._paused, self._unsaid, self._dirty = event.state is RunState.PAUSED, None, True
+
+    def _turn(self) -> State | None:
+        waits = bool(self._refused or self._training_refused)
+        if waits is self._paused:
+            return None
+        reason = f"Waiting for the disk: {self._refused or self._training_refused}" if waits else ""
+        state = RunState.PAUSED if waits else RunState.RUNNING
+        return State(state=state, reason=reason, step=self._step, time=time.time())
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, State):
-            self._running, self._owed = event.state is RunState.RUNNING, None
+            self._running, self._paused, self._unsaid = event.state is RunState.RUNNING, False, None
             self._step = max(self._step, event.step)
         elif isinstance(event, Points):
             self._step = event.first + event.count
@@ -268,9 +293,11 @@ class Recorder:
 
     def _insist(self, action: Callable[[], object], error: OSError) -> None:
         deadline = time.monotonic() + self.patience
-        reason = f"Waiting for the disk: {_reason(error)}"
-        paused = State(state=RunState.PAUSED, reason=reason, step=self._step, time=time.time())
-        said = self._say(paused)
+        self._refused = _reason(error)
+        told = self._turn()
+        if self._running:
+            self._reserve.halve()
+            self._settle()
         while True:
             last = self._given_up.wait(self._retry)
             if last:
@@ -284,23 +311,8 @@ class Recorder:
             break
         if not last:
             self._reserve.fill()
-        if self._running:
-            if not said:
-                with suppress(OSError):
-                    self._writer.append(paused)
-            self._owed = State(state=RunState.RUNNING, step=self._step, time=time.time())
-            self._settle()
-
-    def _say(self, event: State) -> bool:
-        """Try to write for readers why nothing comes; returns whether that worked."""
-        if not self._running:
-            return False
-        self._reserve.halve()
-        try:
-            self._writer.append(event)
-        except OSError:
-            return False
-        return True
+        self._refused = ""
+        self._unsaid = None if self._paused else told
 
 
 class _Mark(Event, frozen=True, kw_only=True):

@@ -124,10 +124,8 @@ class ServiceEnd:
     def _check(self) -> None:
         """Drops all streams after the connection broke: what was under way will not go on, and what was not sent yet
         never will be. A browser that sees a failure asks again by itself, and nothing may be done twice."""
-        greeting, connections = self._wire.greeting, self._wire.connections
-        refused = greeting is Greeting.REFUSED
-        broken = connections > 1 or (connections == 1 and greeting is not Greeting.ACCEPTED)
-        if not (refused or broken):
+        refused = self._wire.greeting is Greeting.REFUSED
+        if not (refused or self._wire.broken):
             return
         self._streams.drop_all()
         self._poller.unregister(self._wire.socket)

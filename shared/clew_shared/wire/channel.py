@@ -129,6 +129,13 @@ class Wire:
         what was on its way then is lost: when this number grows, ask again for whatever has no answer."""
         return self._connections if self.greeting is not Greeting.NONE else 0
 
+    @property
+    def broken(self) -> bool:
+        """Whether the connection that was accepted first has ended. Both facts are of one moment: read one after the
+        other, a handshake between them would look like an end."""
+        now = self.greeting
+        return self._connections > 1 or (self._connections == 1 and now is not Greeting.ACCEPTED)
+
     def hand_over(self, number: bytes, payload: bytes) -> bool:
         """Queue a message, without waiting; False when too many wait already."""
         try:

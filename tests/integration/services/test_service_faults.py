@@ -26,7 +26,7 @@ from clew_gui.nodes.services import OpenedService, ServiceNews
 from clew_gui.ssh.connection import Stream
 from clew_gui.ssh.tunnel import Tunnel
 from clew_shared.base.problem import problem
-from clew_shared.wire.channel import KeyPair, Wire, allow
+from clew_shared.wire.channel import Greeting, KeyPair, Wire, allow
 from clew_shared.wire.messages import AgentAddress, Service
 from tests.guards import LogBook
 from tests.integration.agents import BOUND_S, wait_for
@@ -121,6 +121,24 @@ def test_what_is_asked_during_a_cut_is_done_once_and_answered(way: Way) -> None:
     assert [answered(one) for one in asked] == [200] * 3
     assert answered(way.put("/after")) == 200
     assert sorted(way.program.heard) == ["/0", "/1", "/2", "/after", "/before"]
+
+
+class AcceptedBetweenLooks(Wire):
+    """A connection whose handshake ends just after someone has looked for it the first time."""
+
+    @property
+    def greeting(self) -> Greeting:
+        found = super().greeting
+        self.monitor.poll(BOUND_S * 1000 * (found is Greeting.NONE))
+        return found
+
+
+def test_a_connection_that_is_accepted_between_two_looks_breaks_nothing_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_end, "Wire", AcceptedBetweenLooks)
+    with ExitStack() as parts:
+        assert answered(Way(tmp_path, parts).put("/first")) == 200
 
 
 def test_what_a_cut_broke_off_ends_while_the_link_is_still_away(way: Way) -> None:

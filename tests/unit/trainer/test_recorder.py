@@ -68,6 +68,10 @@ def texts(events: list[Event]) -> list[str]:
     return [event.text for event in events if isinstance(event, Log)]
 
 
+def said(disk: Disk) -> list[object]:
+    return [event.state if isinstance(event, State) else getattr(event, "text", "") for event in disk.events()]
+
+
 def test_events_are_written_in_order_with_their_time(disk: Disk) -> None:
     recorder = start(disk)
     before = time.time()
@@ -220,8 +224,40 @@ def test_that_training_goes_on_is_said_as_soon_as_the_disk_takes_it(disk: Disk) 
     recorder.put(Log(text="one"))
     recorder.put(Log(text="two"))
     recorder.close().close()
-    told = [event.state if isinstance(event, State) else getattr(event, "text", "") for event in disk.events()]
-    assert told == [RunState.RUNNING, RunState.PAUSED, "one", "two", RunState.RUNNING]
+    assert said(disk) == [RunState.RUNNING, RunState.PAUSED, "one", "two", RunState.RUNNING]
+
+
+def test_training_that_waits_for_the_disk_itself_goes_on_only_once(disk: Disk) -> None:
+    """The journal meets the full disk as well, and is served before the checkpoint is."""
+    recorder = start(disk)
+    recorder.put(State(state=RunState.RUNNING))
+    recorder.flush()
+    blocked = threading.Event()
+    blocked.set()
+    disk.full = blocked.is_set
+    recorder.put(Log(text="one"))
+    wait_until(lambda: recorder.held_up)
+    recorder.training_waits("no room for the checkpoint")
+    blocked.clear()
+    recorder.flush()
+    recorder.training_waits("no room for the checkpoint, again")
+    recorder.put(Log(text="two"))
+    recorder.training_goes_on()
+    recorder.put(Log(text="three"))
+    recorder.close().close()
+    assert said(disk) == [RunState.RUNNING, "one", RunState.PAUSED, "two", RunState.RUNNING, "three"]
+
+
+@pytest.mark.parametrize("refusals", [1, 2])
+def test_nothing_is_said_after_a_last_state_that_the_disk_refused_at_first(disk: Disk, refusals: int) -> None:
+    recorder = start(disk)
+    recorder.put(State(state=RunState.RUNNING))
+    recorder.flush()
+    answers = iter([True] * refusals)  # the second one refuses to say that the run waits
+    disk.full = lambda: next(answers, False)
+    recorder.put(State(state=RunState.FINISHED))
+    recorder.close().close()
+    assert said(disk)[-1] is RunState.FINISHED
 
 
 def test_an_event_too_large_for_a_frame_is_a_failure_not_a_hang(disk: Disk) -> None:
