@@ -129,7 +129,7 @@ class AcceptedBetweenLooks(Wire):
     @property
     def greeting(self) -> Greeting:
         found = super().greeting
-        self.monitor.poll(BOUND_S * 1000 * (found is Greeting.NONE))
+        self.monitor.poll(round(BOUND_S * 1000) if found is Greeting.NONE else 0)
         return found
 
 
