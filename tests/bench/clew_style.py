@@ -7,18 +7,16 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from clew_agent.catalogue.examine import find_exercise
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.strategies.registry import make_strategy
 from clew_agent.trainer.loop import SCHEMA, split
 from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.training.engine import Engine
-from clew_agent.training.exercise import Exercise
 from clew_agent.training.runtime import configure
 from clew_shared.journal.events import Event, Schema
 from clew_shared.journal.files import JournalWriter
@@ -38,7 +36,7 @@ def clew_round(name: str, steps: int, variant: str = "") -> Round:
     """
     spread = variant in ("mirrored", "local-sgd")
     configure(devices=2 if spread else 1)
-    exercise = find_exercise(name)
+    exercise = find_exercise(name, None)[0]
     settings = build(exercise.Settings, {"steps": steps})
     data = bench_data() if exercise.datasets else None
 
@@ -55,13 +53,6 @@ def clew_round(name: str, steps: int, variant: str = "") -> Round:
         return Timing(steps, seconds, _result(engine, data))
 
     return run
-
-
-def find_exercise(name: str) -> Exercise[Any]:
-    """The built-in exercise with this id."""
-    module = import_module(f"clew_agent.exercises.{name.replace('-', '_')}")
-    found: Exercise[Any] = module.EXERCISE
-    return found
 
 
 class Watched(JournalWriter):

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import psutil
 
+from clew_agent.catalogue.examine import find_exercise
 from clew_agent.trainer.control import ControlRequests
 from clew_agent.trainer.loop import SCHEMA, Loop
 from clew_agent.trainer.recorder import Recorder, Reserve
@@ -38,7 +39,6 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.params import build
 from clew_shared.spec import RunSpec, to_toml
-from tests.bench.clew_style import find_exercise
 from tests.bench.work import bench_data
 
 _LONG = 10**6
@@ -72,7 +72,7 @@ class Steps(Loop):
 
 def make_engine(exercise: str) -> Engine:
     """A compiled engine that evaluates nothing on the way."""
-    found = find_exercise(exercise)
+    found = find_exercise(exercise, None)[0]
     engine = Engine(found, build(found.Settings, {"steps": _LONG}), 1, bench_data() if found.datasets else None)
     engine.course.plan = replace(engine.course.plan, steps=_MANY, evaluate_every=_MANY)
     engine.compile()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 import pytest
 
+from clew_agent.catalogue.examine import find_exercise
 from clew_agent.datasets.dataset import DataSet, Split
-from clew_agent.training.exercise import Exercise, Model, Setup
+from clew_agent.training.exercise import Model, Setup
 from clew_shared.catalogue import load_builtin
 from clew_shared.params import Value, build
 
@@ -38,7 +37,7 @@ def blank() -> DataSet:
 
 
 def model(exercise: str, **values: Value) -> Model:
-    found: Exercise[Any] = import_module(f"clew_agent.exercises.{exercise.replace('-', '_')}").EXERCISE
+    found = find_exercise(exercise, None)[0]
     data = blank() if found.datasets else None
     return found.build(Setup(build(found.Settings, values), 1, data))
 

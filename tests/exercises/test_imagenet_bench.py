@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from clew_agent.exercises.imagenet_bench import EXERCISE, ImagenetSettings, samples_of
+from clew_agent.exercises.devices.imagenet_bench import EXERCISE, ImagenetSettings, samples_of
 from clew_agent.strategies.base import Rows
 from clew_agent.training.exercise import Batch, Setup
 from clew_agent.training.random import StepContext

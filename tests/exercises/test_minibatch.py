@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.exercises.minibatch import (
+from clew_agent.exercises.devices.minibatch import (
     EXERCISE,
     MinibatchSettings,
     Network,

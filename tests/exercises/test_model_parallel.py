@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.exercises import model_parallel
-from clew_agent.exercises.model_parallel import (
+from clew_agent.exercises.devices import model_parallel
+from clew_agent.exercises.devices.model_parallel import (
     EXERCISE,
     TOLERANCE,
     Array,

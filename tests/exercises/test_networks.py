@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 from sklearn.neighbors import KNeighborsClassifier
 
+from clew_agent.catalogue.examine import find_exercise
 from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.datasets.table import read as read_table
 from clew_agent.exercises import cnn
@@ -34,8 +34,7 @@ Tiny = Callable[[str], tuple[Record, dict[str, float], Engine]]
 
 
 def exercise(name: str) -> Exercise[Any]:
-    found: Exercise[Any] = import_module(f"clew_agent.exercises.{name}").EXERCISE
-    return found
+    return find_exercise(name, None)[0]
 
 
 def preset(name: str, of: str) -> dict[str, Value]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from clew_agent.exercises import vectorize
-from clew_agent.exercises.vectorize import (
+from clew_agent.exercises.devices import vectorize
+from clew_agent.exercises.devices.vectorize import (
     EXERCISE,
     Array,
     Call,

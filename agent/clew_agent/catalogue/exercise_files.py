@@ -32,7 +32,7 @@ class ExerciseFile(msgspec.Struct, frozen=True):
     @property
     def shown(self) -> str:
         """The path as a card shows it: short for built-in files, so that it is the same on every machine."""
-        return f"clew_agent/exercises/{self.path.name}" if self.module else str(self.path)
+        return f"{self.module.replace('.', '/')}.py" if self.module else str(self.path)
 
     @property
     def guess(self) -> str:
@@ -48,8 +48,12 @@ class Examined(msgspec.Struct, frozen=True):
 
 
 def builtin_files() -> tuple[ExerciseFile, ...]:
-    """The exercises of this version, by file name."""
-    return tuple(ExerciseFile(path, f"{BUILTIN_PACKAGE}.{path.stem}") for path in _sources(BUILTIN_FOLDER))
+    """The exercises of this version: those of the folder by file name, then those of each folder in it."""
+    folders = sorted(path.parent for path in BUILTIN_FOLDER.glob("*/__init__.py"))
+    packages = [(BUILTIN_FOLDER, BUILTIN_PACKAGE), *((path, f"{BUILTIN_PACKAGE}.{path.name}") for path in folders)]
+    return tuple(
+        ExerciseFile(path, f"{package}.{path.stem}") for folder, package in packages for path in _sources(folder)
+    )
 
 
 _CHECK = "Check the folder of your own exercises."

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from clew_agent.exercises.imagenet_bench import LARGE_PROBLEM, ImagenetBench, ImageSettings, named, samples_of
+from clew_agent.exercises.devices.imagenet_bench import LARGE_PROBLEM, ImagenetBench, ImageSettings, named, samples_of
 from clew_agent.strategies import parameter_server, single
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.layers import correct, cross_entropy

@@ -1,0 +1,3 @@
+"""The exercises of the chapter *Many devices*."""
+
+from __future__ import annotations
