@@ -16,11 +16,18 @@ from clew_shared.params import Params, ParamSpec, convert, describe
 
 EVALUATIONS = 20
 """Number of times that held-out data are measured in a run that does not say otherwise: enough points for a curve."""
+_FEWEST = 5
+"""Number of times that a run measures them though it trains so little that this takes longer than training."""
+_MEASURED_FOR_EACH_TRAINED = 4
+"""Held-out samples that are measured for each that is trained: a step does about three times the work of measuring,
+and so measuring takes about as long as training, whatever the network. A rule of numbers and not of time: when a run
+measures does not depend on the computer, and trained again it does so at the same steps."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Length and rhythm of a run. ``batch_size`` 0: the whole set; ``evaluate_every`` None: about twenty times."""
+    """Length and rhythm of a run. ``batch_size`` 0: the whole set; ``evaluate_every`` None:
+    ``Course.evaluation_interval`` says how often."""
 
     steps: int
     batch_size: int = 0
@@ -50,8 +57,9 @@ def live_specs(settings: Params) -> tuple[ParamSpec, ...]:
 class Course:
     """The course of one run with these ``settings`` and the exercise's ``metrics``.
 
-    ``samples`` are those of the training set, ``samples_per_step`` those of one step. ``evaluates``: there are held-out
-    data to measure; ``watch`` is the evaluated metric for early stopping, better when higher.
+    ``samples`` are those of the training set, ``samples_per_step`` those of one step. ``measured`` are the
+    held-out samples of an evaluation, 0: there is none; ``watch`` is the evaluated metric for early stopping, better
+    when higher.
     """
 
     def __init__(
@@ -61,14 +69,14 @@ class Course:
         samples: int,
         samples_per_step: int,
         *,
-        evaluates: bool = False,
+        measured: int = 0,
         watch: str = "",
     ) -> None:
         self.plan = Plan.of(settings)
         self.per_step = tuple(spec for spec in metrics if spec.per_step)
         self.samples_per_epoch = samples
         self.samples_per_step = samples_per_step
-        self.evaluates = evaluates
+        self._measured = measured
         self._watch = watch
         self._live_specs = {spec.name: spec for spec in live_specs(settings)}
         self.live_values = np.array([float(getattr(settings, name)) for name in self._live_specs], np.float64)
@@ -113,10 +121,19 @@ class Course:
         return steps_per_epoch(self.samples_per_epoch, self.samples_per_step)
 
     @property
+    def evaluates(self) -> bool:
+        """Whether there are held-out data to measure."""
+        return self._measured > 0
+
+    @property
     def evaluation_interval(self) -> int:
-        """Returns the steps between two evaluations: as asked for; else about ``EVALUATIONS`` times in a run, and after
-        each epoch at the latest."""
-        return self.plan.evaluate_every or min(self.epoch, max(1, -(-self.steps // EVALUATIONS)))
+        """Returns the steps between two evaluations: as asked for; else about ``EVALUATIONS`` times in a run, less
+        often where that would take longer than training, and after each epoch at the latest."""
+        if self.plan.evaluate_every:
+            return self.plan.evaluate_every
+        affordable = _MEASURED_FOR_EACH_TRAINED * self.steps * self.samples_per_step // max(self._measured, 1)
+        times = min(EVALUATIONS, max(_FEWEST, affordable))
+        return min(self.epoch, max(1, -(-self.steps // times)))
 
     def room(self, until: int | None = None, places: Iterable[int] = ()) -> int:
         """Steps until something is due between blocks: at ``until``, or at one of more ``places``.

@@ -100,7 +100,7 @@ class Recipe:
             self.exercise.metrics,
             len(made.step.source.arrays.x),
             batches * made.step.batch_size,
-            evaluates=bool(made.evaluators),
+            measured=sum(one.size for one in made.evaluators),
             watch=made.model.watch,
         )
 

@@ -29,7 +29,8 @@ class Evaluator:
         wanted: Sequence[str],
         summarize: Summary | None = None,
     ) -> None:
-        self._size = len(samples.x)
+        self.size = len(samples.x)
+        """The number of samples that are measured."""
         self._x, self._y = resident(samples.x), resident(samples.y)
         self._values = values
         self._summarize = summarize
@@ -45,9 +46,9 @@ class Evaluator:
 
     def evaluate(self) -> dict[str, float]:
         """The means over all samples, in float64. Raises ``ProblemError`` when a promised value is missing."""
-        sums = self._run(math.ceil(self._size / CHUNK))
+        sums = self._run(math.ceil(self.size / CHUNK))
         ends = np.cumsum([math.prod(shape) for shape in self._shapes.values()])[:-1]
-        pieces = zip(self._shapes.items(), np.split(sums / self._size, ends), strict=True)
+        pieces = zip(self._shapes.items(), np.split(sums / self.size, ends), strict=True)
         means = {name: mean.reshape(shape) for (name, shape), mean in pieces}
         found = means if self._summarize is None else means | dict(self._summarize(means))
         self._require(found)
@@ -68,10 +69,10 @@ class Evaluator:
         return tf.while_loop(lambda k, _: k < chunks, body, start, parallel_iterations=1)[1]
 
     def _chunk(self, k: tf.Tensor) -> tf.Tensor:
-        chunk = min(CHUNK, self._size)
+        chunk = min(CHUNK, self.size)
         place = k * chunk + tf.range(chunk, dtype=tf.int64)
-        weight = tf.cast(place < self._size, tf.float64)
-        index = tf.minimum(place, self._size - 1)
+        weight = tf.cast(place < self.size, tf.float64)
+        index = tf.minimum(place, self.size - 1)
         batch = Batch(tf.gather(self._x, index), tf.gather(self._y, index), index, tf.cast(weight, tf.float32))
         values = self._values(batch)
         if self._summarize is None:

@@ -133,7 +133,8 @@ EvaluateEvery = Annotated[
     int | None,
     Knob(
         "Evaluate every",
-        "Steps between measurements on held-out images. Empty: about twenty times, and after every epoch at least.",
+        "Steps between measurements on held-out images. Empty: about twenty times, less often where measuring would"
+        " take longer than training, and after every epoch at least.",
         group="Record",
         unit="steps",
         ge=1,

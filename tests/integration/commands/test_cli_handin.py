@@ -26,15 +26,16 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> st
     return shown.out
 
 
-def forge(run: Path, into: Path, change: Callable[[Event], Event]) -> Path:
-    """A copy of a run in which every event went through ``change``, with journals that verify."""
+def forge(run: Path, into: Path, change: Callable[[Event], Event | None]) -> Path:
+    """A copy of a run in which every event went through ``change``, with journals that verify; None: it is left out."""
     into.mkdir(parents=True)
     RunFolder(into).spec.write_bytes(RunFolder(run).spec.read_bytes())
     with JournalWriter.create(journal_path(into, 1)) as writer:
         for item in read_journal(journal_path(run, 1)):
             assert isinstance(item, Record)
-            if item.event is not None and not isinstance(item.event, Digest | Seal | Files):
-                writer.append(change(item.event))
+            event = None if isinstance(item.event, Digest | Seal | Files | None) else change(item.event)
+            if event is not None:
+                writer.append(event)
         writer.seal("trainer")
     return into
 
@@ -51,6 +52,11 @@ def better_loss(event: Event) -> Event:
 def better_accuracy(event: Event) -> Event:
     """All evaluations are nearly perfect."""
     return msgspec.structs.replace(event, values={"test_accuracy": 0.999}) if isinstance(event, Evaluation) else event
+
+
+def measured_less_often(event: Event) -> Event | None:
+    """An evaluation after every fourth step, as another version of Clew may choose."""
+    return None if isinstance(event, Evaluation) and event.step % 4 else event
 
 
 def live_from_the_start(event: Event) -> Event:
@@ -70,15 +76,18 @@ def test_a_hand_in_is_checked_by_training_its_first_steps_again(
     said(capsys, "hand-in", str(run), "--student", "Anna Example", "--out", "class/anna.clew.zip")
     shown = json.loads(said(capsys, "verify-handin", "class/anna.clew.zip", "--rerun", "8", "--json"))
     assert shown["ok"]
-    found = "the first 8 steps came out the same, bit by bit (48 values, 8 evaluations compared)."
+    found = "the first 8 steps came out the same, bit by bit (32 values, 4 evaluations compared)."
     assert found in shown["notes"][-1]
     assert shown["notes"][-1].endswith(" The 12 later steps and what was measured there were not compared.")
     for name, change, word in (
-        ("accuracy", better_accuracy, "Test accuracy differs at step 1: 0.999 was handed in"),
+        ("accuracy", better_accuracy, "Test accuracy differs at step 2: 0.999 was handed in"),
         ("live", live_from_the_start, "Training loss differs at step 3"),
     ):
         said(capsys, "hand-in", str(forge(run, tmp_path / name / run.name, change)), "--out", f"{name}.clew.zip")
         assert word in said(capsys, "verify-handin", f"{name}.clew.zip", "--rerun", "30", status=1)
+
+    said(capsys, "hand-in", str(forge(run, tmp_path / "older" / run.name, measured_less_often)), "--out", "o.clew.zip")
+    assert "(24 values, 2 evaluations compared)" in said(capsys, "verify-handin", "o.clew.zip", "--rerun", "8")
 
     forged = forge(run, tmp_path / "forged" / run.name, better_loss)
     said(capsys, "hand-in", str(forged), "--student", "Ben Example", "--out", "class/ben.clew.zip")

@@ -73,7 +73,7 @@ class StandInEngine:
     def __init__(self, settings: StandInSettings, seed: int) -> None:
         self._settings = settings
         self._state = seed
-        self.course = Course(settings, METRICS, samples=0, samples_per_step=0, evaluates=True)
+        self.course = Course(settings, METRICS, samples=0, samples_per_step=0, measured=1)
         print(f"The stand-in begins in process {os.getpid()}.", flush=True)
 
     def compile(self) -> float:

@@ -26,6 +26,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import on_servers
 from clew_shared.journal.events import Attempt, Live, State
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
+from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
@@ -183,7 +184,7 @@ def _repeat(
     count = min(steps, history.fold.step)
     exercises, data = given
     usual = {"run": str(uuid.uuid4()), "data": data or _data_here(source), "pruning": None}
-    spec = msgspec.structs.replace(source.spec, source_hash="", **usual)
+    spec = _measuring_as(history, msgspec.structs.replace(source.spec, source_hash="", **usual), known)
     with tempfile.TemporaryDirectory(prefix="clew-rerun-") as place:
         folder = Path(place) / "run"
         again = _train(context, spec, history.live, folder, count, exercises)
@@ -202,6 +203,19 @@ def _repeat(
         yield f"Run {short} was not repeated: it recorded no value in its first {count:,} steps."
     elif not found.differences:
         yield _same_words(short, found, count, history.fold.step, exact)
+
+
+def _measuring_as(history: History, spec: RunSpec, known: Mapping[str, ExerciseCard]) -> RunSpec:
+    """``spec`` with the recorded steps between two evaluations, where it leaves them to Clew, since another version
+    may choose others."""
+    setting = "evaluate_every"
+    if isinstance(spec.params.get(setting), int) or all(one.name != setting for one in known[spec.exercise].params):
+        return spec
+    recorded = (history.column(name).steps for name, metric in history.metrics.items() if not metric.per_step)
+    first = min((int(steps[0]) for steps in recorded if len(steps)), default=0)
+    if not 0 < first < history.fold.step:
+        return spec
+    return msgspec.structs.replace(spec, params={**spec.params, setting: first})
 
 
 def _same_words(short: str, found: RepeatComparison, count: int, steps: int, exact: bool) -> str:
