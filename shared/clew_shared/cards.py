@@ -292,7 +292,9 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     ``guide`` is Markdown; a quoted paragraph that begins with ``> **Hint: title**`` unfolds on request. ``source`` is
     the text of the very file that runs and ``source_hash`` its SHA-256. Runs of one ``revision`` go on with any file of
     that revision (``revisions``); 0: with the very same file only. ``datasets`` are the accepted data sets, the default
-    first; empty when the exercise needs none. A file that cannot be imported becomes a card with ``problem``.
+    first; empty when the exercise needs none. ``tries`` says what a trained run can be asked: "classes", the
+    probabilities of an image's classes; empty for nothing. A file that cannot be imported becomes a card with
+    ``problem``.
     """
 
     id: str
@@ -326,6 +328,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     """Requirements on the settings: when all are met, the seed changes nothing. Empty: the seed matters, as far as is
     known."""
     file: str = ""
+    tries: str = ""
     problem: Problem | None = None
 
 

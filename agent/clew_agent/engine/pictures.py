@@ -261,19 +261,24 @@ class Picture:
 
         Raises ``ProblemError`` when it has not the shape that its form asks for.
         """
-        returned = self.compile()()
-        parts = [np.asarray(one) for one in (returned if isinstance(returned, list | tuple) else [returned])]
-        if self.spec.form not in _EXPECTED:
-            text = f"The picture {self.spec.id} has the unknown form {self.spec.form!r}."
-            raise problem("exercise.picture", text, f"Known forms: {', '.join(_EXPECTED)}.")
-        expected, shapes = _EXPECTED[self.spec.form]
-        if self.spec.answers:
-            expected, shapes = f"({expected}, classes [n], answers [n])", {(*one, 1, 1) for one in ((3,), (4,))}
-        if tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in parts if part.ndim}) > 1:
-            found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in parts) or "nothing"
-            text = f"The picture {self.spec.id} should return {expected}, and returned {found}."
-            raise problem("exercise.picture", text, "Correct its function in Model.pictures.")
-        return _MAKERS[self.spec.form](self.spec, step, parts)
+        return figure_of(self.spec, step, self.compile()())
+
+
+def figure_of(spec: PictureSpec, step: int, returned: Any) -> tuple[Figure, str]:
+    """What a picture's function returned after ``step`` updates, as an event; and what was left out, as a sentence or
+    empty. Raises ``ProblemError`` when it has not the shape that its form asks for."""
+    parts = [np.asarray(one) for one in (returned if isinstance(returned, list | tuple) else [returned])]
+    if spec.form not in _EXPECTED:
+        text = f"The picture {spec.id} has the unknown form {spec.form!r}."
+        raise problem("exercise.picture", text, f"Known forms: {', '.join(_EXPECTED)}.")
+    expected, shapes = _EXPECTED[spec.form]
+    if spec.answers:
+        expected, shapes = f"({expected}, classes [n], answers [n])", {(*one, 1, 1) for one in ((3,), (4,))}
+    if tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in parts if part.ndim}) > 1:
+        found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in parts) or "nothing"
+        text = f"The picture {spec.id} should return {expected}, and returned {found}."
+        raise problem("exercise.picture", text, "Correct its function in Model.pictures.")
+    return _MAKERS[spec.form](spec, step, parts)
 
 
 _EXPECTED: Final[dict[str, tuple[str, set[tuple[int, ...]]]]] = {

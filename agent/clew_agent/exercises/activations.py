@@ -160,6 +160,7 @@ class Activations(Exercise[ActivationsSettings]):
     Settings = ActivationsSettings
     datasets = ("mnist", "digits")
     revision = 1
+    tries = "classes"
     jit = True
     metrics = (
         LOSS,
@@ -268,7 +269,8 @@ class Activations(Exercise[ActivationsSettings]):
 
         part = Part("network", variables_of(layers), loss, setup.optimizer())
         pictures = {"gradients": gradients}
-        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out(), pictures=pictures)
+        sets = setup.held_out()
+        return Model(parts=[part], evaluate=evaluate, evaluation_sets=sets, pictures=pictures, scores=scores)
 
 
 def dense(setup: Setup[ActivationsSettings], name: str, inputs: int, units: int, bend: Activation) -> Dense:

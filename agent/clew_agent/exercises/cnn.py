@@ -96,6 +96,7 @@ class Cnn(Exercise[CnnSettings]):
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     revision = 1
+    tries = "classes"
     metrics = CLASSIFICATION_METRICS
     plots = CLASSIFICATION_PLOTS
     pictures = (
@@ -270,8 +271,14 @@ class Cnn(Exercise[CnnSettings]):
             f"{name}_{key}": variable for name, norm in norms.items() for key, variable in norm.averages().items()
         }
         part = Part("cnn", {**weights, **offsets, **trained}, loss, setup.optimizer())
-        sets = setup.held_out()
-        return Model(parts=[part], evaluate=evaluate, evaluation_sets=sets, state=averages, pictures=pictures)
+        return Model(
+            parts=[part],
+            evaluate=evaluate,
+            evaluation_sets=setup.held_out(),
+            state=averages,
+            pictures=pictures,
+            scores=lambda x: scores(tf.reshape(x, [-1, height, width, channels])),
+        )
 
 
 EXERCISE = Cnn()

@@ -172,6 +172,7 @@ class Generalisation(Exercise[GeneralisationSettings]):
     Settings = GeneralisationSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
+    tries = "classes"
     jit = False  # XLA cannot move images
     metrics = (
         LOSS,
@@ -300,7 +301,13 @@ class Generalisation(Exercise[GeneralisationSettings]):
         }
         part = Part("network", {**variables_of(layers), **trained}, loss, setup.optimizer())
         return Model(
-            parts=[part], train=train, evaluate=evaluate, evaluation_sets=sets, state=averages, pictures=pictures
+            parts=[part],
+            train=train,
+            evaluate=evaluate,
+            evaluation_sets=sets,
+            state=averages,
+            pictures=pictures,
+            scores=scores,
         )
 
 

@@ -101,6 +101,7 @@ class Rnn(Exercise[RnnSettings]):
     Settings = RnnSettings
     datasets = ("mnist", "digits")
     revision = 1
+    tries = "classes"
     jit = False
     metrics = (
         LOSS,
@@ -213,7 +214,13 @@ class Rnn(Exercise[RnnSettings]):
 
         part = Part("rnn", variables, loss, setup.optimizer())
         pictures = {"gradients": gradients}
-        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out(), pictures=pictures)
+        return Model(
+            parts=[part],
+            evaluate=evaluate,
+            evaluation_sets=setup.held_out(),
+            pictures=pictures,
+            scores=lambda x: scores(states(x)[-1]),
+        )
 
 
 def make_cell(kind: str, of_row: tf.Variable, of_state: tf.Variable, offset: tf.Variable) -> Cell:

@@ -91,6 +91,7 @@ class Softmax(Exercise[SoftmaxSettings]):
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = True
     revision = 1
+    tries = "classes"
     seedless = (Requirement("order", ("file",)),)
     metrics = CLASSIFICATION_METRICS
     plots = CLASSIFICATION_PLOTS
@@ -216,7 +217,8 @@ class Softmax(Exercise[SoftmaxSettings]):
             "confusion": lambda: tf.math.confusion_matrix(y, answers(), data.classes),
         }
         part = Part("softmax", {"W": W, "b": b}, loss, setup.optimizer())
-        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out(), pictures=pictures)
+        sets = setup.held_out()
+        return Model(parts=[part], evaluate=evaluate, evaluation_sets=sets, pictures=pictures, scores=scores)
 
 
 EXERCISE = Softmax()

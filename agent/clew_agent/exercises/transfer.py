@@ -128,6 +128,7 @@ class Transfer(Exercise[TransferSettings]):
     Settings = TransferSettings
     datasets = ("digits", "mnist", "fashion-mnist", "cifar10")
     revision = 1
+    tries = "classes"
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     metrics = (
         LOSS,
@@ -237,6 +238,7 @@ class Transfer(Exercise[TransferSettings]):
             state=frozen,
             train=few,
             pictures={"confusion": confusion},
+            scores=scores,
         )
 
 

@@ -24,6 +24,7 @@ from clew_agent.supervisor.launcher import GUARD, Launcher
 from clew_agent.supervisor.run_manager import RunManager
 from clew_agent.supervisor.supervisor import Supervisor
 from clew_agent.supervisor.trainer_client import ControlClient
+from clew_agent.supervisor.tries import Tries
 from clew_agent.wire.rendezvous import (
     ANYWHERE,
     LOOPBACK,
@@ -118,7 +119,8 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     address = _address(agent, router)
     duty = JobRunStarter(job, manager, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)
-    supervisor = Supervisor(router, manager, control, catalogue, starter, services, duty)
+    tries = Tries(places, agent, options.exercises, router)
+    supervisor = Supervisor(router, manager, control, catalogue, starter, services, duty, tries)
     supervisor.agent = agent
     asked: list[int] = []
 
@@ -137,6 +139,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
         withdraw(places, address)
         supervisor.close()
         services.close()
+        tries.close()
         launcher.close(wait=10.0)
         catalogue.close()
         control.close()

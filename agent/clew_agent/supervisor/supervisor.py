@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
@@ -18,6 +20,7 @@ from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
 from clew_agent.supervisor.run_manager import RunManager
 from clew_agent.supervisor.trainer_client import ControlClient
+from clew_agent.supervisor.tries import Tries
 from clew_agent.wire.long_polls import Caller, LongPolls, WaitingRequest
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
@@ -27,7 +30,6 @@ from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.catalogue import catalogue_hash
 from clew_shared.wire.messages import (
     PROTOCOL_VERSION,
-    AnyReply,
     AnyRequest,
     CatalogueReply,
     ContinueRun,
@@ -45,6 +47,7 @@ from clew_shared.wire.messages import (
     StartRun,
     Status,
     Stop,
+    TryRun,
     Welcome,
     decode_request,
     unknown_kind,
@@ -78,6 +81,7 @@ class Supervisor:
         starter: RunStarter | None = None,
         services: Services | None = None,
         duty: JobRunStarter | None = None,
+        tries: Tries | None = None,
     ) -> None:
         self.agent = ""
         self.rejected = 0
@@ -89,6 +93,7 @@ class Supervisor:
         self._starter = starter
         self._duty = duty
         self._services = services
+        self._tries = tries
         self._fetches = LongPolls()
         self._statuses = LongPolls()
         self._early: list[tuple[Caller, AnyRequest]] = []
@@ -130,9 +135,9 @@ class Supervisor:
         requests = self._router.poll(self._patience())
         for identity, request_id, payload in requests:
             self._receive(Caller(identity, request_id), payload)
-        for caller, reply in self._control.receive():
-            self._answer(caller, reply)
-        for caller, reply in [*self._work(), *(self._services.turn() if self._services else ())]:
+        steered, worked = self._control.receive(), self._work()
+        answers = (part.turn() for part in (self._services, self._tries) if part is not None)
+        for caller, reply in chain(steered, worked, *answers):
             self._answer(caller, reply)
         if self._duty is not None:
             self._attend(self._duty)
@@ -151,7 +156,7 @@ class Supervisor:
             _log.warning("Another agent serves this job now: this one ends.")
             self._ending = True
 
-    def _work(self) -> list[tuple[Caller, AnyReply]]:
+    def _work(self) -> Sequence[tuple[Caller, Reply]]:
         """Does one turn. A system that refuses a file or a process now may grant it at the next turn."""
         try:
             return self._manager.turn()
@@ -174,7 +179,8 @@ class Supervisor:
         return _FIRST_S if any(tracked.beginning for tracked in waited_for) else _FETCHING_S
 
     def _busy(self) -> bool:
-        return self._manager.busy() or len(self._control) > 0 or (self._duty is not None and self._duty.pending)
+        at_work = self._manager.busy() or len(self._control) > 0 or bool(self._tries)
+        return at_work or (self._duty is not None and self._duty.pending)
 
     def _opened(self) -> bool:
         return self._services is not None and self._services.open_any
@@ -204,7 +210,7 @@ class Supervisor:
         try:
             if caller.identity in self._readers and not isinstance(request, _READING):
                 raise problem("protocol.major", _OTHER_MAJOR, "Use the same version of Clew on both sides.")
-            if isinstance(request, (StartRun, ContinueRun, OpenService)):
+            if isinstance(request, (StartRun, ContinueRun, OpenService, TryRun)):
                 self._leaving = False
             reply = self._reply(caller, request)
         except ProblemError as error:
@@ -251,7 +257,7 @@ class Supervisor:
         return Done()
 
     def _command(
-        self, caller: Caller, request: ContinueRun | MoveRun | RunningRunRequest | Stop | OpenService
+        self, caller: Caller, request: ContinueRun | MoveRun | RunningRunRequest | Stop | OpenService | TryRun
     ) -> Reply | None:
         match request:
             case ContinueRun():
@@ -262,8 +268,14 @@ class Supervisor:
                 return self._manager.stop(request, caller)
             case OpenService():
                 return self._services.open(request.kind, caller) if self._services else None
+            case TryRun():
+                return self._try(request, caller)
             case _:
                 return self._manager.steer(request.run, request, caller)
+
+    def _try(self, request: TryRun, caller: Caller) -> Reply | None:
+        folder = self._manager.registry.get(request.run).folder.path
+        return self._tries.ask(folder, request, caller) if self._tries is not None else None
 
     def _welcome(self, caller: Caller, request: Hello) -> Reply:
         if request.protocol[0] != PROTOCOL_VERSION[0] and len(self._readers) < _MOST_READERS:

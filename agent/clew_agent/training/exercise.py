@@ -127,6 +127,9 @@ class Model:
     once and called between steps, outside of the training clock; what each returns is said where it is declared
     (``clew_shared.cards.ImageGrid`` and so on). They may not change variables. One that is declared and not given is
     not taken in this run.
+
+    ``scores`` gives each class of the data set a score, [n, classes], whose softmax is its probability, for rows of the
+    data set [n, features]: it answers what an exercise with ``tries = "classes"`` is asked (``training.trying``).
     """
 
     parts: Sequence[Part]
@@ -137,6 +140,7 @@ class Model:
     train: Samples | None = None
     watch: str = "validation_accuracy"
     pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    scores: Callable[[tf.Tensor], tf.Tensor] | None = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +217,8 @@ class Exercise(Generic[SettingsT]):
     seedless: ClassVar[tuple[Requirement, ...]] = ()
     """Requirements on the settings: when all are met, the seed changes nothing, as nothing is drawn."""
     jit: ClassVar[bool] = False
+    tries: ClassVar[Literal["", "classes"]] = ""
+    """What one can try with a trained run: "classes", which class an image belongs to, by the model's ``scores``."""
 
     def build(self, setup: Setup[SettingsT]) -> Model:
         """Make the variables and say what is trained. Called once per run, before the block is compiled."""
@@ -252,6 +258,7 @@ class Exercise(Generic[SettingsT]):
             revision=self.revision,
             seedless=self.seedless,
             file=file,
+            tries=self.tries,
         )
 
     def _possible(self) -> tuple[StrategyCard, ...]:

@@ -41,6 +41,7 @@ COMMANDS = (
     Command("Train", "sweep", "try many values: a grid, random ones, or what a sampler proposes", "run.sweep"),
     Command("Train", "study", "do the runs of a study, or those that are left of it", "run.study"),
     Command("Train", "resume", "continue an ended run from its last checkpoint", "run.run"),
+    Command("Look back", "try", "ask a trained run what an image shows", "run.try_run"),
     Command("Train", "queue", "show which runs wait and which are training, move a run, take it out", "run.queue"),
     Command(
         "Sites", "site", "add, list, show, change, examine and remove the machines that runs can go to", "sites.site"

@@ -20,6 +20,7 @@ from clew_gui.session.links.inbox import (
     Restarted,
     Settled,
     Statuses,
+    TryAnswered,
 )
 from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_state import not_begun
@@ -42,6 +43,7 @@ class Changes(msgspec.Struct):
     jobs: set[str] = set()
     link: bool = False
     problems: list[Problem] = []
+    tried: list[TryAnswered] = []
     catalogue: Catalogue | None = None
 
 
@@ -110,8 +112,8 @@ class Intake:
                 self._ended(end, changes)
             case Cards() as cards:
                 self.catalogue = changes.catalogue = cards.catalogue
-            case RequestFailed() as failed:
-                self._request_failed(failed, changes)
+            case TryAnswered() | RequestFailed() as answered:
+                self._answered(answered, changes)
             case LinkStatus() as status:
                 self._link_changed(status, changes)
 
@@ -171,7 +173,10 @@ class Intake:
             if before != (model.state, model.reason, model.queue):
                 changes.states.add(run)
 
-    def _request_failed(self, failed: RequestFailed, changes: Changes) -> None:
+    def _answered(self, failed: TryAnswered | RequestFailed, changes: Changes) -> None:
+        if isinstance(failed, TryAnswered):
+            changes.tried.append(failed)
+            return
         if failed.problem.code != NEEDS_PERSON:  # that is shown with the jobs, for as long as it lasts
             changes.problems.append(failed.problem)
         model = self._runs.models.get(failed.refused)

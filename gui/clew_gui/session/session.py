@@ -46,6 +46,7 @@ from clew_shared.wire.messages import (
     SetLive,
     StartRun,
     Stop,
+    TryRun,
     Unpause,
 )
 
@@ -291,6 +292,10 @@ class Session:
     def set_live(self, run: str, name: str, value: float) -> None:
         """Change a live hyperparameter from the next block on."""
         self._ask(run, SetLive(run=run, name=name, value=value))
+
+    def try_run(self, request: TryRun) -> None:
+        """Ask what the network of a run makes of an image; the answer is in ``Changes.tried`` of a later tick."""
+        self._ask(request.run, request)
 
     def disturb(self, request: DisturbCluster) -> None:
         """Slow or end a process of a parameter-server run, or add a worker."""

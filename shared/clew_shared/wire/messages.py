@@ -9,13 +9,16 @@ import msgspec
 
 from clew_shared.base.foreign import from_json, from_msgpack
 from clew_shared.base.problem import Problem
-from clew_shared.cards import Catalogue
+from clew_shared.cards import Catalogue, PictureSpec
+from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 
 PROTOCOL_VERSION = (1, 3)
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_FETCH_BYTES = 256 * 1024
+MAX_TRIED_BYTES = 32 * 1024
+"""Bytes of an image in ``TryRun``."""
 MAX_FETCH_WAIT = 5.0
 """Seconds; an empty answer after this wait is the heartbeat."""
 
@@ -149,6 +152,23 @@ class OpenService(Request, frozen=True, kw_only=True, tag="open"):
     kind: str
 
 
+class TryRun(Request, frozen=True, kw_only=True, tag="try"):
+    """Asks what a run's network, as its last checkpoint has it, makes of one image.
+
+    The image is the data set's test image ``sample`` (counted round and round), or with -1 these ``pixels``, one byte a
+    channel, row by row. ``drawn``: light strokes on black, to be scaled and centred as the data set's images are.
+    ``close``: nobody asks any more, after this if there is an image.
+    """
+
+    run: str
+    sample: int = -1
+    width: int = 0
+    height: int = 0
+    pixels: bytes = b""
+    drawn: bool = False
+    close: bool = False
+
+
 class Shutdown(Request, frozen=True, kw_only=True, tag="shutdown"):
     """Ends the supervisor; runs go on. ``idle``: as soon as no run lives, and not at all while somebody uses the node
     otherwise: that is refused. A run or a program that is asked for meanwhile keeps it."""
@@ -252,6 +272,30 @@ class Service(Reply, frozen=True, kw_only=True, tag="service"):
         return f"Service(kind={self.kind!r}, port={self.port!r})"
 
 
+class TriedPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """One picture of an answer: how it is drawn, and what it shows."""
+
+    spec: PictureSpec
+    figure: Image | Histogram | Matrix
+
+
+class Tried(Reply, frozen=True, kw_only=True, tag="tried"):
+    """Answer to ``TryRun``: a probability for each class, by the checkpoint of ``step``.
+
+    ``pictures`` are the image as the network got it (``input``), and what the network sees in it. ``label`` is the
+    class of the test image ``sample`` of ``samples``; both are -1 for an image that came with the request.
+    """
+
+    run: str
+    step: int
+    probabilities: tuple[float, ...]
+    class_names: tuple[str, ...] = ()
+    label: int = -1
+    sample: int = -1
+    samples: int = 0
+    pictures: tuple[TriedPicture, ...] = ()
+
+
 class Refused(Reply, frozen=True, kw_only=True, tag="refused"):
     """The reply that the request was not carried out, and why."""
 
@@ -272,10 +316,11 @@ AnyRequest = (
     | SetLive
     | DisturbCluster
     | OpenService
+    | TryRun
     | Shutdown
 )
 _KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyRequest))
-AnyReply = Welcome | Status | Fetched | CatalogueReply | Service | Done | Refused
+AnyReply = Welcome | Status | Fetched | CatalogueReply | Service | Tried | Done | Refused
 
 
 def encode(message: Request | Reply) -> bytes:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import psutil
 import pytest
+from PIL import Image
 
 from clew_shared.journal.files import MAGIC
 from clew_shared.journal.lifecycle import RunState
@@ -144,6 +145,22 @@ def test_the_run_is_listed_and_shown(tiny: Tiny) -> None:
     assert shown["goals"].keys() == {"digits"}
     assert " digits Finished " in " ".join(clew("runs", environ=tiny.environ).stdout.split())
     assert {name: shown[name] for name in json_line(tiny.done.stdout)} == json_line(tiny.done.stdout)
+
+
+def test_try_asks_the_trained_network_what_an_image_file_shows(tiny: Tiny, tmp_path: Path) -> None:
+    path = tmp_path / "stroke.png"
+    image = Image.new("L", (40, 60), 255)
+    image.paste(0, (17, 8, 22, 52))
+    image.save(path)
+    done = clew("try", "last", path, "--json", environ=tiny.environ)
+    assert done.returncode == 0, done.stderr
+    answer = json_line(done.stdout)
+    assert (answer["run"], answer["step"], answer["label"]) == (tiny.folder.name, 100, -1)
+    assert sum(answer["probabilities"]) == pytest.approx(1, abs=1e-5)
+    assert answer["answer"] == "1", "one stroke, whose thickness and centre are those of MNIST's"
+    refused = clew("try", "last", __file__, environ=tiny.environ)
+    assert refused.returncode == 2
+    assert "is not a readable image" in refused.stderr
 
 
 def test_verify_finds_one_flipped_byte_in_any_file(tiny: Tiny, copy: Path) -> None:

@@ -106,6 +106,7 @@ class PsLab(Exercise[PsLabSettings]):
         Preset(name="tiny", title="Tiny", values={"steps": 60}, data="digits", help="The built-in small digits."),
     )
     revision = 1
+    tries = "classes"
     goals = (
         Goal(
             id="single",

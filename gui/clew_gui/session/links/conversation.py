@@ -12,7 +12,7 @@ import msgspec
 import zmq
 
 from clew_gui.session.links.fetcher import Fetcher
-from clew_gui.session.links.inbox import Cards, Inbox, JobNewsArrived, NodeKept, RequestFailed, Statuses
+from clew_gui.session.links.inbox import Cards, Inbox, JobNewsArrived, NodeKept, RequestFailed, Statuses, TryAnswered
 from clew_gui.session.links.other_version import other_version
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem
@@ -37,6 +37,8 @@ from clew_shared.wire.messages import (
     StartRun,
     Status,
     Stop,
+    Tried,
+    TryRun,
     Unpause,
     Welcome,
 )
@@ -45,7 +47,22 @@ ANSWER_WITHIN_S = 25.0
 """The seconds from sending to the answer; a trainer's own limit in the agent is shorter, so the agent itself reports a
 late trainer."""
 
-Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive | DisturbCluster | Shutdown | GetCatalogue
+TRY_WITHIN_S = 180.0
+"""The same for what is tried with a run: on a cold disk TensorFlow takes a minute or two to be imported."""
+
+Command = (
+    StartRun
+    | ContinueRun
+    | MoveRun
+    | Pause
+    | Unpause
+    | Stop
+    | SetLive
+    | DisturbCluster
+    | TryRun
+    | Shutdown
+    | GetCatalogue
+)
 """A ``Shutdown`` only with ``idle``: it may come twice, also to the next agent."""
 
 
@@ -78,7 +95,8 @@ class OutgoingCommands:
 
     def sent(self, request_id: bytes, command: Command) -> None:
         """Notes that the command was sent."""
-        self._asked[request_id] = (command, time.monotonic() + ANSWER_WITHIN_S)
+        patience = TRY_WITHIN_S if isinstance(command, TryRun) else ANSWER_WITHIN_S
+        self._asked[request_id] = (command, time.monotonic() + patience)
 
     def answered(self, request_id: bytes, reply: AnyReply) -> CommandOutcome | None:
         """Returns what a person should know about a reply, if it refuses one of these commands."""
@@ -206,6 +224,8 @@ class Conversation:
             outcome = self._parts.commands.answered(request_id, reply)
             if outcome is not None:
                 self._report(outcome)
+            elif isinstance(reply, Tried):
+                self._parts.inbox.put(TryAnswered(reply.run, reply))
 
     def _take_cards(self, reply: AnyReply) -> None:
         self._cards = b""
@@ -261,6 +281,9 @@ class Conversation:
     def _report(self, outcome: CommandOutcome) -> None:
         if isinstance(outcome.command, Shutdown):  # nobody has typed that
             self._parts.inbox.put(NodeKept(self._job, outcome.problem.text))
+            return
+        if isinstance(outcome.command, TryRun):
+            self._parts.inbox.put(TryAnswered(outcome.command.run, Refused(problem=outcome.problem)))
             return
         refused = outcome.command.spec.run if isinstance(outcome.command, StartRun) else ""
         self._parts.inbox.put(RequestFailed(outcome.problem, refused if outcome.problem.code != "link.timeout" else ""))

@@ -17,7 +17,7 @@ from clew_gui.session.links.status import LinkStatus
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
 from clew_shared.spec import RunSpec
-from clew_shared.wire.messages import RunStatus
+from clew_shared.wire.messages import Refused, RunStatus, Tried
 
 FULL_BYTES = 1_600_000
 """Journal bytes that may wait: 400,000 values of four bytes, what one tick can take in without a pause."""
@@ -81,6 +81,13 @@ class Cards(msgspec.Struct, frozen=True):
     catalogue: Catalogue
 
 
+class TryAnswered(msgspec.Struct, frozen=True):
+    """The answer to what was tried with a run."""
+
+    run: str
+    reply: Tried | Refused
+
+
 class RequestFailed(msgspec.Struct, frozen=True):
     """Something a person must hear; ``refused`` names the run that was not taken."""
 
@@ -97,6 +104,7 @@ Arrival = (
     | Released
     | NodeKept
     | Cards
+    | TryAnswered
     | RequestFailed
     | LinkStatus
     | JobNews

@@ -1,0 +1,154 @@
+"""``clew-agent try RUN_DIR``: answers what somebody tries with the network of a run, a line of JSON for each request.
+
+The first line says that the network is ready, or why there is none. It ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from clew_agent.catalogue.catalogue import make_catalogue
+from clew_agent.catalogue.examine import find_exercise
+from clew_agent.datasets.load import load
+from clew_agent.datasets.search import find_search
+from clew_agent.node.exit_codes import BAD_INPUT
+from clew_agent.node.lean_import import lean_import
+from clew_agent.trainer.first_frame import quick_card
+from clew_agent.trainer.resuming import AttemptStart, find_start
+from clew_agent.trainer.spec_check import data_name, misfits, recorded_revision
+from clew_shared.base import operating_system
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import find_card
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.params import build
+from clew_shared.spec import RunSpec, read_spec
+from clew_shared.wire.messages import MAX_TRIED_BYTES, Done, Refused, Reply, Tried, TryRun
+
+if TYPE_CHECKING:
+    from clew_agent.datasets.dataset import DataSet, Rows
+    from clew_agent.training.engine import Engine
+    from clew_agent.training.trying import Trying
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns 0 when nobody asks any more, 2 when the run cannot be tried."""
+    parser = argparse.ArgumentParser(prog="clew-agent try", description="Answer what is tried with a trained run.")
+    parser.add_argument("folder", type=Path, metavar="RUN_DIR")
+    parser.add_argument("--exercises", type=Path, metavar="DIR", help="add the exercises in this folder")
+    options = parser.parse_args(list(argv))
+    operating_system.die_with_parent(by_force=True)  # while it imports it does not look whether anybody still asks
+    operating_system.end_before_others()  # when memory runs out, a run is worth more
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)  # what an exercise prints is no answer
+
+        def say(reply: Reply) -> None:
+            out.write(msgspec.json.encode(reply) + b"\n")
+            out.flush()
+
+        try:
+            tried = TriedRun(RunFolder(options.folder.absolute()), options.exercises)
+        except ProblemError as error:
+            say(Refused(problem=error.problems[0]))
+            return BAD_INPUT
+        say(Done(run=options.folder.name))
+        for line in sys.stdin.buffer:
+            try:
+                say(tried.answer(msgspec.json.decode(line, type=TryRun)))
+            except ProblemError as error:
+                say(Refused(problem=error.problems[0]))
+    return 0
+
+
+class TriedRun:
+    """The network of the run in ``folder``, as its last checkpoint has it. Raises ``ProblemError`` when there is none,
+    or nothing to try."""
+
+    def __init__(self, folder: RunFolder, exercises: Path | None = None) -> None:
+        self._folder = folder
+        self._listed: frozenset[str] = frozenset()
+        self._start = self._find()
+        attempt = folder.attempts()[-1]
+        spec = read_spec(folder.spec_of(attempt))
+        card = _card(spec, exercises)
+        search, revision = find_search(find_places()), recorded_revision(folder, attempt)
+        raise_all(misfits(spec, card, search, revision=revision))
+        self._data = load(data_name(spec, card), search)
+        self._engine, self._trying = _build(spec, card, exercises, self._data)
+        self._restore()
+
+    def answer(self, request: TryRun) -> Tried:
+        """The answer by the checkpoint that is the last one now. Raises ``ProblemError`` for an image that is none."""
+        if self._names() != self._listed:
+            self._start = self._find()
+            self._restore()
+        test = self._data.test
+        sample = request.sample % len(test) if request.sample >= 0 and len(test) else -1
+        row = test.x[sample] if sample >= 0 else self._row(request)
+        return Tried(
+            run=request.run,
+            step=self._start.step,
+            probabilities=tuple(map(float, self._trying.probabilities(row[None])[0])),
+            class_names=self._data.class_names,
+            label=int(test.y[sample]) if sample >= 0 else -1,
+            sample=sample,
+            samples=len(test),
+            pictures=self._trying.pictures(row, self._start.step),
+        )
+
+    def _row(self, request: TryRun) -> Rows:
+        import numpy as np
+
+        from clew_agent.datasets.drawing import as_row
+
+        size = request.width * request.height
+        if size < 1 or len(request.pixels) not in (size, 3 * size) or len(request.pixels) > MAX_TRIED_BYTES:
+            text = f"{len(request.pixels):,} bytes are no image of {request.width} × {request.height} pixels."
+            hint = f"Send 1 or 3 bytes for each pixel, {MAX_TRIED_BYTES:,} at most."
+            raise problem("try.image", text, hint, "image")
+        image = np.frombuffer(request.pixels, np.uint8).reshape(request.height, request.width, -1)
+        return as_row(image, self._data.image_shape, request.drawn)
+
+    def _names(self) -> frozenset[str]:
+        folder = self._folder.checkpoints
+        return frozenset(path.name for path in folder.iterdir()) if folder.is_dir() else frozenset()
+
+    def _find(self) -> AttemptStart:
+        self._listed, attempts = self._names(), self._folder.attempts()
+        start = find_start(self._folder, attempts[-1] + 1) if attempts else AttemptStart()
+        if not start.checkpoint:
+            text = f"The run in {self._folder.path} has no checkpoint yet, so there is no trained network to try."
+            raise problem("try.checkpoint", text, "Wait for its first checkpoint, or run it to its end.", "run")
+        return start
+
+    def _restore(self) -> None:
+        self._engine.restore(self._folder.path / self._start.checkpoint)
+
+
+def _card(spec: RunSpec, exercises: Path | None) -> ExerciseCard:
+    card = quick_card(spec.exercise, exercises) or find_card(make_catalogue(exercises).exercises, spec.exercise)
+    if card.tries != "classes":
+        text = f"A run of {card.title or card.id} cannot be tried."
+        raise problem("try.nothing", text, "Its exercise declares nothing to try.", spec.exercise)
+    return card
+
+
+def _build(spec: RunSpec, card: ExerciseCard, exercises: Path | None, data: DataSet) -> tuple[Engine, Trying]:
+    with lean_import():
+        from clew_agent.training.engine import Engine
+        from clew_agent.training.runtime import configure, run_operations_plainly, share_gpus
+        from clew_agent.training.trying import Trying
+    share_gpus(None)  # they belong to the runs
+    configure()
+    run_operations_plainly()
+    exercise, _ = find_exercise(spec.exercise, exercises, card)
+    engine = Engine(exercise, build(exercise.Settings, spec.params), spec.seed, data)
+    return engine, Trying(engine.model, data)

@@ -1,0 +1,207 @@
+"""Has what viewers try with trained runs answered: one process for each run, as long as somebody asks."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from clew_agent.node.log_tail import tail
+from clew_agent.wire.long_polls import Caller
+from clew_agent.wire.server import GuardedRouter
+from clew_shared.base import operating_system
+from clew_shared.base.foreign import from_json
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import Problem, problem
+from clew_shared.base.wakeup import WakeupPipe
+from clew_shared.wire.messages import Done, Refused, Reply, Tried, TryRun
+
+_log = logging.getLogger(__name__)
+
+TRY = (sys.executable, "-P", "-m", "clew_agent", "try")
+UNUSED_S = 300.0
+"""Seconds after which a process that nobody asks ends: a person may look at an answer for a while."""
+MOST = 2
+"""Processes at the same time: each has TensorFlow and a data set in memory. One more ends the one that was idle
+longest."""
+_MOST_WAITING = 16
+_END_S = 5.0
+
+
+class Tries:
+    """The processes that answer; ``router`` wakes up when one has said something. ``command`` is another one in
+    tests."""
+
+    def __init__(
+        self,
+        places: Places,
+        agent: str,
+        exercises: Path | None,
+        router: GuardedRouter,
+        command: Sequence[str] = TRY,
+        unused_s: float = UNUSED_S,
+    ) -> None:
+        self._home = places.home.absolute()
+        self._log = places.agents / f"{agent}.try.log"
+        self._more = ["--exercises", str(exercises)] if exercises else []
+        self._router = router
+        self._wakeup = WakeupPipe()
+        router.watch(self._wakeup.socket.fileno())
+        self._command = [*command]
+        self._unused_s = unused_s
+        self._at_work: dict[str, _Answering] = {}
+
+    def __len__(self) -> int:
+        return len(self._at_work)
+
+    def ask(self, folder: Path, request: TryRun, caller: Caller) -> Reply | None:
+        """Has the request answered by ``turn``. Only one without an image, by which nobody asks any more, is answered
+        at once. Raises ``ProblemError`` when no process can be had."""
+        one = self._at_work.get(request.run)
+        if request.close and request.sample < 0 and not request.pixels:
+            if one is not None and not one.busy:
+                self._end(request.run)
+            return Done(run=request.run)
+        if one is None:
+            self._make_room()
+            one = self._at_work[request.run] = self._start(folder)
+        if len(one.waiting) >= _MOST_WAITING:
+            raise problem("try.busy", "Too many questions about this run wait already.", "Try again in a moment.")
+        one.waiting.append((caller, request))
+        one.closes = request.close
+        one.go_on()
+        return None
+
+    def turn(self) -> list[tuple[Caller, Reply]]:
+        """Returns the answers that came; ends what nobody uses, and forgets what has ended."""
+        self._wakeup.clear()
+        answers: list[tuple[Caller, Reply]] = []
+        for run, one in tuple(self._at_work.items()):
+            answers += one.receive()
+            unused = one.closes or time.monotonic() - one.used > self._unused_s
+            if one.ended or (unused and not one.busy):
+                answers += self._end(run)
+        return answers
+
+    def close(self) -> None:
+        """Ends all processes."""
+        for run in tuple(self._at_work):
+            self._end(run)
+        self._router.unwatch(self._wakeup.socket.fileno())
+        self._wakeup.close()
+
+    def _make_room(self) -> None:
+        idle = sorted((one.used, run) for run, one in self._at_work.items() if not one.busy)
+        if len(self._at_work) >= MOST and not idle:
+            text = f"{MOST} other runs are being tried on this agent now."
+            raise problem("try.many", text, "Close one of them, or try again in a moment.")
+        for _, run in idle[: max(0, len(self._at_work) - MOST + 1)]:
+            self._end(run)
+
+    def _start(self, folder: Path) -> _Answering:
+        command = [*self._command, str(folder), *self._more]
+        make_private(self._log.parent)
+        try:
+            one = _Answering(command, {**os.environ, "CLEW_HOME": str(self._home)}, self._log, self._wakeup.wake)
+        except OSError as error:
+            text = f"The process that answers cannot be started: {error.strerror or error}."
+            raise problem("try.start", text, "The node may be short of memory or processes.") from None
+        _log.info("Process %d answers what is tried with %s.", one.pid, folder.name)
+        return one
+
+    def _end(self, run: str) -> list[tuple[Caller, Reply]]:
+        one = self._at_work.pop(run)
+        _log.info("Nothing is tried any more with %s.", run)
+        return one.close()
+
+
+class _Answering:
+    """A process that answers one request at a time; it has nothing to save."""
+
+    def __init__(
+        self, command: Sequence[str], environment: dict[str, str], log: Path, wake: Callable[[], None]
+    ) -> None:
+        self.waiting: deque[tuple[Caller, TryRun]] = deque()
+        self.used = time.monotonic()
+        self.ended = self.closes = False
+        self._asked: Caller | None = None
+        self._ready = False
+        self._said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._log = log
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600), "wb") as file:
+            self._process = operating_system.start_session(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=environment
+            )
+        self.pid = self._process.pid
+        self._reader = threading.Thread(target=self._read, args=(wake,), name="clew-try", daemon=True)
+        self._reader.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return self._asked is not None or bool(self.waiting)
+
+    def go_on(self) -> None:
+        """Asks the next question, if the process waits for one: a pipe that is empty takes it without a wait."""
+        self.used = time.monotonic()
+        if self._ready and self._asked is None and self.waiting and self._process.stdin is not None:
+            self._asked, request = self.waiting.popleft()
+            with suppress(OSError):  # it has ended: ``close`` says so
+                self._process.stdin.write(msgspec.json.encode(request) + b"\n")
+                self._process.stdin.flush()
+
+    def receive(self) -> Iterator[tuple[Caller, Reply]]:
+        """Yields the answers that came. A process that says at first why it cannot answer has ended."""
+        while not self.ended and not self._said.empty():
+            try:
+                reply = from_json(self._said.get(), Done | Tried | Refused)
+            except msgspec.DecodeError:
+                self.ended = True
+                return
+            if self._asked is not None:
+                yield self._asked, reply
+                self._asked = None
+            elif isinstance(reply, Refused):
+                yield from self._refuse(reply)
+                self.ended = True
+            self._ready = True
+            self.go_on()
+
+    def _read(self, wake: Callable[[], None]) -> None:
+        for line in self._process.stdout or ():
+            self._said.put(line)
+            wake()
+        self._said.put(b"")
+        wake()
+
+    def _refuse(self, reply: Refused) -> list[tuple[Caller, Reply]]:
+        callers = [self._asked] if self._asked is not None else []
+        callers += [caller for caller, _ in self.waiting]
+        self.waiting.clear()
+        self._asked = None
+        return [(caller, reply) for caller in callers]
+
+    def close(self) -> list[tuple[Caller, Reply]]:
+        """Ends the process; anybody who still waits for an answer is told so."""
+        operating_system.kill_session(self._process)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        self._reader.join(_END_S)
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        said = tail(self._log) if self.busy else ""
+        text = "The process that answers has ended before it could." + (f" It said:\n{said}" if said else "")
+        return self._refuse(Refused(problem=Problem("try.ended", text, f"Try again. See {self._log}.")))

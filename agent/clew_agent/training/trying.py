@@ -1,0 +1,145 @@
+"""What a trained network makes of one image: the probabilities of the classes, what each layer sees, which pixels
+matter, and which training images are nearest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from clew_agent.datasets.dataset import DataSet, Rows
+from clew_agent.engine.pictures import figure_of
+from clew_agent.training.exercise import Model, Samples
+from clew_agent.training.images import around_grey, as_images
+from clew_shared.base.problem import problem
+from clew_shared.cards import Bars, Gallery, ImageGrid, PictureSpec
+from clew_shared.wire.messages import TriedPicture
+
+Array = npt.NDArray[Any]
+
+NEAREST = 8
+_MOST_LAYERS = 12
+"""Layers that are shown: of a recurrent network each row of the image would be several."""
+_MOST_BARS = 64
+"""Units of a layer that are shown as bars; more become a picture of one pixel each."""
+_WEIGHTED = ("Conv2D", "MatMul")
+_BENDS = ("Elu", "LeakyRelu", "Relu", "Selu", "Sigmoid", "Softplus", "Tanh")
+_SUMS = ("AddV2", "BiasAdd", *_WEIGHTED)
+
+
+class Trying:
+    """Asks a trained ``model`` of an exercise that sorts images of ``data`` into classes. Raises ``ProblemError`` when
+    the model does not say how."""
+
+    def __init__(self, model: Model, data: DataSet) -> None:
+        if model.scores is None:
+            text = "The exercise says that its runs can be tried, but its model has no scores."
+            raise problem("exercise.tries", text, "Give Model its scores, or take tries off the exercise.")
+        self._scores = model.scores
+        self._data = data
+        train = model.train or Samples(data.train.x, data.train.y)
+        self._x = np.asarray(train.x, np.float32)
+        self._y: Array = train.y
+        self._sizes: Array = np.einsum("ij,ij->i", self._x, self._x)
+        self._titles: list[str] = []
+        features = data.test.x.shape[1]
+        row = [tf.TensorSpec([1, features], tf.float32)]
+        self._seen = tf.function(self._see, input_signature=row, autograph=False)
+        rows = [tf.TensorSpec([None, features], tf.float32)]
+        self._answers = tf.function(model.scores, input_signature=rows, autograph=False)
+
+    def probabilities(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """The probabilities [n, classes] for ``rows`` [n, features]."""
+        found: npt.NDArray[np.float32] = tf.nn.softmax(self._answers(tf.constant(rows))).numpy()
+        return found
+
+    def pictures(self, row: Rows, step: int) -> tuple[TriedPicture, ...]:
+        """The image ``row`` as the network got it, and what it sees in it, for a network of ``step`` updates."""
+        return tuple(
+            TriedPicture(spec=spec, figure=figure_of(spec, step, returned)[0]) for spec, returned in self._all(row)
+        )
+
+    def _all(self, row: Rows) -> Iterator[tuple[PictureSpec, Any]]:
+        gradient, layers = self._seen(tf.constant(row[np.newaxis]))
+        yield ImageGrid("input", "As the network sees it"), as_images(row[np.newaxis], self._data)
+        yield ImageGrid("saliency", "Pixels that matter"), self._saliency(gradient.numpy())
+        for number, (title, layer) in enumerate(zip(self._titles, layers, strict=True), 1):
+            yield _layer(f"layer{number}", title, layer[0].numpy())
+        yield Gallery("nearest", "Nearest training images", labels=self._data.class_names), self._nearest(row)
+
+    def _see(self, rows: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """The gradient of the best class's score, and what each layer gives, as the traced operations show it."""
+        with tf.GradientTape() as tape:
+            tape.watch(rows)
+            before = len(_operations())
+            scores = self._scores(rows)
+            forward = _operations()[before:]
+            best = tf.reduce_max(scores)
+        self._titles, layers = [], []
+        for title, layer in _layers(forward):
+            self._titles.append(title)
+            layers.append(layer)
+        return tape.gradient(best, rows), layers
+
+    def _saliency(self, gradient: Array) -> Array:
+        """How much the score changes with each pixel, the most of its colours, as an image."""
+        height, width, channels = self._data.image_shape
+        changes = np.abs(gradient).reshape(1, height, width, channels).max(-1)
+        shown: Array = changes / max(float(changes.max()), 1e-12)
+        return shown
+
+    def _nearest(self, row: Rows) -> tuple[Any, Array, Array]:
+        """The training images whose pixels differ least from ``row``, with their classes and the network's answers."""
+        squares = self._sizes - 2 * (self._x @ row)
+        count = min(NEAREST, len(squares))
+        few = np.argpartition(squares, count - 1)[:count]
+        near = few[np.argsort(squares[few], kind="stable")]
+        rows = self._x[near]
+        return as_images(rows, self._data), self._y[near], self.probabilities(rows).argmax(1).astype(np.int32)
+
+
+def _operations() -> list[Any]:
+    found: list[Any] = tf.compat.v1.get_default_graph().get_operations()
+    return found
+
+
+def _layers(operations: list[Any]) -> Iterator[tuple[str, tf.Tensor]]:
+    """What each layer but the last gives, with a title: a layer begins with a convolution or a matrix product, and its
+    last activation function, or else its last sum, is what it gives. Of the last one those are the scores."""
+    begins = [place for place, one in enumerate(operations) if one.type in _WEIGHTED]
+    if len(begins) > _MOST_LAYERS + 1:
+        return
+    for number, (begin, end) in enumerate(pairwise(begins), 1):
+        part = [one for one in operations[begin:end] if one.outputs[0].shape[:1] == [1]]
+        bends = [one for one in part if one.type in _BENDS]
+        sums = [one for one in part if one.type in _SUMS]
+        for one in (bends or sums)[-1:]:
+            yield f"Layer {number}, {_words(one.outputs[0].shape)}", one.outputs[0]
+
+
+def _words(shape: Any) -> str:
+    if len(shape) == 4:
+        return f"{shape[3]} maps of {shape[2]} × {shape[1]}"
+    return f"{shape[-1]} units"
+
+
+def _layer(name: str, title: str, values: Array) -> tuple[PictureSpec, Any]:
+    """Maps as images, few units as bars, many as one image."""
+    if values.ndim == 3:
+        return ImageGrid(name, title), _shown(np.moveaxis(values, 2, 0))
+    flat = values.reshape(-1)
+    if len(flat) <= _MOST_BARS:
+        return Bars(name, title), flat
+    columns = math.ceil(math.sqrt(len(flat)))
+    square = np.pad(flat, (0, -len(flat) % columns)).reshape(1, -1, columns)
+    return ImageGrid(name, title), _shown(square)
+
+
+def _shown(maps: Array) -> Any:
+    """Activations [n, height, width] as images: black is 0; with negative ones grey is."""
+    return around_grey(maps) if maps.min() < 0 else maps / max(float(maps.max()), 1e-12)

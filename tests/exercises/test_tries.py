@@ -1,0 +1,145 @@
+"""What can be tried with a trained run: its answers are those of the run's own evaluation, by its last checkpoint."""
+
+from __future__ import annotations
+
+import shutil
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from clew_agent.cli.tries import TriedRun
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.training.engine import Engine
+from clew_agent.training.trying import NEAREST, Trying
+from clew_shared.base.problem import ProblemError
+from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Evaluation, Image, Matrix
+from clew_shared.journal.files import Record, read_journal
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.params import build
+from clew_shared.spec import read_spec, to_toml
+from clew_shared.wire.messages import TryRun
+from tests.exercises.attempts import attempt, new_run
+
+TRIED = [card for card in load_builtin().exercises if card.tries == "classes" and card.id != "transfer"]
+SMALL = {"activations": {"layers": 3, "units": 20}, "generalisation": {"images": 200, "batch_norm": True}}
+
+
+def engine_of(card: ExerciseCard, data: DataSet) -> Engine:
+    """An engine with weights of which no two classes have the same score."""
+    exercise = import_module(f"clew_agent.exercises.{card.id.replace('-', '_')}").EXERCISE
+    engine = Engine(exercise, build(exercise.Settings, SMALL.get(card.id, {})), 1, data)
+    draw = np.random.default_rng(3)
+    for part in engine.model.parts:
+        for variable in part.variables.values():
+            variable.assign_add(draw.normal(0, 0.01, variable.shape))
+    return engine
+
+
+@pytest.mark.parametrize("card", TRIED, ids=lambda card: card.id)
+def test_the_answers_to_the_test_images_are_those_of_the_evaluation(card: ExerciseCard, small_digits: DataSet) -> None:
+    engine, test = engine_of(card, small_digits), small_digits.test
+    found = Trying(engine.model, small_digits).probabilities(test.x)
+    assert np.allclose(found.sum(1), 1, atol=1e-5)
+    evaluated = engine.evaluate()
+    assert (found.argmax(1) == test.y).mean() == pytest.approx(evaluated["test_accuracy"], abs=1e-9)
+    loss = -np.log(found[np.arange(len(test)), test.y]).mean()
+    assert loss == pytest.approx(evaluated["test_loss"], rel=1e-4)
+
+
+def test_each_layer_the_pixels_that_matter_and_the_nearest_images_are_shown(small_digits: DataSet) -> None:
+    card = next(card for card in TRIED if card.id == "cnn")
+    trying = Trying(engine_of(card, small_digits).model, small_digits)
+    seventh = small_digits.train.x[7]
+    pictures = {one.spec.id: one for one in trying.pictures(seventh, 40)}
+    titles = [one.spec.title for one in pictures.values() if one.spec.id.startswith("layer")]
+    assert titles == [
+        "Layer 1, 32 maps of 28 × 28",
+        "Layer 2, 64 maps of 14 × 14",
+        "Layer 3, 1024 units",
+    ]
+    shown = pictures["input"].figure
+    assert isinstance(shown, Image)
+    assert shown.step == 40
+    assert np.allclose(np.frombuffer(shown.data, np.uint8) / 255, seventh, atol=0.5 / 255)
+    saliency, nearest = pictures["saliency"].figure, pictures["nearest"].figure
+    assert isinstance(saliency, Image)
+    assert max(saliency.data) == 255
+    assert isinstance(nearest, Image)
+    assert nearest.count == NEAREST
+    assert nearest.data[: 28 * 28] == shown.data, "a training image is nearest to itself"
+    assert np.frombuffer(nearest.classes, "<i4")[0] == small_digits.train.y[7]
+
+
+def test_few_units_are_bars_and_the_scores_of_a_single_layer_are_no_layer(small_digits: DataSet) -> None:
+    for name, forms in (("softmax", []), ("activations", ["bars"] * 3)):
+        card = next(card for card in TRIED if card.id == name)
+        pictures = Trying(engine_of(card, small_digits).model, small_digits).pictures(small_digits.test.x[0], 1)
+        layers = [one for one in pictures if one.spec.id.startswith("layer")]
+        assert [one.spec.form for one in layers] == forms
+        assert all(isinstance(one.figure, Matrix) for one in layers)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, small_digits: DataSet) -> Path:
+    folder = new_run(
+        tmp_path_factory.mktemp("tries") / "run", "softmax", steps=40, evaluate_every=40, checkpoint_every=20
+    )
+    folder.spec.write_text(to_toml(msgspec.structs.replace(read_spec(folder.spec), data="digits")), encoding="utf-8")
+    attempt(folder, data=small_digits)
+    return folder.path
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> RunFolder:
+    """A run of 40 steps with checkpoints at 20 and 40."""
+    return RunFolder(Path(shutil.copytree(trained, tmp_path / "run")))
+
+
+def test_a_run_answers_by_its_last_checkpoint_and_by_a_newer_one_when_there_is_one(
+    run: RunFolder, small_digits: DataSet
+) -> None:
+    hidden = run.checkpoint(40).rename(run.path / "hidden")
+    tried = TriedRun(run)
+    assert tried.answer(TryRun(run="r", sample=0)).step == 20
+    hidden.rename(run.checkpoint(40))
+    test = small_digits.test
+    answers = [tried.answer(TryRun(run="r", sample=sample + len(test))) for sample in range(20)]
+    assert {answer.step for answer in answers} == {40}
+    assert [(answer.sample, answer.samples) for answer in answers] == [(sample, len(test)) for sample in range(20)]
+    assert [answer.label for answer in answers] == test.y[:20].tolist()
+    (evaluation,) = (
+        item.event
+        for item in read_journal(run.journal(1))
+        if isinstance(item, Record) and isinstance(item.event, Evaluation)
+    )
+    whole = tried._trying.probabilities(test.x)
+    assert np.allclose([answer.probabilities for answer in answers], whole[:20], atol=1e-6)
+    assert (whole.argmax(1) == test.y).mean() == pytest.approx(evaluation.values["test_accuracy"], abs=1e-9)
+
+
+def test_an_image_is_answered_and_what_is_none_is_refused(run: RunFolder, small_digits: DataSet) -> None:
+    tried = TriedRun(run)
+    known = np.rint(small_digits.test.x[3] * 256).astype(np.uint8)
+    answer = tried.answer(TryRun(run="r", width=28, height=28, pixels=known.tobytes()))
+    assert (answer.label, answer.sample) == (-1, -1)
+    assert answer.probabilities == pytest.approx(tried.answer(TryRun(run="r", sample=3)).probabilities, abs=1e-6)
+    for width, height, pixels in ((28, 28, b""), (0, 0, b""), (2, 2, b"12345"), (200, 200, bytes(40_000))):
+        with pytest.raises(ProblemError, match="no image of"):
+            tried.answer(TryRun(run="r", width=width, height=height, pixels=pixels))
+
+
+def test_a_run_without_a_checkpoint_or_with_nothing_to_try_says_so(run: RunFolder, tmp_path: Path) -> None:
+    for step in (20, 40):
+        run.checkpoint(step).rename(tmp_path / str(step))
+    with pytest.raises(ProblemError, match="no checkpoint yet") as refused:
+        TriedRun(run)
+    assert refused.value.problems[0].code == "try.checkpoint"
+    other = new_run(tmp_path / "other", steps=20, checkpoint_every=20)
+    attempt(other)
+    with pytest.raises(ProblemError, match="cannot be tried"):
+        TriedRun(other)
