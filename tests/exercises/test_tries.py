@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from importlib import import_module
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
+from clew_agent.catalogue.examine import find_exercise
 from clew_agent.cli.tries import TriedRun
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.engine import Engine
@@ -31,7 +31,7 @@ SMALL = {"activations": {"layers": 3, "units": 20}, "generalisation": {"images":
 
 def engine_of(card: ExerciseCard, data: DataSet) -> Engine:
     """An engine with weights of which no two classes have the same score."""
-    exercise = import_module(f"clew_agent.exercises.{card.id.replace('-', '_')}").EXERCISE
+    exercise, _ = find_exercise(card.id, None, card)
     engine = Engine(exercise, build(exercise.Settings, SMALL.get(card.id, {})), 1, data)
     draw = np.random.default_rng(3)
     for part in engine.model.parts:

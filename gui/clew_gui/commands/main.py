@@ -41,7 +41,6 @@ COMMANDS = (
     Command("Train", "sweep", "try many values: a grid, random ones, or what a sampler proposes", "run.sweep"),
     Command("Train", "study", "do the runs of a study, or those that are left of it", "run.study"),
     Command("Train", "resume", "continue an ended run from its last checkpoint", "run.run"),
-    Command("Look back", "try", "ask a trained run what an image shows", "run.try_run"),
     Command("Train", "queue", "show which runs wait and which are training, move a run, take it out", "run.queue"),
     Command(
         "Sites", "site", "add, list, show, change, examine and remove the machines that runs can go to", "sites.site"
@@ -59,6 +58,7 @@ COMMANDS = (
     Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),
     Command("Look back", "compare", "show how runs differ in settings and results", "compare"),
     Command("Look back", "note", "give a run a name, a note and tags", "compare"),
+    Command("Look back", "try", "ask a trained run what an image shows", "run.try_run"),
     Command("Look back", "replay", "show a finished run again as if it were training", "reports.replay"),
     Command("Hand in", "report", "write a report of runs as one HTML page or as PDF", "reports.report"),
     Command("Hand in", "answer", "answer the questions of a guide; the answers go into reports", "reports.report"),
