@@ -25,6 +25,8 @@ MAX_STEP = 2**53
 """The largest number of steps: they are counted as whole numbers that every reader of a journal can hold."""
 MAX_PREDICTED = 1000
 """Points of a prediction, which a hand draws."""
+MOST_TRACED = 200
+"""Steps of one trace: each has hundreds of operations, and a few steps show the same as many."""
 MAX_BYTES = 1 << 20
 """A file of a spec or a study has a few thousand."""
 _TABLES = ("params", "options")
@@ -86,7 +88,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     client makes. ``study`` names the race or sweep that the run belongs to (``study.study``), empty for none.
     ``devices`` are those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is
     the number format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for
-    nobody. ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for.
+    nobody. ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for. ``trace`` is how many of
+    its first steps TensorFlow's profiler watches.
     """
 
     exercise: str
@@ -108,6 +111,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     pruning: Pruning | None = None
     rate_range: RateRange | None = None
     prediction: Prediction | None = None
+    trace: int = 0
 
 
 def to_toml(spec: RunSpec) -> str:
@@ -131,6 +135,7 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
         "pruning": None,
         "rate_range": None,
         "prediction": None,
+        "trace": 0,
     }  # left out, so that an earlier version reads what it can run: it refuses a field that it does not know
     table = {key: value for key, value in table.items() if key not in usual or value != usual[key]}
     return table | {key: without_null(table[key]) for key in _TABLES if key in table}
@@ -227,7 +232,15 @@ def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
     if spec.precision not in PRECISIONS:
         text = f"The precision must be one of {', '.join(PRECISIONS)}, got {spec.precision!r}."
         found.append(Problem("spec.precision", text, where="precision"))
-    return [*found, *_check_rates(spec), *_check_prediction(spec)]
+    return [*found, *_check_rates(spec), *_check_prediction(spec), *check_trace(spec.trace)]
+
+
+def check_trace(steps: int) -> list[Problem]:
+    """Returns what is wrong with a trace of so many steps; 0 is none."""
+    if 0 <= steps <= MOST_TRACED:
+        return []
+    text = f"A trace is of 1 to {MOST_TRACED} steps, got {steps:,}."
+    return [Problem("spec.trace", text, "20 steps, for example.", "trace")]
 
 
 def _check_rates(spec: RunSpec) -> list[Problem]:
@@ -288,7 +301,7 @@ def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
 
 
 def check_extras(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
-    """Returns everything else asked of the run that does not fit the exercise: pruning, rates, prediction."""
+    """Returns everything else asked of the run that does not fit the exercise: pruning, rates, prediction, trace."""
     found, metrics = [], [metric.name for metric in card.metrics]
     for request in (spec.pruning, spec.prediction):
         if request is not None and request.metric not in metrics:
@@ -302,7 +315,19 @@ def check_extras(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
     if spec.rate_range is not None and (not live or card.kind != "training"):
         text = f"{card.id} has no learning rate that can change while it trains."
         found.append(Problem("spec.rate_range", text, "Choose another exercise.", "rate_range"))
-    return found
+    return [*found, *([wrong] if spec.trace and (wrong := untraceable(spec, card)) is not None else [])]
+
+
+def untraceable(spec: RunSpec, card: ExerciseCard) -> Problem | None:
+    """Says why the steps of a run cannot be traced; None if they can."""
+    if card.kind != "training":
+        what = "a training script" if card.kind == "script" else "a measurement"
+        text = f"{card.id} is {what}: it has no steps that Clew could trace."
+        return Problem("spec.trace", text, "Choose another exercise.", "trace")
+    if any(one.id == spec.strategy and one.roles for one in card.strategies):
+        text = "The steps of a run with parameter servers are computed by its workers, which are not traced."
+        return Problem("spec.trace", text, "Trace it with another strategy.", "trace")
+    return None
 
 
 def strategy_for(card: ExerciseCard, devices: int, nodes: int = 1) -> str:

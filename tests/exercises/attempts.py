@@ -17,6 +17,7 @@ from clew_agent.trainer.first_frame import describe_attempt
 from clew_agent.trainer.loop import SCHEMA, Loop
 from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.trainer.time_limit import Timekeeper
+from clew_agent.trainer.tracing import StepProfiler, StepTracing
 from clew_shared.journal.events import Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunState
@@ -92,6 +93,7 @@ def attempt(
     data: DataSet | None = None,
     timekeeper: Callable[[ControlRequests, Recorder], Timekeeper] | None = None,
     engine_of: Callable[[RunSpec, DataSet | None], TrainingEngine] = tensorflow_engine,
+    profiler: StepProfiler | None = None,
 ) -> None:
     """The next attempt of the run, from where it has to begin to its end or to the step ``crash``.
 
@@ -118,6 +120,7 @@ def attempt(
         start=start,
         timekeeper=timekeeper(script, recorder) if timekeeper is not None else None,
         endings=endings(folder, spec, engine.course.per_step, engine.course),
+        tracing=StepTracing(profiler, recorder.put),
     )
     last: State | None = None
     try:

@@ -385,6 +385,10 @@ class FakeSession(Session):
         self.runs[run].end(RunState.STOPPED, "stopped by hand")
         self.tell(states=frozenset((run,)))
 
+    def trace(self, run: str, steps: int) -> None:
+        """Noted."""
+        self._ask("trace", run, steps)
+
     def disturb(self, request: DisturbCluster) -> None:
         """Noted."""
         self._ask("disturb", request)

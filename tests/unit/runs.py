@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from clew_shared.cards import MetricSpec
-from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Log, Points, Pulse, Schema, State
+from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Log, Points, Pulse, Schema, State, Trace
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, final_files, record_file
@@ -43,6 +43,25 @@ def pulse(first: float, process: str = "trainer", host: str = "node1", **columns
         times=(first + np.arange(count, dtype="<f8")).tobytes(),
         names=tuple(columns),
         values=tuple(np.array(values, "<f4").tobytes() for values in columns.values()),
+    )
+
+
+def trace(step: int = 0) -> Trace:
+    """Two steps of 2 ms on one thread: two products of matrices and one other operation."""
+    return Trace(
+        step=step,
+        count=2,
+        seconds=0.004,
+        parts={"compute": 0.003, "input": 0.0005, "host": 0.0002, "idle": 0.0003},
+        names=("MatMul", "ReluGrad"),
+        kinds=("matmul", "pointwise"),
+        counts=(2, 1),
+        totals=(0.0025, 0.0005),
+        rows=("Thread 1",),
+        row=np.array([0, 0, 0], "<u2").tobytes(),
+        name=np.array([0, 0, 1], "<u2").tobytes(),
+        begin=np.array([0.0005, 0.0021, 0.0034], "<f8").tobytes(),
+        took=np.array([0.0015, 0.001, 0.0005], "<f4").tobytes(),
     )
 
 

@@ -42,19 +42,19 @@ from clew_agent.trainer.recorder import Recorder
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits, recorded_revision
 from clew_agent.trainer.time_limit import Timekeeper
+from clew_agent.trainer.tracing import StepTracing
 from clew_shared.base import operating_system
 from clew_shared.base.places import find_places
-from clew_shared.base.problem import Problem, ProblemError, raise_all
+from clew_shared.base.problem import Problem, ProblemError, no_tensorflow, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import Log, Predicted, Schema, State
-from clew_shared.journal.history import no_tensorflow
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build, convert
 from clew_shared.params import check as check_params
-from clew_shared.spec import RunSpec, read_spec
+from clew_shared.spec import RunSpec, check_trace, read_spec, untraceable
 from clew_shared.study.study import is_timed
-from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
+from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop, TraceSteps
 
 if TYPE_CHECKING:
     from clew_agent.catalogue.examine import AnyExercise
@@ -143,7 +143,7 @@ class RunAttempt:
 
     def _run(self) -> State:
         spec, start = self._describe()
-        with self._controlled(spec.run or self._folder.path.name):
+        with self._controlled(spec):
             task = self._prepare(spec, start)
             if task.exercise is None:
                 return self._run_script(task)
@@ -354,8 +354,16 @@ class RunAttempt:
             timekeeper=self._time,
             processes=self._processes,
             endings=endings(self._folder, task.spec, task.card.metrics, course),
+            tracing=self._tracing(task),
         )
         return loop.run()
+
+    def _tracing(self, task: Task) -> StepTracing | None:
+        from clew_agent.training.tracing import Profiler
+
+        if untraceable(task.spec, task.card) is not None:
+            return None
+        return StepTracing(Profiler(), self._recorder.put, 0 if task.start.resumes else task.spec.trace)
 
     def _measure(self, task: Task, exercise: AnyExercise) -> State:
         from clew_agent.training.exercise import Measurement, Setup
@@ -412,9 +420,10 @@ class RunAttempt:
         return result
 
     @contextmanager
-    def _controlled(self, run: str) -> Iterator[None]:
+    def _controlled(self, spec: RunSpec) -> Iterator[None]:
         """Opens the control channel meanwhile. A machine where it cannot be opened can train all the same."""
-        control = Control(find_places(), run, self._attempt, self._commands, self._refuses)
+        run = spec.run or self._folder.path.name
+        control = Control(find_places(), run, self._attempt, self._commands, partial(self._refuses, spec))
         try:
             control.start()
         except (ProblemError, OSError) as error:
@@ -424,10 +433,13 @@ class RunAttempt:
         finally:
             control.close()
 
-    def _refuses(self, command: Command) -> Problem | None:
+    def _refuses(self, spec: RunSpec, command: Command) -> Problem | None:
         """Says why a command cannot be carried out; called in the control thread."""
         if isinstance(command, DisturbCluster):
             return self._processes.refuses(command)
+        if isinstance(command, TraceSteps):
+            wrong = check_trace(command.steps)
+            return wrong[0] if wrong else untraceable(spec, self._card) if self._card is not None else None
         if isinstance(command, Pause) and self._card is not None and self._card.kind == "script":
             return _NO_PAUSE
         if not isinstance(command, SetLive):

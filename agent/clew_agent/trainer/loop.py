@@ -20,12 +20,13 @@ from clew_agent.trainer.endings import Ending
 from clew_agent.trainer.recorder import Recorder
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.time_limit import Timekeeper
+from clew_agent.trainer.tracing import StepTracing
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Checkpoint, Diverged, Evaluation, Event, Live, Log, Points, State, Updates
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, record_file
-from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
+from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop, TraceSteps
 
 SCHEMA = 1
 _FRAME_BYTES = 512 * 1024
@@ -54,8 +55,8 @@ class Loop:
     """Trains ``engine`` to its end or until it is asked to stop, and records everything.
 
     ``start`` says where the ``attempt`` began and what it knows of earlier ones, ``timekeeper`` when the job around the
-    run is over. ``processes`` are the run's other processes, ``endings`` may end it before its last step. A full disk
-    may hold up a checkpoint as long as the ``recorder`` has patience.
+    run is over. ``processes`` are the run's other processes, ``endings`` may end it before its last step, ``tracing``
+    records what its steps do. A full disk may hold up a checkpoint as long as the ``recorder`` has patience.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Loop:
         timekeeper: Timekeeper | None = None,
         processes: Processes | None = None,
         endings: Sequence[Ending] = (),
+        tracing: StepTracing | None = None,
     ) -> None:
         start = start or AttemptStart()
         self._engine = engine
@@ -84,6 +86,7 @@ class Loop:
         self._time = timekeeper or Timekeeper(Deadline(), commands, folder.path.name, recorder.put)
         self._processes = processes
         self._endings = endings
+        self._tracing = tracing or StepTracing(None, recorder.put)
         self._next_look = 0.0
         self._saved_at = start.step if start.checkpoint else -1
         self._waiting = deque(sorted(start.live, key=lambda change: change.step))
@@ -98,6 +101,8 @@ class Loop:
             if self._commands.stop is None:
                 raise
             return self._stop(self._commands.stop, reachable=False)
+        finally:
+            self._tracing.done(self._course.step, last=True)
 
     def _train(self) -> State:
         course = self._course
@@ -144,7 +149,9 @@ class Loop:
         for ending in self._endings:
             until = ending.begin_block(until)
         clock = self._course.clock
-        block = self._engine.run_block(until)
+        until, traced = self._tracing.block(self._course.step, until)
+        with traced:
+            block = self._engine.run_block(until)
         for points in split(block, clock, _FRAME_BYTES):
             self._recorder.put(points)
         if block.updates is not None:
@@ -154,6 +161,7 @@ class Loop:
             ending.trained(block.first, columns)
         if block.nonfinite is not None:
             self._report_divergence(block)
+        self._tracing.done(self._course.step)
 
     def _report_divergence(self, block: TrainedBlock) -> None:
         for spec, values in zip(self._course.per_step, block.values, strict=True):
@@ -217,11 +225,8 @@ class Loop:
             for command in self._commands.take():
                 if isinstance(command, Stop):
                     return self._stop(command)
-                if isinstance(command, SetLive):
-                    self._set_live(command)
-                elif isinstance(command, DisturbCluster):
-                    if self._processes is not None:
-                        self._processes.disturb(command)
+                if isinstance(command, SetLive | TraceSteps | DisturbCluster):
+                    self._carry_out(command)
                 elif isinstance(command, Pause) != paused:
                     paused = not paused
                     state = RunState.PAUSED if paused else RunState.RUNNING
@@ -230,6 +235,14 @@ class Loop:
             if not paused:
                 return None
             time.sleep(_TICK_S)
+
+    def _carry_out(self, command: SetLive | TraceSteps | DisturbCluster) -> None:
+        if isinstance(command, SetLive):
+            self._set_live(command)
+        elif isinstance(command, TraceSteps):
+            self._tracing.ask(command.steps)
+        elif self._processes is not None:
+            self._processes.disturb(command)
 
     def _set_live(self, command: SetLive) -> None:
         """Changes a live hyperparameter. A new word counts more than what was changed later on in an earlier

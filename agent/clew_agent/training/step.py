@@ -20,6 +20,8 @@ from clew_agent.training.random import StepContext
 from clew_shared.base.problem import problem
 from clew_shared.cards import MetricSpec
 
+INPUT_SCOPE = "input"
+"""The name scope of the operations that pick a batch, by which a trace knows them."""
 ALIGNMENT = 64
 """Number of bytes: TensorFlow uses memory as it is only where it begins at a multiple of it."""
 
@@ -113,7 +115,8 @@ class TrainingStep:
         """Do ``step`` (scalar int64) with the ``live`` values (float64 [n]); returns [metrics], before the update."""
         now = self.named(live)
         each = max((part.repeats for part in self.model.parts if part.fresh_batches), default=1)
-        picks = [self.source.pick(step * each + number if each > 1 else step) for number in range(each)]
+        with tf.name_scope(INPUT_SCOPE):
+            picks = [self.source.pick(step * each + number if each > 1 else step) for number in range(each)]
         metrics = self.strategy.run(lambda: self._replica(picks, step, now))
         self.strategy.after_step(step, self.state)
         return metrics
@@ -127,7 +130,8 @@ class TrainingStep:
         rows = self.strategy.rows(self.batch_size)
         alone = rows.count == rows.total
         share = self.source.batch if alone else partial(self.source.share, rows=rows, strategy=self.strategy)
-        batches = [share(pick) for pick in picks]
+        with tf.name_scope(INPUT_SCOPE):
+            batches = [share(pick) for pick in picks]
         values: dict[str, tf.Tensor] = {}
         for part in self.model.parts:
             values |= self._train(part, batches if part.fresh_batches else batches[:1], rows, step, now)

@@ -23,6 +23,7 @@ from clew_gui.commands.output.result import (
     ending,
     goal_lines,
     measured_lines,
+    trace_lines,
     update_lines,
     usage_lines,
     why,
@@ -289,6 +290,7 @@ def _show(context: CommandContext, folder: Path, history: History, jobs: KeptJob
     for line in (
         *measured_lines(history, card),
         *update_lines(history, card, folder),
+        *trace_lines(history),
         *asked_lines(history, folder),
         *goal_lines(history, card, folder),
         "",

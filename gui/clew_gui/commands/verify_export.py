@@ -20,6 +20,7 @@ from clew_shared.exporters import (
     export_series_jsonl,
     export_series_parquet,
     export_tensorboard,
+    export_trace,
     export_updates_csv,
     export_updates_jsonl,
     export_wandb,
@@ -90,6 +91,7 @@ FORMATS = (
     ),
     Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet, (export_series_parquet,)),
     Format("mlflow", "MLflow's database: mlflow ui --backend-store-uri sqlite:///DIR/mlflow.db", export_mlflow),
+    Format("trace", "the timeline of traced steps, for Perfetto or chrome://tracing", export_trace),
     Format("wandb", "a table with a column for each metric, as Weights & Biases writes it", export_wandb),
 )
 

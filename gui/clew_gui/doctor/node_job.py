@@ -23,8 +23,7 @@ from clew_gui.schedulers.state import ENDED, WAITING, JobState, Phase
 from clew_gui.schedulers.words import NOT_ON_NODES
 from clew_gui.sites.site import job_of
 from clew_shared.base.foreign import from_json
-from clew_shared.base.problem import ProblemError, problem
-from clew_shared.journal.history import no_tensorflow
+from clew_shared.base.problem import ProblemError, no_tensorflow, problem
 
 JOB_S = 300
 """The time that the job asks for."""

@@ -26,7 +26,7 @@ from clew_shared.base.file_lock import LockFile
 from clew_shared.base.number_words import counted, in_bytes
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.journal.history import no_tensorflow
+from clew_shared.base.problem import no_tensorflow
 
 _BITS = 64
 _LIMIT_S = 60.0

@@ -46,6 +46,7 @@ from clew_shared.wire.messages import (
     SetLive,
     StartRun,
     Stop,
+    TraceSteps,
     TryRun,
     Unpause,
 )
@@ -296,6 +297,10 @@ class Session:
     def try_run(self, request: TryRun) -> None:
         """Ask what the network of a run makes of an image; the answer is in ``Changes.tried`` of a later tick."""
         self._ask(request.run, request)
+
+    def trace(self, run: str, steps: int) -> None:
+        """Record what the operations of the next steps do."""
+        self._ask(run, TraceSteps(run=run, steps=steps))
 
     def disturb(self, request: DisturbCluster) -> None:
         """Slow or end a process of a parameter-server run, or add a worker."""

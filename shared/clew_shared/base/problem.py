@@ -86,3 +86,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The hint that names the nearest of the ``known``; empty when nothing is near."""
     near = difflib.get_close_matches(name, known, n=1)
     return f"Did you mean {near[0]}?" if near else ""
+
+
+def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
+    """Returns the problem that the doctor's job and a trainer report where TensorFlow cannot be imported. ``on_node``:
+    of a cluster."""
+    text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'no reason was given'}."
+    hint = (
+        "The nodes may lack a library or a module, or have another processor than the login node: name another module, "
+        "python or venv in the site."
+    )
+    here = "Install it into the Python that trains: pip install 'tensorflow>=2.16'."
+    if "DLL load failed" in why:  # Windows has not found a library that TensorFlow's own need
+        here = "Install Microsoft's libraries for C++ into the Python that trains: pip install msvc-runtime."
+    return Problem("run.tensorflow", text, hint if on_node else here, host)

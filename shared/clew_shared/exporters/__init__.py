@@ -1,5 +1,5 @@
-"""Journal in, files out: CSV, JSONL, TensorBoard, MLflow, Parquet and the CSV of Weights & Biases. Heavy imports are
-inside the functions.
+"""Journal in, files out: CSV, JSONL, TensorBoard, MLflow, Parquet, the CSV of Weights & Biases, and Chrome's traces.
+Heavy imports are inside the functions.
 
 Every exporter takes a ``History`` or a run folder and a folder to write into (made when absent), writes all points of
 the clean curves in long form, and returns the path of the file. What was measured is no curve over steps: the
@@ -11,6 +11,7 @@ cannot be written.
 
 from __future__ import annotations
 
+from clew_shared.exporters.chrome import export_trace
 from clew_shared.exporters.mlflow import export_mlflow
 from clew_shared.exporters.parquet import export_parquet, export_series_parquet
 from clew_shared.exporters.tables import (
@@ -37,6 +38,7 @@ __all__ = [
     "export_series_jsonl",
     "export_series_parquet",
     "export_tensorboard",
+    "export_trace",
     "export_updates_csv",
     "export_updates_jsonl",
     "export_wandb",

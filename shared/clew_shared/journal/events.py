@@ -253,6 +253,32 @@ class Pulse(Event, frozen=True, kw_only=True, tag="pulse"):
     values: tuple[bytes, ...]
 
 
+class Trace(Event, frozen=True, kw_only=True, tag="trace"):
+    """What the operations of ``count`` steps from ``step`` (0-based) on did in the run's first process.
+
+    The steps took ``seconds``; ``parts`` says where they went, in seconds that together are ``seconds``. ``names`` are
+    those of the operations, the dearest first, with a kind, a count and the sum of its seconds for each; operations
+    that run at once count each. The timeline has a span for each element of four little-endian arrays: ``row`` (uint16)
+    is the number of its thread or device in ``rows``, ``name`` (uint16) that of its operation, ``begin`` (float64) and
+    ``took`` (float32) are seconds. ``left_out`` are the shortest spans, which had no room.
+    """
+
+    step: int
+    count: int
+    seconds: float
+    parts: dict[str, float]
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    counts: tuple[int, ...]
+    totals: tuple[float, ...]
+    rows: tuple[str, ...]
+    row: bytes
+    name: bytes
+    begin: bytes
+    took: bytes
+    left_out: int = 0
+
+
 class State(Event, frozen=True, kw_only=True, tag="state"):
     """A new state of the run. Terminal ones carry the reason, and a ``Problem`` when something went wrong."""
 
@@ -346,6 +372,7 @@ AnyEvent = (
     | Updates
     | Peer
     | Pulse
+    | Trace
     | State
     | Live
     | Checkpoint

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.base.problem import Problem
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.buffer import Buffer
 from clew_shared.journal.curves import (
@@ -44,12 +43,14 @@ from clew_shared.journal.events import (
     Schema,
     Seal,
     Series,
+    Trace,
     Updates,
 )
 from clew_shared.journal.files import Damage
 from clew_shared.journal.lifecycle import RunFold
 from clew_shared.journal.pulse import PulseSummary, PulseTable
 from clew_shared.journal.pyramid import Pyramid
+from clew_shared.journal.trace import read_spans
 from clew_shared.journal.updates import KEPT, UpdateTable, read_updates
 
 
@@ -107,20 +108,6 @@ class Relation:
 
 JOB_ENDED = "The job was cancelled, or the site ended it before its time was up."
 """The reason in a journal when the scheduler's request to end reaches a run: the node does not know who wanted it."""
-
-
-def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
-    """Returns the problem that the doctor's job and a trainer report where TensorFlow cannot be imported. ``on_node``:
-    of a cluster."""
-    text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'no reason was given'}."
-    hint = (
-        "The nodes may lack a library or a module, or have another processor than the login node: name another module, "
-        "python or venv in the site."
-    )
-    here = "Install it into the Python that trains: pip install 'tensorflow>=2.16'."
-    if "DLL load failed" in why:  # Windows has not found a library that TensorFlow's own need
-        here = "Install Microsoft's libraries for C++ into the Python that trains: pip install msvc-runtime."
-    return Problem("run.tensorflow", text, hint if on_node else here, host)
 
 
 def peer_words(peer: Peer, servers: bool = False) -> str:
@@ -272,7 +259,8 @@ class History:
     all of them, by step), ``damages`` what could not be read, ``first_nonfinite`` the first step of each curve that is
     not a finite number. ``peers`` holds the last news of each process of the latest attempt, ``peer_news`` the latest
     of all attempts, ``updates`` the gradients that parameter servers took (``updates_kept`` as for ``UpdateTable``).
-    ``prediction`` is the curve that a person expected, ``pulse`` what the machines did.
+    ``prediction`` is the curve that a person expected, ``pulse`` what the machines did, ``trace`` what the steps that
+    were traced last did.
     """
 
     def __init__(self, updates_kept: int | None = KEPT) -> None:
@@ -290,6 +278,7 @@ class History:
         self.peer_news: deque[Peer] = deque(maxlen=_NEWS)
         self.updates = UpdateTable(updates_kept)
         self.pulse = PulseTable()
+        self.trace: Trace | None = None
         self.first_nonfinite: dict[str, int] = {}
         self.nonfinite_words: dict[str, str] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
@@ -371,7 +360,7 @@ class History:
                 self.metrics |= {metric.name: metric for metric in event.metrics}
             case Attempt():
                 self._begin(attempt, event)
-            case Log() | Peer() | Predicted() | Pulse():
+            case Log() | Peer() | Predicted() | Pulse() | Trace():
                 self._said(attempt, event, offset)
             case Series():
                 self._measured(attempt, event, offset)
@@ -380,12 +369,18 @@ class History:
             case Diverged() | Live() | Checkpoint() | Image() | Histogram() | Matrix():
                 self._stepped(attempt, event, offset)
 
-    def _said(self, attempt: int, event: Log | Peer | Predicted | Pulse, offset: int) -> None:
-        """Folds in a sentence, what a person expected, what the machines did, or what happens to the run's other
+    def _said(self, attempt: int, event: Log | Peer | Predicted | Pulse | Trace, offset: int) -> None:
+        """Folds in a sentence, what a person expected, what machines and steps did, or what happens to the run's other
         processes: the loss of one is a sentence as well."""
         if isinstance(event, Pulse):
             if not self.pulse.append(event):
                 self._damaged(attempt, f"the samples of the {event.process} do not fit together", offset)
+            return
+        if isinstance(event, Trace):
+            if read_spans(event) is None:
+                self._damaged(attempt, f"the trace of step {event.step} and on does not fit together", offset)
+            else:
+                self.trace = event
             return
         if isinstance(event, Log):
             self._sayings.add(attempt, offset, event)

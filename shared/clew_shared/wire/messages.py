@@ -142,7 +142,14 @@ class DisturbCluster(Request, frozen=True, kw_only=True, tag="disturb"):
     factor: float = 1.0
 
 
-RunningRunRequest = Pause | Unpause | SetLive | DisturbCluster
+class TraceSteps(Request, frozen=True, kw_only=True, tag="trace"):
+    """Has TensorFlow's profiler watch the next steps of a run; what it saw is a ``Trace`` in the journal."""
+
+    run: str
+    steps: int
+
+
+RunningRunRequest = Pause | Unpause | SetLive | DisturbCluster | TraceSteps
 """The requests to a run while it trains."""
 
 
@@ -315,6 +322,7 @@ AnyRequest = (
     | Stop
     | SetLive
     | DisturbCluster
+    | TraceSteps
     | OpenService
     | TryRun
     | Shutdown

@@ -36,6 +36,13 @@ _SERVERS = ("--data", "digits", "--strategy", "parameter-server", "--mode", "loc
         (("race", "softmax", *_TINY, "--data", "broken.npz", "--save", "race.toml"), "broken.npz is not"),
         (("scaling", "softmax", *_TINY, "--data", "broken.npz", "--save", "scaling.toml"), "broken.npz is not"),
         (("study", "mixed.toml"), "There is no data set 'nope'"),
+        (("run", "linear-regression", "--trace", "500"), "A trace is of 1 to 200 steps, got 500"),
+        (("run", "linear-regression", "--trace", "0"), "--trace must be a whole number from 1 on"),
+        (("run", "vectorize", "--trace", "5"), "vectorize is a measurement: it has no steps that Clew could trace"),
+        (
+            ("run", "softmax", "--trace", "5", "--strategy", "parameter-server", "--devices", "2"),
+            "The steps of a run with parameter servers are computed by its workers",
+        ),
         (("run", "linear-regression", "--predict", "huge.csv"), "A prediction cannot reach step 99,999,999,999,999"),
         (("run", "linear-regression", "--predict", "commas.csv"), "commas.csv is not a prediction"),
         (("run", "linear-regression", "--nodes", "2"), "The strategy 'single' runs on one node, not on 2."),

@@ -32,6 +32,7 @@ from clew_shared.journal.events import (
     Seal,
     Series,
     State,
+    Trace,
 )
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
@@ -44,6 +45,7 @@ from clew_shared.wire.messages import (
     Refused,
     SetLive,
     Stop,
+    TraceSteps,
     Unpause,
     Welcome,
 )
@@ -251,13 +253,14 @@ def remote() -> Iterator[Callable[..., Remote]]:
 
 def test_pause_change_go_on_stop(tmp_path: Path, remote: Callable[[str], Remote]) -> None:
     folder = tmp_path / "run"
-    spec = write_spec(tmp_path, "softmax", data="digits", run="steered", params=LONG)
+    spec = write_spec(tmp_path, "softmax", data="digits", run="steered", params=LONG, trace=5)
     with running("run", spec, "--out", folder, "--json") as process:
         client = remote("steered")
         assert isinstance(client.ask(Hello()), Welcome)
         assert isinstance(client.ask(SetLive(run="steered", name="batch_size", value=3)), Refused)
         assert isinstance(client.ask(Pause(run="somebody-else")), Refused)
         assert isinstance(client.ask(GetStatus()), Refused)
+        assert isinstance(client.ask(TraceSteps(run="steered", steps=500)), Refused)
         wait_for(folder, trained(100))
         too_high = client.ask(SetLive(run="steered", name="learning_rate", value=1e9))
         assert isinstance(too_high, Refused)
@@ -268,6 +271,7 @@ def test_pause_change_go_on_stop(tmp_path: Path, remote: Callable[[str], Remote]
         assert client.ask(Pause(run="steered")) == Done(run="steered"), "sent twice without harm"
         paused = steps_done(events(folder))
         assert client.ask(SetLive(run="steered", name="learning_rate", value=0.01)) == Done(run="steered")
+        assert client.ask(TraceSteps(run="steered", steps=20)) == Done(run="steered")
         wait_for(folder, lambda found: any(isinstance(event, Live) for event in found))
         assert steps_done(events(folder)) == paused, "nothing is trained meanwhile"
         client.ask(Unpause(run="steered"))
@@ -280,6 +284,9 @@ def test_pause_change_go_on_stop(tmp_path: Path, remote: Callable[[str], Remote]
     assert states(found)[2:] == [RunState.RUNNING, RunState.PAUSED, RunState.RUNNING, RunState.STOPPED]
     live = next(event for event in found if isinstance(event, Live))
     assert (live.name, live.value, live.step) == ("learning_rate", 0.01, paused)
+    traces = [event for event in found if isinstance(event, Trace)]
+    assert [(trace.step, trace.count) for trace in traces] == [(0, 5), (paused, 20)]
+    assert all("matmul" in trace.kinds for trace in traces)
     last = [event for event in found if isinstance(event, Checkpoint)][-1]
     assert last.step == steps_done(found), "a stop leaves a checkpoint"
     assert verify_run(folder).findings == ()

@@ -18,8 +18,9 @@ import pytest
 from clew_agent.processes.guard import seal
 from clew_agent.processes.trainer_death import TrainerEnd
 from clew_shared.base.places import find_places
+from clew_shared.base.problem import no_tensorflow
 from clew_shared.journal.events import Attempt, Checkpoint, Seal, State
-from clew_shared.journal.history import JOB_ENDED, no_tensorflow
+from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run

@@ -19,7 +19,7 @@ KINDS: tuple[type[Event], ...] = get_args(AnyEvent)
 RESERVED = {
     "attempt", "schema", "points", "evaluation", "series", "image", "histogram", "matrix", "updates", "peer", "state",
     "live", "checkpoint", "files", "log", "digest", "diverged", "seal",
-    "predicted", "pulse",
+    "predicted", "pulse", "trace",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_gui.commands.run.follow import Follower
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import Problem, ProblemError, no_tensorflow
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.events import (
     Attempt,
@@ -31,7 +31,7 @@ from clew_shared.journal.events import (
     State,
 )
 from clew_shared.journal.files import JournalWriter, Record, attempts, journal_path, read_journal
-from clew_shared.journal.history import Best, History, no_tensorflow
+from clew_shared.journal.history import Best, History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import read_run, summary
 

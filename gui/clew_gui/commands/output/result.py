@@ -29,6 +29,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study.advice import advise
 from clew_shared.study.rate_range import rate_curve, rate_words
+from clew_shared.study.trace import trace_lines as traced_lines
 from clew_shared.study.usage import usage_words
 
 
@@ -81,6 +82,12 @@ def usage_lines(history: History) -> Iterator[str]:
     found = usage_words(history.pulse_summary())
     if found:
         yield f"{found}."
+
+
+def trace_lines(history: History) -> Iterator[str]:
+    """Yields where a step's time goes and what is dear in it, with an empty line around, if steps were traced."""
+    if history.trace is not None:
+        yield from ("", *traced_lines(history.trace), "")
 
 
 def asked_lines(history: History, folder: Path) -> Iterator[str]:
@@ -176,6 +183,7 @@ def result_lines(
     yield from advice_lines(history, places)
     yield from measured_lines(history, card)
     yield from update_lines(history, card, folder)
+    yield from trace_lines(history)
     yield from asked_lines(history, folder)
     yield from goal_lines(history, card, folder)
     yield f"Kept in {folder}" if folder.is_dir() else f"Nothing is kept: {folder} is gone."

@@ -42,7 +42,8 @@ started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
 _SPREAD = ("strategy", "devices", "precision")
 _OWN = (
-    *("help", "preset", "set", "seed", "data", "name", "predict", "rate_range", "out", "queue", "exercises", "json"),
+    *("help", "preset", "set", "seed", "data", "name", "predict", "rate_range", "trace", "out", "queue"),
+    *("exercises", "json"),
     *_SPREAD,
     *SITE_OPTIONS,
 )
@@ -89,6 +90,7 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
     parser.add_argument(
         "--rate-range", metavar="LOW,HIGH", help="range test: the learning rate grows from LOW to HIGH during the run"
     )
+    parser.add_argument("--trace", metavar="STEPS", help="record what the operations of the first steps do (20)")
     parser.add_argument("--out", metavar="DIR", help="the run's folder (default: a new one where runs are kept)")
     parser.add_argument(
         "--queue",
@@ -191,6 +193,7 @@ class RunArguments(argparse.Namespace):
     name: str
     predict: str | None
     rate_range: str | None
+    trace: str | None
     out: str | None
     queue: bool
     exercises: str | None
@@ -304,7 +307,9 @@ def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunS
     problems += found
     drawn, found = _prediction(request.predict)
     problems += found
-    spec = msgspec.structs.replace(spec, rate_range=test, prediction=drawn)
+    traced, found = count("trace", request.trace) if request.trace is not None else (0, [])
+    problems += found
+    spec = msgspec.structs.replace(spec, rate_range=test, prediction=drawn, trace=traced)
     spec, found = _spread(spec, request, card)
     return spec, [*problems, *found, *check_extras(spec, card)]
 

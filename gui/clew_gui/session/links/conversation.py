@@ -24,22 +24,19 @@ from clew_shared.wire.messages import (
     AnyReply,
     CatalogueReply,
     ContinueRun,
-    DisturbCluster,
     GetCatalogue,
     GetStatus,
     Hello,
     MoveRun,
-    Pause,
     Refused,
+    RunningRunRequest,
     RunStatus,
-    SetLive,
     Shutdown,
     StartRun,
     Status,
     Stop,
     Tried,
     TryRun,
-    Unpause,
     Welcome,
 )
 
@@ -50,19 +47,7 @@ late trainer."""
 TRY_WITHIN_S = 180.0
 """The same for what is tried with a run: on a cold disk TensorFlow takes a minute or two to be imported."""
 
-Command = (
-    StartRun
-    | ContinueRun
-    | MoveRun
-    | Pause
-    | Unpause
-    | Stop
-    | SetLive
-    | DisturbCluster
-    | TryRun
-    | Shutdown
-    | GetCatalogue
-)
+Command = StartRun | ContinueRun | MoveRun | Stop | RunningRunRequest | TryRun | Shutdown | GetCatalogue
 """A ``Shutdown`` only with ``idle``: it may come twice, also to the next agent."""
 
 

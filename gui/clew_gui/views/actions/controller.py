@@ -26,6 +26,8 @@ SECOND_TICKS = 32
 """The number of ticks in about a second."""
 SLOW_TICKS = 8
 """Curves follow every tick; the table, the card and the log every so many, about four times a second."""
+TRACED_STEPS = 20
+"""The steps of a trace that the menu asks for."""
 _READING = "exercise.reading"
 """The problem of a card whose file the agent is reading."""
 
@@ -332,6 +334,10 @@ class WindowController(QObject):
     def stop(self, now: bool = False) -> None:
         """End the selected run."""
         self.ask(lambda session, run: session.stop(run.id, now))
+
+    def trace(self) -> None:
+        """Trace the next steps of the selected run."""
+        self.ask(lambda session, run: session.trace(run.id, TRACED_STEPS))
 
     def set_live(self, name: str, value: float, run: str = "") -> None:
         """Change a live hyperparameter of a run, of the selected one if none is named."""

@@ -101,6 +101,7 @@ class WindowActions(QObject):
             "reuse": controller.reuse,
             "pause": controller.pause_or_resume,
             "rate": self.live.ask,
+            "trace": controller.trace,
             "stop": lambda: controller.stop(False),
             "stop_now": lambda: controller.stop(True),
             "continue": self.continuation.go_on,

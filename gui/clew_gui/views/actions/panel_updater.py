@@ -24,6 +24,7 @@ from clew_shared.base.places import Places
 from clew_shared.cards import Goal
 from clew_shared.goal_settings import requires_words
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.spec import untraceable
 from clew_shared.study.advice import Advice, advise
 from clew_shared.study.rate_range import rate_curve, rate_words
 
@@ -141,6 +142,7 @@ class PanelUpdater:
         allowed = {
             "pause": steer and (self._scope.card is None or self._scope.card.kind != "script"),
             "rate": steer and bool(self._scope.live_params()),
+            "trace": steer and self._traceable(run),
             "stop": alive,
             "stop_now": alive,
             "continue": run is not None
@@ -161,6 +163,10 @@ class PanelUpdater:
         actions["pause"].setText("&Resume" if paused else "&Pause")
         actions["show"].setChecked(run is not None and run.id in self._scope.shown())
         actions["pin"].setChecked(run is not None and run.id == self._scope.pinned())
+
+    def _traceable(self, run: RunModel | None) -> bool:
+        card = self._scope.card
+        return run is not None and card is not None and untraceable(run.spec, card) is None
 
     def _queue_actions(self, run: RunModel | None) -> None:
         waits = run is not None and run.state is RunState.QUEUED and not run.link_stale

@@ -11,9 +11,9 @@ from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.theme.theme import Theme
 
-Kind = Literal["curves", "surface", "measured", "pictures"]
-"""``PlotSpec``, ``SurfaceSpec``, ``SeriesPlot`` and ``PictureSpec`` of a card."""
-Page = Literal["curves", "surface", "both", "measured", "pictures", "beside"]
+Kind = Literal["curves", "surface", "measured", "pictures", "trace"]
+"""``PlotSpec``, ``SurfaceSpec``, ``SeriesPlot`` and ``PictureSpec`` of a card; and the trace of a run's steps."""
+Page = Literal["curves", "surface", "both", "measured", "pictures", "beside", "trace"]
 KINDS_OF: Final[dict[Page, tuple[Kind, ...]]] = {
     "curves": ("curves",),
     "surface": ("surface",),
@@ -21,6 +21,7 @@ KINDS_OF: Final[dict[Page, tuple[Kind, ...]]] = {
     "measured": ("measured",),
     "pictures": ("pictures",),
     "beside": ("curves", "pictures"),
+    "trace": ("trace",),
 }
 
 

@@ -24,10 +24,11 @@ from clew_gui.session.runs import RunModel
 from clew_gui.views.charts.files import page_image, write_png, write_svg
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import plots_page
-from clew_gui.views.plots.kinds import KINDS_OF, DrawnPlot, Kind, Page, PlotKind
+from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.plots.trace import TraceView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.theme.theme import Theme
@@ -103,17 +104,24 @@ class ConvergencePlots(QWidget):
         self.surface = SurfaceView(theme, self)
         self.measured = MeasuredView(theme, self)
         self.pictures = PicturesView(theme, self)
+        self.trace = TraceView(theme, self)
         self.pictures.deviations = self._deviations
         self.kinds: dict[Kind, PlotKind] = {
             "curves": self.canvas,
             "surface": self.surface,
             "measured": self.measured,
             "pictures": self.pictures,
+            "trace": self.trace,
         }
         self._page: Page = "curves"
-        self.surface.hide()
-        self.measured.hide()
-        self.pictures.hide()
+        self._drawn: dict[str, SurfaceView | MeasuredView | PicturesView | TraceView] = {
+            "surface": self.surface,
+            "measured": self.measured,
+            "pictures": self.pictures,
+            "trace": self.trace,
+        }
+        for kind in self._drawn.values():
+            kind.hide()
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(8)
@@ -121,11 +129,12 @@ class ConvergencePlots(QWidget):
         layout.addWidget(self.surface, 9)
         layout.addWidget(self.measured, 11)
         layout.addWidget(self.pictures, 11)
+        layout.addWidget(self.trace, 11)
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
         self.canvas.run_clicked.connect(self.run_clicked)
         self.surface.run_clicked.connect(self.run_clicked)
-        for part in (self.canvas, self.surface, self.measured, self.pictures):
+        for part in (self.canvas, *self._drawn.values()):
             part.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
             part.customContextMenuRequested.connect(lambda at, part=part: self._show_menu(part, at))
         self.setFocusProxy(self.canvas)
@@ -212,8 +221,7 @@ class ConvergencePlots(QWidget):
         self.surface.list_runs(page != "both")
         for name, kind in self.kinds.items():
             kind.setVisible(name in KINDS_OF[page])
-        focus: dict[Page, QWidget] = {"surface": self.surface, "measured": self.measured, "pictures": self.pictures}
-        self.setFocusProxy(focus.get(page, self.canvas))
+        self.setFocusProxy(self._drawn.get(page, self.canvas))
 
     @property
     def page(self) -> Page:
@@ -301,12 +309,7 @@ class ConvergencePlots(QWidget):
 
     # ------------------------------------------------------------ files
     def _picture(self) -> ChartPage:
-        others: dict[Kind, DrawnPlot] = {
-            "surface": self.surface,
-            "measured": self.measured,
-            "pictures": self.pictures,
-        }
-        beside = next((others[kind] for kind in KINDS_OF[self.page] if kind in others), None)
+        beside = next((self._drawn[kind] for kind in KINDS_OF[self.page] if kind in self._drawn), None)
         return plots_page(self.canvas, self._theme, beside)
 
     def copy_picture(self) -> None:
@@ -372,6 +375,8 @@ class ConvergencePlots(QWidget):
         if self.page == "measured":
             self._entry(menu, "Logarithmic axes", lambda: self.set_log_y(not self.view.log_y)).setCheckable(True)
             menu.actions()[0].setChecked(self.view.log_y)
+        elif self.page == "trace":
+            self._entry(menu, "Show all of the time\tHome", self.reset_zoom)
         elif self.page == "pictures":
             self._entry(menu, "All pictures, as they are now", self.reset_zoom)
         elif self.page == "surface":

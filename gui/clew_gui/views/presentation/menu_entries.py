@@ -49,6 +49,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             None,
             Action("pause", "&Pause", "Ctrl+P"),
             Action("rate", "&Learning rate…", "Ctrl+L"),
+            Action("trace", "Trace 20 steps", tip="Record what the operations of the next 20 steps do"),
             Action("stop", "&Stop after this block", "Ctrl+."),
             Action("stop_now", "Stop &now", "Ctrl+Shift+."),
             Action("continue", "&Continue from the last checkpoint", "Ctrl+Shift+Return"),

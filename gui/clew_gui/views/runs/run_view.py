@@ -29,7 +29,7 @@ from clew_gui.views.theme.parts import (
 )
 from clew_shared.cards import ExerciseCard
 
-PAGES = (("curves", "Curves"), ("surface", "Surface"), ("pictures", "Pictures"), ("both", "Both"))
+PAGES = (("curves", "Curves"), ("surface", "Surface"), ("pictures", "Pictures"), ("trace", "Trace"), ("both", "Both"))
 UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
 LOW = 560
 NARROW = 660
@@ -123,10 +123,10 @@ class PlotControls(QWidget):
         self._page: Page = "curves"
         self._chosen_page = ""
         self._zoomed = False
-        self._surface = self._measured = self._pictures = False
+        self._surface = self._measured = self._pictures = self._trace = False
         self._log = True
         self.pages = Segments(PAGES, "curves", "Plots")
-        self.pages.setToolTip("Curves over the steps, the paths of the weights over the loss surface, or pictures")
+        self.pages.setToolTip("Curves over the steps, paths over the loss surface, pictures, or what traced steps did")
         self.pages.chosen.connect(self._page_chosen)
         self.pages.hide()
         self.units = Segments(UNITS, "step", "X axis")
@@ -199,14 +199,14 @@ class PlotControls(QWidget):
         self._make_room()
 
     def _make_room(self) -> None:
-        curves = self._page not in ("surface", "measured", "pictures")
+        curves = self._page not in ("surface", "measured", "pictures", "trace")
         room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
         self.units.setVisible(curves)
         self.whole.setVisible(curves and (room >= NARROW - 60 or self.whole.isChecked()))
         self.reset.setVisible(curves and self._zoomed)
         self.reset.set_words("Reset zoom" if room >= WIDE else "Reset")
         self.smoothing.setVisible(curves and (room >= NARROW or not self._zoomed))
-        self.log.setVisible(self._log and self._page not in ("surface", "pictures"))
+        self.log.setVisible(self._log and self._page not in ("surface", "pictures", "trace"))
         for key, needed in (("epoch", 540), ("images", NARROW)):
             self.units.button(key).setVisible(room >= needed or self.units.current() == key)
         self._smooth_word.setVisible(curves and room >= NARROW + 60 + (110 if self._zoomed else 0))
@@ -223,10 +223,20 @@ class PlotControls(QWidget):
         """Whether the exercise has a surface or pictures to show, or only what it measures; ``log``: whether any of its
         plots asks for a logarithmic axis."""
         self._surface, self._measured, self._pictures, self._log = surface, measured, pictures, log
-        self.pages.setVisible((surface and not measured) or pictures)
         self.pages.button("curves").setText("Measured" if measured else "Curves")
         self.pages.button("surface").setVisible(surface and not measured)
         self.pages.button("pictures").setVisible(pictures)
+        self._show_pages()
+
+    def offer_trace(self, trace: bool) -> None:
+        """Whether steps of the selected run were traced."""
+        if trace != self._trace:
+            self._trace = trace
+            self._show_pages()
+
+    def _show_pages(self) -> None:
+        self.pages.button("trace").setVisible(self._trace)
+        self.pages.setVisible((self._surface and not self._measured) or self._pictures or self._trace)
         self._choose_page()
         self._make_room()
 
@@ -253,15 +263,17 @@ class PlotControls(QWidget):
 
     def _choose_page(self) -> None:
         """Shows the page that a person chose, as far as it is there; else both if there is room for both."""
-        both = self.width() >= WIDE and not self._measured and not self.pages.isHidden()
+        beside = (self._surface or self._pictures) and not self._measured
+        both = self.width() >= WIDE and beside
         self.pages.button("both").setVisible(both)
         there = {"curves": True, "surface": self._surface and not self._measured, "pictures": self._pictures}
+        there["trace"] = self._trace
         wanted = self._chosen_page or "both"
         if not there.get(wanted, both):
             wanted = "both" if both else "curves"
         page: Page = "curves"
         match wanted:
-            case "surface" | "pictures":
+            case "surface" | "pictures" | "trace":
                 page = wanted
             case "both":
                 page = "both" if self._surface else "beside"
@@ -310,6 +322,7 @@ class RunView(QWidget):
     def _join_controls(self) -> None:
         controls, plots = self.controls, self.plots
         plots.shown.connect(self.pulse.follow)
+        plots.shown.connect(lambda: controls.offer_trace(plots.trace.event_shown is not None))
         controls.page_changed.connect(plots.show_page)
         controls.unit_chosen.connect(plots.set_unit)
         controls.log_toggled.connect(plots.set_log_y)

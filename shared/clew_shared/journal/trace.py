@@ -1,0 +1,90 @@
+"""What a profiler saw of a few steps of a run: the spans of its timeline, its dearest operations, its parts."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew_shared.journal.events import Trace
+
+PARTS: Final = {
+    "compute": "Compute",
+    "reduce": "Reduce",
+    "input": "Input",
+    "host": "Host",
+    "idle": "Idle",
+}
+"""The parts of a step's time in words, in the order in which they count where several go on at once."""
+KINDS: Final = {
+    "convolution": "Convolution",
+    "matmul": "Matrix product",
+    "pointwise": "Element by element",
+    "sums": "Sums and pooling",
+    "weights": "Update of weights",
+    "input": "Input",
+    "reduce": "Sum over devices",
+    "other": "Copies and other",
+}
+"""Kinds of operations in words. A kind that is not known here is "other"."""
+
+
+class Operation(NamedTuple):
+    """All that the traced steps did of one operation: how many times, and the seconds together."""
+
+    name: str
+    kind: str
+    times: int
+    seconds: float
+
+
+class Spans(NamedTuple):
+    """The spans of a timeline: of which row, of which operation, and from when to when in seconds."""
+
+    row: NDArray[np.uint16]
+    name: NDArray[np.uint16]
+    begin: NDArray[np.float64]
+    took: NDArray[np.float32]
+
+
+def read_spans(event: Trace) -> Spans | None:
+    """The spans of an event; None when its arrays do not fit together."""
+    listed = {len(event.names), len(event.kinds), len(event.counts), len(event.totals)}
+    count, rest = divmod(len(event.begin), 8)
+    sizes = (len(event.row), len(event.name), len(event.took))
+    if rest or sizes != (2 * count, 2 * count, 4 * count) or len(listed) != 1 or event.count < 1:
+        return None
+    spans = Spans(
+        np.frombuffer(event.row, "<u2").astype(np.uint16),
+        np.frombuffer(event.name, "<u2").astype(np.uint16),
+        np.frombuffer(event.begin, "<f8").astype(np.float64),
+        np.frombuffer(event.took, "<f4").astype(np.float32),
+    )
+    if count and (spans.row.max() >= len(event.rows) or spans.name.max() >= len(event.names)):
+        return None
+    seconds = [event.seconds, *event.totals, *event.parts.values()]
+    finite = np.isfinite(spans.begin).all() and np.isfinite(spans.took).all() and np.isfinite(seconds).all()
+    return spans if finite and event.seconds > 0 else None
+
+
+def kind_of(kind: str) -> str:
+    """The kind, or "other" for one that is not known here."""
+    return kind if kind in KINDS else "other"
+
+
+def dearest(event: Trace, most: int = 10) -> list[Operation]:
+    """The operations that took the most seconds, the dearest first."""
+    every = zip(event.names, map(kind_of, event.kinds), event.counts, event.totals, strict=True)
+    return sorted(map(Operation._make, every), key=lambda one: -one.seconds)[:most]
+
+
+def all_seconds(event: Trace) -> float:
+    """The seconds of all operations together: more than the steps took where several ran at once."""
+    return sum(event.totals)
+
+
+def shares(event: Trace) -> dict[str, float]:
+    """The parts of a step's time, of 1 together, in the order of ``PARTS``; what is not known here is idle."""
+    known = {name: max(event.parts.get(name, 0.0), 0.0) / event.seconds for name in PARTS if name != "idle"}
+    return known | {"idle": max(1.0 - sum(known.values()), 0.0)}

@@ -1,0 +1,52 @@
+"""What a trace of a run's steps says, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from clew_shared.base.number_words import counted
+from clew_shared.journal.events import Trace
+from clew_shared.journal.trace import KINDS, PARTS, all_seconds, dearest, shares
+from clew_shared.study.usage import share
+
+_BAR = 50
+"""Characters of the bar in a terminal."""
+
+
+def time_words(seconds: float) -> str:
+    """``12 µs``, ``2.34 ms``, ``1.2 s``: three figures at most."""
+    size, unit = next(((size, unit) for size, unit in ((1.0, "s"), (1e-3, "ms")) if seconds >= size), (1e-6, "µs"))
+    value = seconds / size
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+
+
+def steps_words(event: Trace) -> str:
+    """``Steps 1 to 20, 2.34 ms each``."""
+    each = time_words(event.seconds / event.count)
+    if event.count == 1:
+        return f"Step {event.step + 1:,}, {each}"
+    return f"Steps {event.step + 1:,} to {event.step + event.count:,}, {each} each"
+
+
+def parts_words(event: Trace) -> str:
+    """``compute 91 %, input 4.0 %, host 5.0 %``: those that are not nothing."""
+    return ", ".join(f"{PARTS[name].lower()} {share(part)}" for name, part in shares(event).items() if part >= 0.0005)
+
+
+def trace_lines(event: Trace) -> Iterator[str]:
+    """Yields where a step's time goes as a bar, and the ten dearest operations as a table."""
+    yield f"{steps_words(event)}: {parts_words(event)}."
+    yield f"  [{''.join(_letters(shares(event)))}]"
+    found, total = dearest(event), all_seconds(event)
+    wide = max((len(one.name) for one in found), default=0)
+    for one in found:
+        times = f"{counted(one.times, 'time'):>12}  {time_words(one.seconds):>8}  {share(one.seconds / total):>6}"
+        yield f"  {one.name.ljust(wide)}  {KINDS[one.kind]:<18}{times}"
+
+
+def _letters(parts: Mapping[str, float]) -> Iterator[str]:
+    """The first letter of each part, as often as it takes of the bar; a dot for idle."""
+    end = 0.0
+    for name, part in parts.items():
+        start, end = end, end + part
+        yield ("." if name == "idle" else name[0]) * (round(_BAR * end) - round(_BAR * start))

@@ -1,0 +1,97 @@
+"""The trace of a run's steps, as readers find it in the journal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from clew_shared.base.problem import ProblemError
+from clew_shared.exporters import export_trace
+from clew_shared.journal.events import Trace
+from clew_shared.journal.history import History
+from clew_shared.journal.trace import dearest, shares
+from clew_shared.study.trace import time_words, trace_lines
+from tests.unit.runs import begin_run, describe, trace
+
+
+def history(*events: Trace) -> History:
+    found = History()
+    for event in events:
+        found.feed(1, event)
+    return found
+
+
+def test_the_latest_trace_counts() -> None:
+    assert history(trace(step=0), trace(step=40)).trace == trace(step=40)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"begin": b"1234"},
+        {"took": b""},
+        {"names": ("MatMul",)},
+        {"rows": ()},
+        {"name": np.array([0, 0, 2], "<u2").tobytes()},
+        {"seconds": 0.0},
+        {"totals": (float("nan"), 1.0)},
+        {"count": 0},
+    ],
+)
+def test_arrays_that_do_not_fit_are_damage(changes: dict[str, object]) -> None:
+    found = history(msgspec.structs.replace(trace(), **changes))
+    assert len(found.damages) == 1
+    assert found.trace is None
+
+
+def test_parts_are_shares_of_the_time_and_the_rest_is_idle() -> None:
+    assert shares(trace()) == pytest.approx({"compute": 0.75, "reduce": 0, "input": 0.125, "host": 0.05, "idle": 0.075})
+
+
+def test_a_kind_that_is_not_known_is_other() -> None:
+    assert dearest(msgspec.structs.replace(trace(), kinds=("quantum", "pointwise")))[0].kind == "other"
+
+
+def test_it_is_said_in_words() -> None:
+    assert list(trace_lines(trace(step=120))) == [
+        "Steps 121 to 122, 2.00 ms each: compute 75 %, input 12 %, host 5.0 %, idle 7.5 %.",
+        "  [" + "c" * 38 + "i" * 6 + "h" * 2 + "." * 4 + "]",
+        "  MatMul    Matrix product         2 times   2.50 ms    83 %",
+        "  ReluGrad  Element by element      1 time    500 µs    17 %",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(2e-6, "2.00 µs"), (1.5e-3, "1.50 ms"), (0.0421, "42.1 ms"), (0.75, "750 ms"), (12.0, "12.0 s")],
+)
+def test_times_have_three_figures(seconds: float, words: str) -> None:
+    assert time_words(seconds) == words
+
+
+def test_it_is_exported_as_chrome_reads_it(tmp_path: Path) -> None:
+    found = History()
+    found.feed(1, describe(begin_run(tmp_path / "run")))
+    found.feed(1, trace())
+    events = json.loads(export_trace(found, tmp_path).read_text(encoding="utf-8"))["traceEvents"]
+    assert events[0] == {"ph": "M", "pid": 1, "tid": 0, "name": "thread_name", "args": {"name": "Thread 1"}}
+    assert events[-1] == {
+        "ph": "X",
+        "pid": 1,
+        "tid": 0,
+        "name": "ReluGrad",
+        "cat": "Element by element",
+        "ts": 3400.0,
+        "dur": 500.0,
+    }
+    assert len(events) == 4
+    assert export_trace(found, tmp_path).exists()
+
+
+def test_a_run_without_a_trace_has_none_to_export(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="No steps of this run were traced"):
+        export_trace(History(), tmp_path)
