@@ -41,6 +41,7 @@ from clew_shared.study.sweep import (
     number_of_points,
     point_title,
     points,
+    setting_words,
 )
 
 STUDY_FORMAT, AXIS_FORMAT, SWEEP_FORMAT = 1, 2, 3
@@ -211,10 +212,10 @@ def _axis_run(study: StudySpec, value: Value, repeat: int) -> StudyRun:
 
 
 def axis_words(axis: str, value: Value) -> str:
-    """A value on an axis: ``2 devices``, ``1 node``, ``batch_size 64``."""
+    """A value on an axis: ``2 devices``, ``1 node``, ``batch size 64``."""
     if axis in PLACES:
         return f"{value} {axis if value != 1 else axis.removesuffix('s')}"
-    return f"{axis} {format_value(value) or 'none'}"
+    return setting_words(axis, value)
 
 
 def scaling_study(

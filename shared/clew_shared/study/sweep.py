@@ -137,10 +137,15 @@ def settled(sweep: Sweep, card: ExerciseCard) -> Sweep:
 
 
 def point_title(point: Mapping[str, Value], seed: int | None = None) -> str:
-    """``adam 0.1, batch_size 64, seed 2``."""
+    """``adam 0.1, batch size 64, seed 2``."""
     plain = " ".join(format_value(point[name]) for name in HEADLINE if name in point)
-    others = [f"{name} {format_value(value) or 'none'}" for name, value in point.items() if name not in HEADLINE]
+    others = [setting_words(name, value) for name, value in point.items() if name not in HEADLINE]
     return ", ".join([part for part in (plain, *others) if part] + ([f"seed {seed}"] if seed is not None else []))
+
+
+def setting_words(name: str, value: Value) -> str:
+    """A hyperparameter with its value where its exercise is not known: ``batch size 64``."""
+    return f"{name.replace('_', ' ')} {format_value(value) or 'none'}"
 
 
 # --- Checking ---------------------------------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ def test_repeats_over_a_hyperparameter_have_seeds_of_their_own() -> None:
     assert check_study(study, card("softmax")) == []
     runs = study_runs(study)
     assert [(run.spec.params["batch_size"], run.spec.seed) for run in runs] == [(16, 3), (64, 3), (16, 4), (64, 4)]
-    assert runs[3].spec.name == "batch_size 64, 2 of 2"
+    assert runs[3].spec.name == "batch size 64, 2 of 2"
 
 
 def test_lanes_are_runs_as_well() -> None:

@@ -127,7 +127,7 @@ class NextRun(QWidget):
         self.race = Button(appearance, "Race…", "quiet", "flag", "Race several optimizers from the same start (Ctrl+R)")
         self.race.clicked.connect(self.race_asked)
         self.prediction: Prediction | None = None
-        self.predict = Button(appearance, "", "quiet", "", "Draw the curve that you expect, before the run begins")
+        self.predict = Button(appearance, "", "quiet", "eye", "Draw the curve that you expect, before the run begins")
         self.predict.clicked.connect(self.predict_asked)
         self.unpredict = IconButton(appearance, "cross", "Forget the prediction", "Run without a prediction", size=14)
         self.unpredict.clicked.connect(lambda: self.predicted(None))
@@ -135,7 +135,9 @@ class NextRun(QWidget):
         self.sweep = Button(appearance, "Sweep…", "quiet", "rate", "Try many values, one run each, or continue a sweep")
         self.sweep.clicked.connect(self.sweep_asked)
 
-        self.range = Button(appearance, "Range test…", "quiet", "", "Find a learning rate: one run in which it grows")
+        self.range = Button(
+            appearance, "Range test…", "quiet", "slow", "Find a learning rate: one run in which it grows"
+        )
         self.range.clicked.connect(self.range_asked)
 
     def _make_layout(self) -> None:
@@ -163,12 +165,14 @@ class NextRun(QWidget):
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
-        more = row(self.race, self.sweep, None, self.code, gap=0)
-        drawn = row(self.predict, self.unpredict, None, self.range, gap=0)
+        more = QGridLayout()
+        more.setSpacing(0)
+        more.setColumnStretch(3, 1)
+        for button, *place in ((self.race, 0, 0), (self.sweep, 0, 1), (self.code, 0, 2), (self.range, 1, 2)):
+            more.addWidget(button, *place, Qt.AlignmentFlag.AlignLeft)
+        more.addLayout(row(self.predict, self.unpredict, None, gap=0), 1, 0, 1, 2)
         choose = self.data_choice.choose
-        self._foot = foot = column(
-            self.cost, self.cost2, choose, 4, self.run, more, drawn, gap=3, margins=(16, 12, 16, 8)
-        )
+        self._foot = foot = column(self.cost, self.cost2, choose, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
 
     def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:

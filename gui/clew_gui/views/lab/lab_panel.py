@@ -65,7 +65,8 @@ class ExerciseTree(QTreeWidget):
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self._appearance = appearance
-        self._open_chapter: QTreeWidgetItem | None = None
+        self._opened = ""
+        self._arranged = False
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHeaderHidden(True)
         self.setIndentation(0)
@@ -79,9 +80,9 @@ class ExerciseTree(QTreeWidget):
         self.currentItemChanged.connect(lambda item, _before: self._came_to(item))
 
     def fill(self, catalogue: Catalogue) -> None:
-        """Show the cards of a catalogue, chapters in its order."""
+        """Show the cards of a catalogue, chapters in its order; those that were folded stay so."""
+        folded = {head.text(0) for head in self._heads() if not head.isExpanded()}
         self.clear()
-        self._open_chapter = None
         for title in _chapters(catalogue):
             head = QTreeWidgetItem([title])
             head.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
@@ -89,7 +90,7 @@ class ExerciseTree(QTreeWidget):
             for card in catalogue.exercises:
                 if (card.chapter or "Exercises") == title:
                     head.addChild(_exercise_item(card))
-            head.setExpanded(True)
+            head.setExpanded(title not in folded)
 
     def exercise_ids(self) -> list[str]:
         """Returns all exercises in the order shown, folded or not, regardless of the search."""
@@ -97,31 +98,33 @@ class ExerciseTree(QTreeWidget):
 
     def select(self, exercise: str) -> None:
         """Mark one as open; its chapter unfolds."""
+        self._opened = exercise
         for item in self._exercises():
             if item.data(0, _ID) == exercise:
-                parent = item.parent()
-                if parent is not None:
-                    parent.setExpanded(True)
-                    self._open_chapter = parent
+                self.expand(self.indexFromItem(item).parent())
                 self.setCurrentItem(item)
-        self._fold_others()
+        self._arrange()
 
-    def _fold_others(self) -> None:
-        """Folds the chapters other than the open one if not all exercises fit."""
-        if self._open_chapter is None or not self.isVisible():
+    def is_opened(self, index: Index) -> bool:
+        """Whether this row is the exercise that is open, wherever the keyboard has moved since."""
+        return bool(self._opened) and index.data(_ID) == self._opened
+
+    def _arrange(self) -> None:
+        """Folds the other chapters once, if not all exercises fit: later nothing moves under the pointer by itself."""
+        if self._arranged or not self._opened or not self.isVisible():
             return
+        self._arranged = True
         heads = self._heads()
         high = sum(self.sizeHintForIndex(self.indexFromItem(head)).height() for head in heads)
         high += sum(self.sizeHintForIndex(self.indexFromItem(one)).height() for one in self._exercises())
         if high > self.viewport().height():
             for head in heads:
-                if head is not self._open_chapter:
-                    head.setExpanded(False)
+                head.setExpanded(any(child.data(0, _ID) == self._opened for child in _children(head)))
 
     def showEvent(self, event: QShowEvent) -> None:
         """Folds other chapters, because the available space is known only now."""
         super().showEvent(event)
-        self._fold_others()
+        self._arrange()
 
     def show_progress(self, progress: Mapping[str, ExerciseProgress]) -> None:
         """Shows ticks and best values; only what changed is painted."""
@@ -216,7 +219,7 @@ class _RowPainter(QStyledItemDelegate):
 
     def _ground(self, painter: QPainter, area: QRectF, option: QStyleOptionViewItem, index: Index) -> None:
         theme = self._appearance.theme
-        selected = self._selected(index)
+        selected = self._tree.is_opened(index)
         pointed, focused = self._state(option)
         painter.setPen(Qt.PenStyle.NoPen)
         if selected or pointed:
@@ -235,9 +238,6 @@ class _RowPainter(QStyledItemDelegate):
         pointed = option.state & QStyle.StateFlag.State_MouseOver
         return bool(pointed), keyboard and bool(option.state & QStyle.StateFlag.State_HasFocus)
 
-    def _selected(self, index: Index) -> bool:
-        return index.parent().isValid() and self._tree.currentIndex() == index
-
     def _chapter(self, painter: QPainter, area: QRectF, index: Index) -> None:
         theme = self._appearance.theme
         here = index.model().index(index.row(), 0)
@@ -251,7 +251,7 @@ class _RowPainter(QStyledItemDelegate):
         found = index.data(_PROGRESS)
         progress = found if isinstance(found, ExerciseProgress) else ExerciseProgress()
         shape, ink, _ = _TICKS[progress.tick]
-        selected = self._selected(index)
+        selected = self._tree.is_opened(index)
         back = theme.accent_soft if selected else theme.surface
         painter.drawPixmap(QPointF(area.left() + 10, area.center().y() - 8), pixmap(shape, theme.colour(ink), 16, back))
         used = self._right(painter, area.adjusted(0, 0, -10, 0), progress.best, theme.text2)

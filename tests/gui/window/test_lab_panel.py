@@ -1,0 +1,67 @@
+"""The list of exercises where not all of them fit: what someone has found stays where it is."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QTreeWidgetItem
+from pytestqt.qtbot import QtBot
+
+from clew_gui.views.lab.lab_panel import LabPanel
+from clew_gui.views.theme.parts import Appearance
+from clew_gui.views.theme.theme import LIGHT
+from clew_shared.catalogue import load_builtin
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> LabPanel:
+    made = LabPanel(Appearance(LIGHT))
+    qtbot.addWidget(made)
+    made.opened.connect(made.tree.select)
+    made.fill(load_builtin())
+    made.resize(250, 420)
+    made.tree.select("softmax")
+    made.show()
+    return made
+
+
+def heads(panel: LabPanel) -> list[QTreeWidgetItem]:
+    found = (panel.tree.topLevelItem(number) for number in range(panel.tree.topLevelItemCount()))
+    return [head for head in found if head is not None]
+
+
+def exercises(head: QTreeWidgetItem) -> list[QTreeWidgetItem]:
+    return [child for number in range(head.childCount()) if (child := head.child(number)) is not None]
+
+
+def click(panel: LabPanel, item: QTreeWidgetItem) -> QPoint:
+    at = panel.tree.visualItemRect(item).center()
+    QTest.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    return at
+
+
+def test_only_the_chapter_of_the_open_exercise_begins_unfolded(panel: LabPanel) -> None:
+    assert [head.isExpanded() for head in heads(panel)] == [True] + [False] * (len(heads(panel)) - 1)
+
+
+def test_nothing_moves_under_the_pointer_when_an_exercise_is_opened(panel: LabPanel) -> None:
+    first, second = heads(panel)[:2]
+    click(panel, second)
+    chosen = exercises(second)[1]
+    at = click(panel, chosen)
+    assert panel.tree.itemAt(at) is chosen
+    assert first.isExpanded()
+    assert panel.tree.is_opened(panel.tree.indexFromItem(chosen))
+
+
+def test_a_click_on_a_chapter_leaves_the_open_exercise_marked(panel: LabPanel) -> None:
+    click(panel, heads(panel)[-1])
+    rows = map(panel.tree.indexFromItem, exercises(heads(panel)[0]))
+    assert [panel.tree.is_opened(row) for row in rows] == [False, True, False]
+
+
+def test_chapters_that_were_folded_stay_so_when_the_catalogue_is_read_again(panel: LabPanel) -> None:
+    click(panel, heads(panel)[0])
+    panel.fill(load_builtin())
+    assert not any(head.isExpanded() for head in heads(panel))
