@@ -31,7 +31,7 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.params import Value
 from clew_shared.spec import RunSpec, to_toml
 from tests.integration.agents import wait_for
-from tests.integration.faults.programs import PROGRAM
+from tests.integration.faults.programs import PROGRAM, STOPS_LATE
 
 Make = Callable[..., RunStarter]
 ENDLESS: dict[str, Value] = {"steps": 100_000_000, "pause": 0.01}
@@ -153,6 +153,18 @@ def test_a_run_that_is_asked_to_stop_while_its_trainer_imports_stops(make: Make,
     assert starter.start(folder.path, 1, None, {})
     wait_for(lambda: listens(guard_pid(folder.path) or 0), "the guard")
     operating_system.ask_to_stop(guard_pid(folder.path) or 0)
+    until_ended(starter)
+    assert fold_of(folder).state is RunState.STOPPED
+    assert fold_of(folder).sealed
+
+
+@pytest.mark.parametrize("make", [standby], indirect=True)  # a copy that does not listen yet dies of it
+def test_a_run_that_is_asked_to_stop_between_its_import_and_its_first_frame_stops(
+    make: Make, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STOPS_LATE, "1")
+    starter, folder = make(), run_folder(home, **ENDLESS)
+    assert starter.start(folder.path, 1, None, {})
     until_ended(starter)
     assert fold_of(folder).state is RunState.STOPPED
     assert fold_of(folder).sealed

@@ -124,12 +124,20 @@ class Warm:
         if cache is not None:
             compile_cache.vouch(cache)
 
-    def train(self, folder: RunFolder, attempt: int, exercises: Path | None, copies: bool = True) -> int:
-        """Be the trainer of an attempt; returns its exit code. ``copies``: its peers may begin as copies."""
+    def train(
+        self,
+        folder: RunFolder,
+        attempt: int,
+        exercises: Path | None,
+        copies: bool = True,
+        asked: Sequence[int] = (),
+    ) -> int:
+        """Be the trainer of an attempt; returns its exit code. ``copies``: its peers may begin as copies. ``asked`` as
+        for ``trainer.train``."""
         with start_of_peers(folder, attempt, self._be_peer) if copies else nullcontext(spawn) as start_peer:
             self._prepare()
             self._reseed()  # an exercise that draws without a seed must not draw in every copy the same
-            return self._train(folder, attempt, exercises, load_data=self.data.load, start_peer=start_peer)
+            return self._train(folder, attempt, exercises, load_data=self.data.load, start_peer=start_peer, asked=asked)
 
     def _be_peer(self, words: Sequence[str]) -> int:
         self._reseed()

@@ -165,7 +165,7 @@ def be_trainer(computes: bool) -> int:
     with operating_system.stop_requests(asked.append):
         lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=_listen, args=(lines,), name="request", daemon=True).start()
-        train = _prepare(computes, lines)
+        train = _prepare(computes, lines, asked)
         operating_system.set_title("clew-agent trainer standby")
         request = from_line(lines.get())
         if request is None or asked:
@@ -181,8 +181,9 @@ def _listen(lines: queue.SimpleQueue[bytes]) -> None:
     lines.put(line)
 
 
-def _prepare(computes: bool, lines: queue.SimpleQueue[bytes]) -> Callable[[StartGuard], int]:
-    """Do what can be done beforehand; as soon as a run is there, only what it needs."""
+def _prepare(computes: bool, lines: queue.SimpleQueue[bytes], asked: list[int]) -> Callable[[StartGuard], int]:
+    """Do what can be done beforehand; as soon as a run is there, only what it needs. ``asked`` are the requests to
+    stop until the run listens to them itself."""
     from clew_agent.processes.nursery import Warm  # late: the guard needs none of it
 
     warm = Warm()
@@ -196,7 +197,7 @@ def _prepare(computes: bool, lines: queue.SimpleQueue[bytes]) -> Callable[[Start
         folder = RunFolder(Path(request.folder))
         operating_system.set_title(f"clew-agent trainer {folder.path} --attempt {request.attempt}")
         operating_system.print_to(folder.log)
-        return warm.train(folder, request.attempt, request.exercises_folder(), copies=False)
+        return warm.train(folder, request.attempt, request.exercises_folder(), copies=False, asked=asked)
 
     return train
 

@@ -71,9 +71,11 @@ def train(
     patience: float = PATIENCE_S,
     load_data: LoadData = load,
     start_peer: StartPeer = spawn,
+    asked: Sequence[int] = (),
 ) -> int:
     """Run the attempt from its first frame to its seal; returns the exit code. ``load_data`` reads its data set,
-    ``start_peer`` starts its peers on this node."""
+    ``start_peer`` starts its peers on this node. ``asked`` are the signals by which it was asked to stop before it
+    could listen to them itself."""
     try:
         writer = JournalWriter.create(folder.journal(attempt))
     except FileExistsError:
@@ -85,14 +87,14 @@ def train(
     reserve, samples = Reserve(checkpoints.reserve(folder, attempt)), GuardSamples(folder, attempt)
     recorder = Recorder(writer, reserve, patience=patience, beside=samples.events)
     recorder.start()
-    with _stop_signals(folder.path.name, commands, deadline):
+    with _stop_signals(folder.path.name, commands, deadline, asked):
         timekeeper = Timekeeper(deadline, commands, folder.path.name, recorder.put)
         last = RunAttempt(folder, attempt, recorder, commands, timekeeper, exercises, load_data, start_peer).run()
         return finish(folder, attempt, recorder, last)
 
 
 @contextmanager
-def _stop_signals(run: str, commands: ControlRequests, deadline: Deadline) -> Iterator[None]:
+def _stop_signals(run: str, commands: ControlRequests, deadline: Deadline, asked: Sequence[int]) -> Iterator[None]:
     """Sets up the signals: the first one stops after the block, with a checkpoint; a second Ctrl+C at once, and the
     guard seals.
 
@@ -108,6 +110,8 @@ def _stop_signals(run: str, commands: ControlRequests, deadline: Deadline) -> It
             commands.put(JobEnds(run=run) if number == signal.SIGTERM and deadline.in_job else Stop(run=run))
 
     with operating_system.stop_requests(note):
+        for number in asked:
+            note(number)
         yield
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # each program imports what it needs: the supervisor must sta
 
 PROGRAM = (sys.executable, "-m", "tests.integration.faults.programs")
 WARMING_S = 0.3
+STOPS_LATE = "CLEW_TEST_STOPS_LATE"
+"""A variable with which a run is asked to stop when its trainer has it and does not listen yet."""
 
 
 def serve(words: Sequence[str]) -> int:
@@ -81,9 +84,18 @@ def _warm_the_stand_in() -> None:
         def rehearse(self) -> None:
             time.sleep(WARMING_S / 4)
 
-        def train(self, folder: RunFolder, attempt: int, exercises: Path | None, copies: bool = True) -> int:
+        def train(
+            self,
+            folder: RunFolder,
+            attempt: int,
+            exercises: Path | None,
+            copies: bool = True,
+            asked: Sequence[int] = (),
+        ) -> int:
             self._trainer.prepare_process()
-            return int(self._trainer.train(folder, attempt, exercises))
+            if STOPS_LATE in os.environ:
+                signal.raise_signal(signal.SIGINT)
+            return int(self._trainer.train(folder, attempt, exercises, asked=asked))
 
     real.Warm = Warm  # type: ignore[assignment,misc]
 
