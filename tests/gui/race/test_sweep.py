@@ -3,6 +3,7 @@ prediction."""
 
 from __future__ import annotations
 
+import math
 import re
 import time
 
@@ -239,15 +240,15 @@ def test_a_prediction_is_drawn_with_the_arrow_keys_alone(program: Program) -> No
     board.setFocus()
     QTest.keyClick(board, Qt.Key.Key_Up, shift)
     QTest.keyClick(board, Qt.Key.Key_Up, shift)
-    assert board.accessibleDescription() == "Step 0, value 2.1"
+    assert board.accessibleDescription() == "Step 0, value 0.0794"
     assert not dialog.go.isEnabled(), "one point is no curve"
     for _ in range(6):
         QTest.keyClick(board, Qt.Key.Key_Right, shift)
     for _ in range(10):
         QTest.keyClick(board, Qt.Key.Key_Down)
-    assert board.points() == [(0, 2.1), (1000, 1.5)]
+    assert board.points() == [(0, 0.07943), (1000, 0.003162)]
     QTest.keyClick(board, Qt.Key.Key_Left)
-    assert board.accessibleDescription() == "Step 983, value 1.51, no point"
+    assert board.accessibleDescription() == "Step 983, value 0.00334, no point"
     QTest.keyClick(board, Qt.Key.Key_Up)
     assert len(board.points()) == 3
     QTest.keyClick(board, Qt.Key.Key_Delete)
@@ -278,10 +279,32 @@ def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_resu
     form.run.click()
     first, second = list(session.runs.values())[:2]
     assert (first.spec.prediction, second.spec.prediction) == (drawn, None)
+    first.begin(500)
     first.feed(Predicted(metric="loss", steps=drawn.steps, values=drawn.values))
     program.controller.select(first.id)
     plots = program.window.run_view.plots
     qtbot.waitUntil(lambda: any(one.ghost is not None and one.ghost.stays for one in plots.canvas.drawn_setups))
+    found = program.window.run_view.card.found
+    assert not found.isVisible(), "the run has not ended"
+    first.train(500)
+    first.end()
+    session.tell(states=frozenset(session.runs))
+    program.controller.bridge.tick()
+    assert found.whole().startswith("Training loss: you predicted ")
+
+
+def test_the_axis_of_a_prediction_shows_what_earlier_runs_have_measured(program: Program, session: FakeSession) -> None:
+    run = session.add("softmax")
+    run.begin(500)
+    run.train(500)
+    program.window.next_run.predict.click()
+    dialog = next(one for one in program.window.findChildren(PredictDialog) if one.isVisible())
+    low, high = (float(str(field.raw())) for field in dialog.ends)
+    loss = run.history.column("loss").values
+    assert low <= loss.min() < loss.max() <= high
+    assert {round(math.log10(end), 9) % 1 for end in (low, high)} == {0}, "whole decades"
+    dialog.ends[0].set_value(high)
+    assert dialog.board.accessibleDescription(), "an axis without room is left as it was"
 
 
 def test_the_dialog_says_which_seeds_change_nothing(open_window: Opener) -> None:

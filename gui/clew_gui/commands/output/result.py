@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,12 +21,12 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.goals import check_goal
-from clew_shared.journal.events import Predicted
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study.advice import advise
+from clew_shared.study.prediction import prediction_words
 from clew_shared.study.rate_range import rate_curve, rate_words
 from clew_shared.study.trace import trace_lines as traced_lines
 from clew_shared.study.usage import usage_words
@@ -98,21 +97,8 @@ def asked_lines(history: History, folder: Path) -> Iterator[str]:
         return
     if spec.rate_range is not None:
         yield rate_words(rate_curve(history, spec.rate_range, history.fold.steps))
-    drawn = history.prediction
-    column = history.column(drawn.metric) if drawn is not None else None
-    if drawn is not None and column is not None and len(column.steps):
-        at, value = int(column.steps[-1]), float(column.values[-1])
-        expected = predicted_at(drawn, at)
-        yield f"Predicted {drawn.metric} at step {at:,}: {expected:.4g}. It is {value:.4g}."
-
-
-def predicted_at(drawn: Predicted, step: int) -> float:
-    """The value that a person expected at a step; beyond the drawing that of its end."""
-    k = bisect_right(drawn.steps, step)
-    if k in (0, len(drawn.steps)):
-        return drawn.values[0 if k == 0 else -1]
-    share = (step - drawn.steps[k - 1]) / (drawn.steps[k] - drawn.steps[k - 1])
-    return drawn.values[k - 1] + share * (drawn.values[k] - drawn.values[k - 1])
+    if words := prediction_words(history):
+        yield words
 
 
 def goal_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:

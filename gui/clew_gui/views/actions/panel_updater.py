@@ -26,6 +26,7 @@ from clew_shared.goal_settings import requires_words
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.spec import untraceable
 from clew_shared.study.advice import Advice, advise
+from clew_shared.study.prediction import prediction_words
 from clew_shared.study.rate_range import rate_curve, rate_words
 
 _LINKS = {
@@ -75,9 +76,12 @@ class PanelUpdater:
         self._actions(run)
 
     def _finding(self, run: RunModel) -> tuple[str, float | None]:
-        """Returns the result of a range test that has ended: a sentence, and the learning rate to begin with."""
-        if run.spec.rate_range is None or run.state not in TERMINAL or not run.history.fold.step:
+        """Returns the result of a range test or prediction when its run has ended: a sentence, and of a test the
+        learning rate to begin with."""
+        if run.state not in TERMINAL or not run.history.fold.step:
             return "", None
+        if run.spec.rate_range is None:
+            return prediction_words(run.history), None
         known = (run.id, run.history.fold.attempt, run.history.fold.step)
         if self._found[0] != known:
             curve = rate_curve(run.history, run.spec.rate_range, run.history.fold.steps)

@@ -74,7 +74,10 @@ class SweepActions(QObject):
             return
         usual = {param.name: param.default for param in card.params}
         steps = (usual | form.spec().params).get(STEPS)
-        dialog = PredictDialog(self._window, self._window.appearance, card, steps if isinstance(steps, int) else 1000)
+        steps = steps if isinstance(steps, int) else 1000
+        histories = [run.history for run in self._controller.scope.runs()]
+        seen = {one.name: [history.column(one.name).values for history in histories] for one in card.metrics}
+        dialog = PredictDialog(self._window, self._window.appearance, card, steps, seen)
         dialog.drawn.connect(form.predicted)
         dialog.open()
 

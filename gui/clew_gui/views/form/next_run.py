@@ -168,8 +168,8 @@ class NextRun(QWidget):
         more = QGridLayout()
         more.setSpacing(0)
         more.setColumnStretch(3, 1)
-        for button, *place in ((self.race, 0, 0), (self.sweep, 0, 1), (self.code, 0, 2), (self.range, 1, 2)):
-            more.addWidget(button, *place, Qt.AlignmentFlag.AlignLeft)
+        for button, level, place in ((self.race, 0, 0), (self.sweep, 0, 1), (self.code, 0, 2), (self.range, 1, 2)):
+            more.addWidget(button, level, place, Qt.AlignmentFlag.AlignLeft)
         more.addLayout(row(self.predict, self.unpredict, None, gap=0), 1, 0, 1, 2)
         choose = self.data_choice.choose
         self._foot = foot = column(self.cost, self.cost2, choose, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
@@ -14,7 +16,7 @@ from clew_gui.charts.axes import draw_foot, draw_grid
 from clew_gui.charts.drawing import Drawing, Stroke
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks, nice_step, settled_span
 from clew_gui.views.charts.painter import SIZES, paint
 from clew_gui.views.form.fields import NumberEdit, combo
 from clew_gui.views.presentation import words
@@ -34,27 +36,42 @@ _COLUMNS = 60
 _FINE, _COARSE = 0.02, 0.1
 """Parts of the axis by which Up and Down move a point, without and with Shift."""
 _LEFT, _BOTTOM, _TOP, _RIGHT = 58, 26, 10, 24
-_HEIGHT = ParamSpec(name="height", kind="float", label="Top of the axis", default=3.0, gt=0)
+_ENDS = (
+    ParamSpec(name="bottom", kind="float", label="Axis from", default=0.0),
+    ParamSpec(name="top", kind="float", label="to", default=3.0),
+)
+_LEAST, _MOST = -6.0, 1.0
+"""The decades of a logarithmic axis for what nobody has measured yet."""
 
 
 class PredictDialog(Dialog):
-    """Draws one curve and hands it over; ``steps`` are those of the run."""
+    """Draws one curve and hands it over; ``steps`` are those of the run. ``seen`` has the values of metrics in
+    earlier runs, which the axes show. A metric that its plot shows on a logarithmic axis has one here, too."""
 
     drawn = Signal(Prediction)
 
-    def __init__(self, parent: QWidget, appearance: Appearance, card: ExerciseCard, steps: int) -> None:
+    def __init__(
+        self,
+        parent: QWidget,
+        appearance: Appearance,
+        card: ExerciseCard,
+        steps: int,
+        seen: Mapping[str, Sequence[npt.NDArray[np.floating[Any]]]],
+    ) -> None:
         super().__init__(parent, "Predict the curve", _HELP)
-        self._card = card
+        self._card, self._seen = card, seen
         self.metrics = combo([(one.name, one.label.capitalize()) for one in _judged(card)], "Metric")
-        self.height_field = NumberEdit(_HEIGHT)
-        self.height_field.setAccessibleName(_HEIGHT.label)
-        self.height_field.set_value(_HEIGHT.default)
         self.metrics.currentIndexChanged.connect(lambda _index: self._metric_changed())
-        self.height_field.edited.connect(self._height_changed)
-        self._height_label = label(_HEIGHT.label)
-        line = row(label("Metric"), self.metrics, self._height_label, self.height_field, gap=8)
+        self.ends = tuple(map(NumberEdit, _ENDS))
+        self._end_labels = tuple(label(spec.label) for spec in _ENDS)
+        for field, spec in zip(self.ends, _ENDS, strict=True):
+            field.setAccessibleName(spec.label.capitalize())
+            field.edited.connect(self._ends_changed)
+        line = row(label("Metric"), self.metrics, gap=8)
         line.setStretch(1, 2)
-        line.setStretch(3, 1)
+        for text, field in zip(self._end_labels, self.ends, strict=True):
+            line.addWidget(text)
+            line.addWidget(field, 1)
         self.add(line)
         self.board = DrawingBoard(appearance, steps)
         self.board.changed.connect(self._edited)
@@ -73,20 +90,40 @@ class PredictDialog(Dialog):
     def _metric_changed(self) -> None:
         metric = self._metric()
         percent = metric is not None and metric.format == "percent"
-        self._height_label.setVisible(not percent)
-        self.height_field.setVisible(not percent)
-        self._height_changed()
+        for widget in (*self._end_labels, *self.ends):
+            widget.setVisible(not percent)
+        for field, value in zip(self.ends, (0.0, 1.0) if percent else self._usual_ends(), strict=True):
+            field.set_value(value)
+        self._ends_changed()
         self.board.clear()
 
     def _metric(self) -> MetricSpec | None:
         return next((one for one in self._card.metrics if one.name == self.metrics.currentData()), None)
 
-    def _height_changed(self) -> None:
-        value, wrong = convert(_HEIGHT, self.height_field.raw())
-        metric = self._metric()
-        percent = metric is not None and metric.format == "percent"
-        if percent or (wrong is None and isinstance(value, float)):
-            self.board.set_height(1.0 if percent or not isinstance(value, float) else value, percent)
+    def _log(self) -> bool:
+        return any(plot.log for plot in self._card.plots if self.metrics.currentData() in plot.metrics)
+
+    def _usual_ends(self) -> tuple[float, float]:
+        """Ends of an axis for what earlier runs have measured: decades, or from zero to a round value above all."""
+        log, seen = self._log(), self._seen.get(str(self.metrics.currentData()), ())
+        values = np.concatenate([np.zeros(0), *seen])
+        found = settled_span(np.log10(values[values > 0]) if log else values, "none", log)
+        if log:
+            low, high = (found.low, found.high) if found is not None else (_LEAST, _MOST)
+            bottom = math.floor(low)
+            return 10.0**bottom, 10.0 ** max(math.ceil(high), bottom + 1)
+        low, high = (min(found.low, 0.0), found.high) if found is not None else (0.0, 3.0)
+        step = nice_step(max(high - low, 1e-9), 4)
+        return math.floor(low / step) * step, math.ceil(high / step) * step
+
+    def _ends_changed(self) -> None:
+        """Shows the axis between the two values; one that makes none of them is ignored while someone types."""
+        found = [convert(spec, field.raw()) for spec, field in zip(_ENDS, self.ends, strict=True)]
+        values = [value for value, wrong in found if wrong is None and isinstance(value, float)]
+        log, metric = self._log(), self._metric()
+        if len(values) == len(found) and values[0] < values[1] and (values[0] > 0 or not log):
+            span = Span(*(math.log10(value) if log else value for value in values))
+            self.board.set_axis(span, log, metric.format if metric is not None else "number")
 
     def prediction(self) -> Prediction | None:
         """Returns the drawn prediction; None without two points."""
@@ -122,7 +159,8 @@ class DrawingBoard(QWidget):
         self._appearance, self._steps = appearance, max(1, steps)
         self._columns = min(_COLUMNS, self._steps)
         self._shares: dict[int, float] = {}
-        self._height, self._percent = 1.0, False
+        self._span, self._log = Span(0.0, 1.0), False
+        self._format: Literal["number", "percent"] = "number"
         self._last: tuple[int, float] | None = None
         self._cursor = 0
         """The column that the arrow keys act on."""
@@ -133,9 +171,9 @@ class DrawingBoard(QWidget):
         self.setAccessibleName("The curve that you expect")
         self._describe()
 
-    def set_height(self, height: float, percent: bool) -> None:
-        """The value at the top of the axis."""
-        self._height, self._percent = height, percent
+    def set_axis(self, span: Span, log: bool, form: Literal["number", "percent"]) -> None:
+        """Set what the axis shows: the values of ``span``, or the powers of ten where it is logarithmic."""
+        self._span, self._log, self._format = span, log, form
         self.update()
         self.changed.emit()
 
@@ -148,9 +186,13 @@ class DrawingBoard(QWidget):
     def points(self) -> Sequence[tuple[int, float]]:
         """(step, value) pairs, steps rising."""
         return [
-            (round(column * self._steps / self._columns), float(f"{share * self._height:.4g}"))
+            (round(column * self._steps / self._columns), float(f"{self._value(share):.4g}"))
             for column, share in sorted(self._shares.items())
         ]
+
+    def _value(self, share: float) -> float:
+        at = self._span.low + share * self._span.size
+        return 10.0**at if self._log else at
 
     def _frame(self) -> Frame:
         box = Box(0, 0, self.width(), self.height()).inset(_LEFT, _TOP, _RIGHT, _BOTTOM)
@@ -209,7 +251,7 @@ class DrawingBoard(QWidget):
 
     def _describe(self) -> None:
         """Describes the cursor's position for screen readers."""
-        value = self._share_at(self._cursor) * self._height
+        value = self._value(self._share_at(self._cursor))
         step = words.count(round(self._cursor * self._steps / self._columns))
         none = "" if self._cursor in self._shares else ", no point"
         self.setAccessibleDescription(f"Step {step}, value {value:.3g}{none}")
@@ -230,7 +272,8 @@ class DrawingBoard(QWidget):
         theme, frame = self._appearance.theme, self._frame()
         drawing = Drawing(theme, SIZES)
         parts = [k / 4 for k in range(5)]
-        draw_grid(drawing, frame, [Tick(part, self._value_text(part * self._height)) for part in parts])
+        found = (log_ticks if self._log else linear_ticks)(self._span, len(parts), self._format)
+        draw_grid(drawing, frame, [Tick((tick.at - self._span.low) / self._span.size, tick.text) for tick in found])
         steps = [math.floor(part * self._steps) for part in parts]
         ticks = [Tick(part * self._columns, words.count(step)) for part, step in zip(parts, steps, strict=True)]
         draw_foot(drawing, frame, ticks)
@@ -246,6 +289,3 @@ class DrawingBoard(QWidget):
         painter = QPainter(self)
         paint(painter, drawing.items)
         painter.end()
-
-    def _value_text(self, value: float) -> str:
-        return f"{100 * value:.0f} %" if self._percent else f"{value:.3g}"

@@ -211,8 +211,8 @@ class RunCard(QFrame):
         self._hint.setVisible(bool(advice))
 
     def show_finding(self, text: str, rate: float | None) -> None:
-        """Shows the result of a range test, and the ``rate`` to begin with; an empty text if the run was no range
-        test."""
+        """Shows the result of a range test, with the ``rate`` to begin with, or of a prediction; an empty text if there
+        was neither."""
         self._rate = rate or 0.0
         self.found.set_text(text)
         self.found.setVisible(bool(text))

@@ -1,0 +1,34 @@
+"""How near a predicted curve came, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from clew_shared.journal.events import Predicted
+from clew_shared.study.prediction import predicted_at, prediction_words
+from tests.unit.exercise.test_goals import history_of
+
+
+@pytest.mark.parametrize(
+    ("percent", "words"),
+    [
+        (True, "test accuracy: you predicted 75 % for step 20, and it is 91 %."),
+        (False, "test accuracy: you predicted 0.75 for step 20, and it is 0.91."),
+    ],
+)
+def test_the_last_value_is_compared_with_what_was_expected_there(percent: bool, words: str) -> None:
+    history = history_of(0.8, 0.91, percent=percent)
+    assert prediction_words(history) == ""
+    history.feed(1, Predicted(metric="test_accuracy", steps=(0, 40), values=(0.5, 1.0)))
+    assert prediction_words(history) == words
+
+
+def test_a_metric_without_a_value_is_not_judged() -> None:
+    history = history_of(0.8)
+    history.feed(1, Predicted(metric="loss", steps=(0, 40), values=(0.5, 1.0)))
+    assert prediction_words(history) == ""
+
+
+def test_beyond_the_drawing_its_end_is_expected() -> None:
+    drawn = Predicted(metric="loss", steps=(10, 20), values=(1.0, 3.0))
+    assert [predicted_at(drawn, step) for step in (0, 10, 15, 20, 99)] == [1.0, 1.0, 2.0, 3.0, 3.0]
