@@ -68,7 +68,8 @@ def test_each_layer_the_pixels_that_matter_and_the_nearest_images_are_shown(smal
     assert np.allclose(np.frombuffer(shown.data, np.uint8) / 255, seventh, atol=0.5 / 255)
     saliency, nearest = pictures["saliency"].figure, pictures["nearest"].figure
     assert isinstance(saliency, Image)
-    assert max(saliency.data) == 255
+    assert {0, 255} & set(saliency.data), "the pixel that matters most"
+    assert saliency.data[0] == 128, "a black pixel adds nothing"
     assert isinstance(nearest, Image)
     assert nearest.count == NEAREST
     assert nearest.data[: 28 * 28] == shown.data, "a training image is nearest to itself"
@@ -82,6 +83,18 @@ def test_few_units_are_bars_and_the_scores_of_a_single_layer_are_no_layer(small_
         layers = [one for one in pictures if one.spec.id.startswith("layer")]
         assert [one.spec.form for one in layers] == forms
         assert all(isinstance(one.figure, Matrix) for one in layers)
+
+
+def test_what_the_pixels_add_is_the_score_of_a_single_layer(small_digits: DataSet) -> None:
+    engine = engine_of(next(card for card in TRIED if card.id == "softmax"), small_digits)
+    row = small_digits.test.x[0]
+    weights = engine.model.parts[0].variables["W"].numpy()
+    best = Trying(engine.model, small_digits).probabilities(row[None])[0].argmax()
+    added = row * weights[:, best]
+    (ink,) = (one for one in Trying(engine.model, small_digits).pictures(row, 1) if one.spec.id == "saliency")
+    assert isinstance(ink.figure, Image)
+    wanted = np.rint(255 * (0.5 + 0.5 * added / np.abs(added).max()))
+    assert np.abs(np.frombuffer(ink.figure.data, np.uint8) - wanted).max() <= 1
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import Choice, Condition, Knob, Params, describe
 from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec, to_toml
-from clew_shared.wire.messages import DisturbCluster, RunStatus
+from clew_shared.wire.messages import DisturbCluster, RunStatus, TryRun
 
 OPTIMIZERS = tuple(Choice(name.lower(), name) for name in ("SGD", "Momentum", "Nesterov", "RMSprop", "Adam", "Nadam"))
 SCHEDULES = (Choice("constant", "Constant"), Choice("step", "Step"), Choice("cosine", "Cosine"))
@@ -392,6 +392,10 @@ class FakeSession(Session):
     def disturb(self, request: DisturbCluster) -> None:
         """Noted."""
         self._ask("disturb", request)
+
+    def try_run(self, request: TryRun) -> None:
+        """Noted."""
+        self._ask("try_run", request)
 
     def set_live(self, run: str, name: str, value: float) -> None:
         """Acts from the next step."""

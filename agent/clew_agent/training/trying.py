@@ -49,9 +49,10 @@ class Trying:
         self._titles: list[str] = []
         features = data.test.x.shape[1]
         row = [tf.TensorSpec([1, features], tf.float32)]
-        self._seen = tf.function(self._see, input_signature=row, autograph=False)
+        self._seen = tf.function(self._see, input_signature=row, autograph=False).get_concrete_function()
         rows = [tf.TensorSpec([None, features], tf.float32)]
-        self._answers = tf.function(model.scores, input_signature=rows, autograph=False)
+        answers = tf.function(model.scores, input_signature=rows, autograph=False)
+        self._answers = answers.get_concrete_function()
 
     def probabilities(self, rows: Rows) -> npt.NDArray[np.float32]:
         """The probabilities [n, classes] for ``rows`` [n, features]."""
@@ -67,7 +68,7 @@ class Trying:
     def _all(self, row: Rows) -> Iterator[tuple[PictureSpec, Any]]:
         gradient, layers = self._seen(tf.constant(row[np.newaxis]))
         yield ImageGrid("input", "As the network sees it"), as_images(row[np.newaxis], self._data)
-        yield ImageGrid("saliency", "Pixels that matter"), self._saliency(gradient.numpy())
+        yield ImageGrid("saliency", "Ink for (light), against (dark)"), self._ink(row, gradient)
         for number, (title, layer) in enumerate(zip(self._titles, layers, strict=True), 1):
             yield _layer(f"layer{number}", title, layer[0].numpy())
         yield Gallery("nearest", "Nearest training images", labels=self._data.class_names), self._nearest(row)
@@ -86,12 +87,12 @@ class Trying:
             layers.append(layer)
         return tape.gradient(best, rows), layers
 
-    def _saliency(self, gradient: Array) -> Array:
-        """How much the score changes with each pixel, the most of its colours, as an image."""
+    def _ink(self, row: Rows, gradient: tf.Tensor) -> tf.Tensor:
+        """What each pixel adds to the best class's score, as an image: its value times the score's gradient (Shrikumar
+        et al., 2016), which for a single layer is exact."""
         height, width, channels = self._data.image_shape
-        changes = np.abs(gradient).reshape(1, height, width, channels).max(-1)
-        shown: Array = changes / max(float(changes.max()), 1e-12)
-        return shown
+        added = tf.reshape(row * gradient[0], [1, height, width, channels])
+        return around_grey(tf.reduce_sum(added, -1))
 
     def _nearest(self, row: Rows) -> tuple[Any, Array, Array]:
         """The training images whose pixels differ least from ``row``, with their classes and the network's answers."""

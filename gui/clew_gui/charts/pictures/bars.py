@@ -13,6 +13,7 @@ from clew_gui.charts.pictures.tile import Tile
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.measured import LARGEST
 from clew_gui.plotting.pictures import table, table_names
+from clew_shared.base.number_words import quantity
 from clew_shared.journal.events import Matrix
 
 _NAME: Final = 14.0
@@ -28,13 +29,16 @@ class Bars:
         self._values = table(matrix)[0] if matrix.rows else np.empty(0)
         self._names = table_names(tile.taken.spec, matrix)[0][: len(self._values)]
         self._log = tile.taken.spec.log_y
-        self._texts = [cell_text(value) for value in self._values.tolist()]
+        self._texts = [self._text(value) for value in self._values.tolist()]
         room, count = tile.room, max(len(self._values), 1)
         self._high = min(room.height / count, _THICKEST)
         left = min(widest(tile.sizes, self._names) + 10, 0.4 * room.width)
         right = widest(tile.sizes, self._texts) + 10
         self._area = Box(room.x + left, room.y, max(room.width - left - right, 10.0), count * self._high)
         self._low, self._top = self._range()
+
+    def _text(self, value: float) -> str:
+        return cell_text(value)
 
     def _range(self) -> tuple[float, float]:
         """Returns the values at the left and the right end of the axis."""
@@ -92,3 +96,13 @@ class Bars:
         """Lists all values; of many the first ones."""
         shown = [f"{name} {text}" for name, text in zip(self._names, self._texts, strict=True)]
         return ", ".join(shown[:12]) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "")
+
+
+class Shares(Bars):
+    """Bars of shares of a whole, which all of the width is."""
+
+    def _text(self, value: float) -> str:
+        return quantity(value, "percent")
+
+    def _range(self) -> tuple[float, float]:
+        return 0.0, 1.0

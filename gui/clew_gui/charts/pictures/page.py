@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from clew_gui.charts.drawing import Drawing, TextSizes
-from clew_gui.charts.pictures.bars import Bars
+from clew_gui.charts.pictures.bars import Bars, Shares
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.matrix import Table
@@ -24,8 +24,9 @@ FORMS: Final[dict[str, tuple[type[Figure], Callable[[Tile, Any], Picture]]]] = {
     "histogram": (Histogram, HistogramPicture),
     "matrix": (Matrix, Table),
     "bars": (Matrix, Bars),
+    "shares": (Matrix, Shares),
 }
-"""The event of each form of picture, and what lays it out."""
+"""The event of each form of picture, and what lays it out. Exercises have no shares; what is tried with a run has."""
 EMPTY: Final = "Pictures appear here as they are taken."
 _GAP: Final = 18.0
 _EDGE: Final = 6.0

@@ -27,6 +27,7 @@ class Bridge(QObject):
     link = Signal()
     jobs = Signal(frozenset)
     problems = Signal(tuple)
+    tried = Signal(tuple)
     catalogue = Signal(object)
     ticked = Signal()
     _rung = Signal()
@@ -68,6 +69,8 @@ class Bridge(QObject):
             self.jobs.emit(frozenset(changes.jobs))
         if changes.problems:
             self.problems.emit(tuple(changes.problems))
+        if changes.tried:
+            self.tried.emit(tuple(changes.tried))
         if _has_news(changes):
             self._since_news.start()
         self.ticked.emit()
@@ -82,4 +85,4 @@ class Bridge(QObject):
 
 def _has_news(changes: Changes) -> bool:
     changed = changes.new or changes.states or changes.points or changes.link or changes.jobs
-    return bool(changed or changes.problems)
+    return bool(changed or changes.problems or changes.tried)

@@ -18,7 +18,7 @@ from clew_gui.views.actions.demonstrations import Demonstrations
 from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
-from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
+from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal, Trying
 from clew_gui.views.actions.sweep_actions import SweepActions
 from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
 from clew_gui.views.actions.tabs.compare_actions import CompareActions
@@ -73,6 +73,7 @@ class WindowActions(QObject):
         self.removal = Removal(controller)
         self.continuation = Continuation(controller)
         self.queue = QueueActions(controller)
+        self.trying = Trying(window, controller)
         self.setup = TensorFlowSetup(window)
         self.setup.installed.connect(lambda: controller.scope.session.renew_agent())
         self._join_actions()
@@ -105,6 +106,7 @@ class WindowActions(QObject):
             "stop": lambda: controller.stop(False),
             "stop_now": lambda: controller.stop(True),
             "continue": self.continuation.go_on,
+            "try": self.trying.ask,
             "queue_next": queue.run_next,
             "queue_up": lambda: queue.move(-1),
             "queue_down": lambda: queue.move(1),
@@ -169,6 +171,7 @@ class WindowActions(QObject):
         card.leave_asked.connect(self.queue.leave_queue)
         card.continue_asked.connect(self.continuation.go_on)
         card.reuse_asked.connect(controller.reuse)
+        card.try_asked.connect(self.trying.ask)
         card.rate_taken.connect(self._window.next_run.use_rate)
 
     def _continue_button(self, remedy: Remedy) -> RemedyButton | None:

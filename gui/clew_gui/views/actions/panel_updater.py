@@ -14,6 +14,7 @@ from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.job_words import NOTHING, CardWords, card_words
 from clew_gui.views.runs.details_panel import details
 from clew_gui.views.runs.log_panel import read_tail
+from clew_gui.views.runs.run_card import can_be_tried
 from clew_gui.views.runs.run_choices import estimate, goals_for
 from clew_gui.views.runs.run_columns import is_number, more_columns
 from clew_gui.views.runs.runs_model import RunRow, added
@@ -153,6 +154,7 @@ class PanelUpdater:
             and over
             and run.state is not RunState.FINISHED
             and bool(run.history.checkpoints),
+            "try": run is not None and can_be_tried(run, self._scope.card),
             "remove": over,
             "pin": run is not None and run.spec.rate_range is None,
             "try_here": alive and run is not None and run.job is not None and not run.history.fold.attempt,

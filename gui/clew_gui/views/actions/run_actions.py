@@ -1,4 +1,4 @@
-"""Changes one run: removes it from the list, moves it in the queue, changes its learning rate."""
+"""Acts on one run: removes it from the list, moves it in the queue, changes its learning rate, tries it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
+from clew_gui.session.links.inbox import TryAnswered
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import ContinueDialog, LiveDialog
 from clew_gui.views.presentation import words
+from clew_gui.views.runs.try_dialog import TryDialog
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.catalogue import on_servers
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.wire.messages import Refused, TryRun
 
 
 class Removal:
@@ -189,3 +192,43 @@ class LiveChange(QObject):
         if run is not None and run.state in TERMINAL:
             self._open[1].reject()
             self._window.messages.show_note(f"Run {run.number} has ended: it can no longer be changed.")
+
+
+# --- Trying -----------------------------------------------------------------------------------------------------------
+# What a trained run makes of an image that a person draws or chooses.
+
+
+class Trying(QObject):
+    """Opens the windows in which runs are tried, one for each run, and brings them their answers."""
+
+    def __init__(self, window: MainWindow, controller: WindowController) -> None:
+        super().__init__(window)
+        self._window, self._controller = window, controller
+        self.dialogs: dict[str, TryDialog] = {}
+        controller.bridge.tried.connect(self._answered)
+
+    def ask(self) -> None:
+        """Open the window of the selected run, with a test image to begin with."""
+        run = self._controller.scope.run()
+        if run is None:
+            return
+        if run.id not in self.dialogs:
+            title = words.join([f"run {run.number}", words.name_of(run)])
+            dialog = self.dialogs[run.id] = TryDialog(self._window, self._window.appearance, run.id, title)
+            dialog.asked.connect(self._pass_on)
+            dialog.finished.connect(lambda _result, run=run.id: self.dialogs.pop(run, None))
+            dialog.show()
+            dialog.ask_sample()
+        self.dialogs[run.id].activateWindow()
+
+    def _pass_on(self, request: TryRun) -> None:
+        try:
+            self._controller.scope.session.try_run(request)
+        except ProblemError as error:
+            if request.run in self.dialogs:
+                self.dialogs[request.run].take(Refused(problem=error.problems[0]))
+
+    def _answered(self, answers: tuple[TryAnswered, ...]) -> None:
+        for answer in answers:
+            if answer.run in self.dialogs:
+                self.dialogs[answer.run].take(answer.reply)

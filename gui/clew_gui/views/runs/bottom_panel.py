@@ -238,6 +238,6 @@ class BottomPanel(QWidget):
         if self._actions["unqueue"].isEnabled():
             menu.addActions([self._actions[name] for name in QUEUE_ACTIONS])
             menu.addSeparator()
-        for name in ("show", "pin", "note", "reuse", "continue", "export_run", "export_board", "remove"):
+        for name in ("show", "pin", "note", "reuse", "continue", "try", "export_run", "export_board", "remove"):
             menu.addAction(self._actions[name])
         menu.popup(where.toPoint())

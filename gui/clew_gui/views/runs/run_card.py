@@ -12,6 +12,7 @@ from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
+from clew_gui.views.runs.try_dialog import KINDS
 from clew_gui.views.theme.parts import (
     Appearance,
     Button,
@@ -44,6 +45,11 @@ def reason_of(run: RunModel) -> tuple[str, str]:
     if job is not None and run.reason == job.text:
         found = job
     return (found.text, found.hint) if found is not None else (run.reason, "")
+
+
+def can_be_tried(run: RunModel, card: ExerciseCard | None) -> bool:
+    """Whether its exercise has something to try, and it a network to try it with."""
+    return card is not None and card.tries in KINDS and bool(run.history.checkpoints)
 
 
 class ReasonBox(QFrame):
@@ -99,6 +105,7 @@ class RunCard(QFrame):
     here_asked = Signal()
     """Try it here meanwhile."""
     log_in_asked = Signal()
+    try_asked = Signal()
     rate_taken = Signal(float)
     """Asks to put this learning rate into the form."""
 
@@ -132,7 +139,7 @@ class RunCard(QFrame):
         self._hint = frame("", row(Glyph(appearance, "info", "text3", 13), self.advice, gap=6))
         self._hint.hide()
         waiting = (self.why, self.log_in, self.here)
-        buttons = (self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
+        buttons = (self.pause, self.rate, self.stop, self.cancel, self.try_it, self.reuse, self.go_on)
         self.found = Elided("", "body")
         self.take = Button(appearance, "", "quiet", "rate", "Put this learning rate into the form")
         self.take.clicked.connect(lambda: self.rate_taken.emit(self._rate))
@@ -176,6 +183,10 @@ class RunCard(QFrame):
             appearance, "Use these settings", "", "reset", "Put this run's values into the form (Ctrl+E)"
         )
         self.reuse.clicked.connect(self.reuse_asked)
+        self.try_it = Button(
+            appearance, "Try it", "", "pencil", "Draw a digit, and see what the network makes of it (F6)"
+        )
+        self.try_it.clicked.connect(self.try_asked)
         self.go_on = Button(appearance, "Continue", "", "play", "Go on from the last checkpoint")
         self.go_on.clicked.connect(self.continue_asked)
 
@@ -206,6 +217,7 @@ class RunCard(QFrame):
         self.notice.setVisible(bool(notice))
         self.sentence.set_text(self._sentence(run))
         self._show_progress(run)
+        self.try_it.setVisible(can_be_tried(run, card))
         self._show_buttons(run, has_live, pauses=card is None or card.kind != "script")
         _text(self.advice, "\n".join(one.text for one in advice))
         self._hint.setVisible(bool(advice))

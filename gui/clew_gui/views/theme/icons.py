@@ -72,6 +72,7 @@ _BODIES: Final[dict[str, str]] = {
     "slow": '<path d="M2.6 11.5a5.6 5.6 0 1 1 10.8 0M8 10.4L5.2 7.2"/>',
     "key": '<circle cx="5.4" cy="10.6" r="2.9"/><path d="M7.6 8.4l5.6-5.6M11 5l1.9 1.9"/>',
     "eye": '<path d="M1.8 8S4 3.8 8 3.8 14.2 8 14.2 8 12 12.2 8 12.2 1.8 8 1.8 8z"/><circle cx="8" cy="8" r="1.9"/>',
+    "pencil": '<path d="M2.8 13.2l.8-3.2 7.2-7.2 2.4 2.4-7.2 7.2zM9.4 4.2l2.4 2.4"/>',
     "rate": '<path d="M2.4 3v8.6c0 .8.5 1.4 1.4 1.4h9.8M5 5.6c1.6 3.6 4 4.8 8 5"/>',
     # exercise ticks and run states
     "s_todo": '<circle cx="8" cy="8" r="5.6"/>',

@@ -1,0 +1,269 @@
+"""The window in which a trained run is tried: a digit is drawn or an image chosen, and what the network makes of it is
+shown at once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QFileDialog, QSizePolicy, QWidget
+
+from clew_gui.charts.chart import Layout
+from clew_gui.charts.pictures.page import PicturesChart
+from clew_gui.plotting.pictures import TakenPicture, pixels
+from clew_gui.views.charts.chart_widget import ChartWidget
+from clew_gui.views.charts.painter import image_of, paint_ring
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Appearance, Button, column, label, row, set_role
+from clew_shared.base.number_words import quantity
+from clew_shared.cards import PictureSpec
+from clew_shared.journal.events import Image, Matrix
+from clew_shared.wire.messages import MAX_TRIED_BYTES, Refused, Tried, TryRun
+
+KINDS: Final = ("classes",)
+"""What of exercises can be tried here (``ExerciseCard.tries``)."""
+GRID: Final = 112
+"""Pixels of a side of a drawing: four times those of MNIST, so that it can be made smaller smoothly."""
+_PEN: Final = 10
+"""Pixels of a stroke's width: two and a half of MNIST's."""
+_LARGEST: Final = int((MAX_TRIED_BYTES // 3) ** 0.5)
+_LEFT: Final = 250
+_FILES: Final = "Images (*.png *.jpg *.jpeg *.bmp *.gif *.pgm *.ppm *.webp)"
+
+
+class DrawingField(QWidget):
+    """A black square on which one draws in white, or which shows an image."""
+
+    drawn = Signal()
+    """Emitted with each piece of a stroke, and when it was cleared."""
+
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
+        self._appearance = appearance
+        self.image = QImage(GRID, GRID, QImage.Format.Format_Grayscale8)
+        self.is_drawn = False
+        self._last: QPointF | None = None
+        self.setAccessibleName("Drawing field")
+        self.setToolTip("Draw with the mouse; Delete clears")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.CrossCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._wipe()
+
+    def sizeHint(self) -> QSize:
+        """Returns the square's size."""
+        return QSize(_LEFT, _LEFT)
+
+    def clear(self) -> None:
+        """Takes away what was drawn or shown."""
+        self._wipe()
+        self.drawn.emit()
+
+    def show_image(self, image: QImage) -> None:
+        """Shows an image; the next stroke begins on black again."""
+        self.image, self.is_drawn = image, False
+        self.update()
+
+    def _wipe(self) -> None:
+        self.image = QImage(GRID, GRID, QImage.Format.Format_Grayscale8)
+        self.image.fill(0)
+        self.is_drawn = False
+        self.update()
+
+    def draw_line(self, start: QPointF, end: QPointF) -> None:
+        """Draws a piece of a stroke, in pixels of the widget."""
+        if not self.is_drawn:
+            self._wipe()
+            self.is_drawn = True
+        scale = GRID / self.width()
+        painter = QPainter(self.image)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        round_ = Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin
+        painter.setPen(QPen(QColor(255, 255, 255), _PEN, Qt.PenStyle.SolidLine, *round_))
+        painter.drawLine(start * scale, end * scale + QPointF(0.01, 0))  # a click leaves a dot
+        painter.end()
+        self.update()
+        self.drawn.emit()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begins a stroke."""
+        if event.button() is Qt.MouseButton.LeftButton:
+            self._last = event.position()
+            self.draw_line(self._last, self._last)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Goes on with it."""
+        if self._last is not None:
+            self.draw_line(self._last, event.position())
+            self._last = event.position()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Ends it."""
+        del event
+        self._last = None
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Delete and Backspace clear."""
+        if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self.clear()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paints the image as large as it fits, sharp where it has few pixels."""
+        del event
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(0, 0, 0))
+        size = QSize(self.image.size()).scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, self.is_drawn)
+        left, top = (self.width() - size.width()) / 2, (self.height() - size.height()) / 2
+        painter.drawImage(QRectF(left, top, size.width(), size.height()), self.image)
+        if self.hasFocus():
+            paint_ring(painter, self.rect(), self._appearance.theme.accent)
+        painter.end()
+
+
+class TryDialog(Dialog):
+    """Asks a run about images. One question is on its way at a time; of what changes meanwhile the last counts."""
+
+    asked = Signal(TryRun)
+
+    def __init__(self, parent: QWidget, appearance: Appearance, run: str, title: str) -> None:
+        super().__init__(parent, f"Try {title}")
+        self._run = run
+        self._waiting = False
+        self._wanted = True
+        """Whether the answer that is waited for is still to be shown: nothing was cleared since."""
+        self._next: TryRun | None = None
+        self.field = DrawingField(appearance)
+        self.field.drawn.connect(self._changed)
+        self.clear = Button(appearance, "Clear", "quiet", "cross", "Clear the drawing (Delete)")
+        self.clear.clicked.connect(self.field.clear)
+        self.sample = Button(appearance, "Test image", "", "reset", "A random test image of the data set")
+        self.sample.clicked.connect(self.ask_sample)
+        self.open_file = Button(appearance, "Open…", "", "folder", "Choose an image file")
+        self.open_file.clicked.connect(self._choose)
+        self.answer = label("", "title")
+        self.about = label("The network of the run is being loaded…", "body", "2", wrap=True)
+        self.shares = ChartWidget(appearance, "Probabilities")
+        self.seen = ChartWidget(appearance, "What the network sees")
+        buttons = row(self.sample, self.open_file, self.clear, gap=6)
+        left = column(self.field, buttons, self.answer, self.about, self.shares, gap=8)
+        left.setStretchFactor(self.shares, 1)
+        self.shares.setMaximumWidth(_LEFT + 30)
+        self.about.setMaximumWidth(_LEFT + 30)
+        both = row(gap=22)
+        both.addLayout(left)
+        both.addWidget(self.seen, 1)
+        self.add(both, 1)
+        self.finished.connect(lambda _: self.asked.emit(TryRun(run=run, close=True)))
+        self.setMinimumSize(760, 600)
+        self.resize(1040, 660)
+
+    # --- Questions ----------------------------------------------------------------------------------------------------
+
+    def ask_sample(self) -> None:
+        """Ask for a random test image."""
+        self._ask(TryRun(run=self._run, sample=random.getrandbits(31)))
+
+    def ask_image(self, image: QImage) -> None:
+        """Ask about an image, made smaller if it is large."""
+        if max(image.width(), image.height()) > _LARGEST:
+            keep, smooth = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
+            image = image.scaled(_LARGEST, _LARGEST, keep, smooth)
+        plain = QImage(image.size(), QImage.Format.Format_RGB888)
+        plain.fill(QColor(255, 255, 255))  # what is transparent is paper
+        painter = QPainter(plain)
+        painter.drawImage(0, 0, image)
+        painter.end()
+        self.field.show_image(plain)
+        self._ask(TryRun(run=self._run, width=plain.width(), height=plain.height(), pixels=_bytes(plain, 3)))
+
+    def open_image(self, path: Path) -> None:
+        """Ask about the image in a file; one that is none is refused here."""
+        image = QImage(str(path))
+        if image.isNull():
+            self.refuse(f"{path.name} is not an image in a format that is read. Save it as PNG.")
+        else:
+            self.ask_image(image)
+
+    def _choose(self) -> None:
+        dialog = QFileDialog(self, "Open an image", "", _FILES)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda path: self.open_image(Path(path)))
+        dialog.open()
+
+    def _changed(self) -> None:
+        if self.field.is_drawn:
+            drawn = _bytes(self.field.image, 1)
+            self._ask(TryRun(run=self._run, width=GRID, height=GRID, pixels=drawn, drawn=True))
+        else:
+            self._next, self._wanted = None, False
+            self._say("", "Draw a digit as large as you like.")
+            self.shares.show_chart(None)
+            self.seen.show_chart(None)
+
+    def _ask(self, request: TryRun) -> None:
+        self._wanted = True
+        if self._waiting:
+            self._next = request
+            return
+        self._waiting = True
+        self.asked.emit(request)
+
+    # --- Answers ------------------------------------------------------------------------------------------------------
+
+    def take(self, reply: Tried | Refused) -> None:
+        """Show an answer, and ask what has come up meanwhile."""
+        self._waiting = False
+        waiting, self._next = self._next, None
+        if isinstance(reply, Refused):
+            self.refuse(reply.problem.command_text())
+        elif self._wanted and (waiting is None or reply.sample < 0):
+            self._show(reply)
+        if waiting is not None:
+            self._ask(waiting)
+
+    def refuse(self, sentence: str) -> None:
+        """Say why there is no answer."""
+        self._say("", sentence, "bad")
+        self._waiting = False
+
+    def _show(self, tried: Tried) -> None:
+        names = tried.class_names or tuple(map(str, range(len(tried.probabilities))))
+        shares = np.array(tried.probabilities)
+        best = int(shares.argmax())
+        sure = quantity(float(shares[best]), "percent")
+        known, tone = "", "2"
+        if tried.label >= 0:
+            right = tried.label == best
+            known = f"Test image {tried.sample:,} of {tried.samples:,}: it is {names[tried.label]}. "
+            tone = "ok" if right else "bad"
+        self._say(f"{names[best]}, {sure}", f"{known}By the checkpoint of step {tried.step:,}.", tone)
+        taken = [TakenPicture(one.spec, one.figure) for one in tried.pictures]
+        shown = next((one.figure for one in taken if one.spec.id == "input"), None)
+        if tried.sample >= 0 and isinstance(shown, Image):
+            self.field.show_image(image_of(pixels(shown)[0]))
+        spec = PictureSpec(id="answer", title="Probabilities", form="shares", labels=names)
+        figure = Matrix(name=spec.id, step=tried.step, rows=1, columns=len(names), data=shares.astype("<f8").tobytes())
+        self.shares.show_chart(_page([TakenPicture(spec, figure)], tried.step))
+        self.seen.show_chart(_page(taken, tried.step))
+
+    def _say(self, answer: str, about: str, tone: str = "2") -> None:
+        self.answer.setText(answer)
+        self.about.setText(about)
+        set_role(self.about, tone, "tone")
+
+
+def _page(taken: list[TakenPicture], step: int) -> Layout:
+    return lambda box, sizes: PicturesChart(taken, box, sizes, step=step)
+
+
+def _bytes(image: QImage, channels: int) -> bytes:
+    """The pixels of an image, without what fills up its rows."""
+    rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
+    return rows[:, : channels * image.width()].tobytes()
