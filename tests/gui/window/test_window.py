@@ -709,6 +709,20 @@ def test_a_panel_folded_by_rule_unfolds_by_hand(open_window: Opener) -> None:
     assert not window.lab.isVisible()
 
 
+def test_runs_unfolded_below_curves_leave_the_room_to_pictures_in_a_small_window(open_window: Opener) -> None:
+    window = open_window(fakes.example_session(), exercise="linear-regression", size=(1280, 800)).window
+    window.run_view.controls.offer_pages(surface=True, measured=False)
+    window.run_view.controls.pages.chosen.emit("curves")
+    window.bottom.fold_asked.emit()
+    assert window.bottom.table.isVisible()
+    window.run_view.controls.pages.chosen.emit("surface")
+    assert not window.bottom.table.isVisible()
+    window.bottom.fold_asked.emit()
+    assert window.bottom.table.isVisible(), "by hand they unfold there as well"
+    window.run_view.controls.pages.chosen.emit("curves")
+    assert window.bottom.table.isVisible()
+
+
 def test_closing_with_a_run_at_work_is_explained_once(open_window: Opener) -> None:
     memory = NoMemory(WindowState(width=1440, height=900))
     program = open_window(fakes.example_session(), memory=memory)

@@ -174,6 +174,13 @@ def test_runs_that_a_student_started_are_those_of_the_study_that_nobody_had_sign
     assert (len(left.finished), left.missing) == (6, ())
 
 
+def test_runs_that_another_version_called_otherwise_are_those_of_the_study() -> None:
+    found = study(msgspec.structs.replace(GRID, seeds=()))
+    specs = [msgspec.structs.replace(run.spec, run=str(k), name=f"run {k}") for k, run in enumerate(study_runs(found))]
+    left = progress(found, CARD, [KnownRun(spec.run, spec, RunState.FINISHED) for spec in specs])
+    assert (len(left.finished), left.missing) == (6, ())
+
+
 def test_runs_that_are_none_of_the_planned_ones_are_counted_nowhere() -> None:
     found = study(msgspec.structs.replace(GRID, seeds=()))
     strange = msgspec.structs.replace(study_runs(found)[0].spec, seed=77)

@@ -168,7 +168,7 @@ class NextRun(QWidget):
         more = QGridLayout()
         more.setSpacing(0)
         more.setColumnStretch(3, 1)
-        for button, level, place in ((self.race, 0, 0), (self.sweep, 0, 1), (self.code, 0, 2), (self.range, 1, 2)):
+        for button, level, place in ((self.sweep, 0, 0), (self.code, 0, 1), (self.race, 0, 2), (self.range, 1, 2)):
             more.addWidget(button, level, place, Qt.AlignmentFlag.AlignLeft)
         more.addLayout(row(self.predict, self.unpredict, None, gap=0), 1, 0, 1, 2)
         choose = self.data_choice.choose

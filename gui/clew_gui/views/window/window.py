@@ -126,6 +126,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(whole)
         self.head.tab_chosen.connect(self._show_tab)
         self.bottom.filled.connect(self._apply_folds)
+        self.run_view.controls.page_changed.connect(lambda _page: self._apply_folds())
         self.bottom.tabs.currentChanged.connect(lambda _tab: self._apply_folds())
 
     def _connect_folds(self) -> None:
@@ -145,7 +146,15 @@ class MainWindow(QMainWindow):
         tab = self.head.tabs.currentIndex()
         if name == "runs" and tab in _FOLDS_RUNS:
             return _FOLDS_RUNS[tab]
-        return f"{name}:{'small' if self._small(name) else 'large'}"
+        if not self._small(name):
+            return f"{name}:large"
+        return f"{name}:{self._high_content() if name == 'runs' else ''}small"
+
+    def _high_content(self) -> str:
+        """What is shown above the runs that would be too low in a small window with them; empty for curves alone."""
+        if self.run_view.controls.page not in ("curves", "measured"):
+            return "pictures-"
+        return "race-" if self.run_view.race.isVisibleTo(self.run_view) else ""
 
     def folded(self, name: str) -> bool:
         """Whether a panel (lab, form, runs) is folded at this size: by hand, else by the rules for small windows."""
