@@ -77,6 +77,24 @@ def test_a_run_is_queued_trains_on_a_node_and_streams_back(clew: Clew, here: dic
     assert (job["id"], job["phase"]) == (found["job_id"], "COMPLETED"), "its node was let go of at once"
 
 
+def test_a_run_on_a_held_node_is_tried_there_and_nothing_of_that_stays(clew: Clew) -> None:
+    assert clew("hold", "--site", "minicluster", "--detach").returncode == 0
+    try:
+        run = last_line(clew(*RUN, "--site", "minicluster"))["run"]
+        done = clew("try", run, "--sample", "3", "--json")
+        assert done.returncode == 0, done.stderr
+        found = last_line(done)
+        assert (found["run"], found["step"], found["sample"]) == (run, 100, 3)
+        assert sum(found["probabilities"]) == pytest.approx(1, abs=1e-5)
+        there = [" ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"])]
+        assert not [words for words in there if " try " in words and run in words]
+    finally:
+        assert clew("let-go", "--site", "minicluster").returncode == 0
+    refused = clew("try", run)
+    assert refused.returncode == 2
+    assert "its checkpoints are on the site" in refused.stderr
+
+
 @pytest.mark.parametrize("site", ["minicluster-pbs", "minicluster-mn", "minicluster-bw", "minicluster-ssh"])
 def test_every_way_to_a_node_leads_to_the_same_result(site: str, clew: Clew, here: dict[str, Any]) -> None:
     done = clew(*RUN, "--site", site)
