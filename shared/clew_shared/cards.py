@@ -67,9 +67,10 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A picture that a run takes while it trains. Exercises write one line for each: ``ImageGrid`` and so on, below.
 
     ``form`` says how it is drawn and what its function returns (``Model.pictures`` in the agent): "images", "scatter",
-    "histogram", "matrix" or "bars"; a window shows the name of one that it does not know. ``columns`` are the
-    images in a row (0: as many as fit). ``labels`` name classes, rows and columns, or bars; without them a gallery, a
-    scatter plot and a confusion matrix take the names that the data set has for its classes. ``answers``: each image
+    "histogram", "matrix", "bars", "plane" or "surface"; a window shows the name of one that it does not know.
+    ``columns`` are the images in a row (0: as many as fit). ``labels`` name classes, rows and columns, or bars; without
+    them a gallery, a scatter plot and a confusion matrix take the names that the data set has for its classes. ``x``
+    and ``y`` are the range of a plane or a surface. ``answers``: each image
     comes with its class and the model's answer. ``threshold``: values above it are judged to be of class 1; it can be
     moved in the window. Where a run's threshold is the metric ``mean`` and as many standard deviations as the parameter
     ``deviations`` says, the window says how many deviations a moved one is.
@@ -87,6 +88,8 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
     log_y: bool = False
     mean: str = ""
     deviations: str = ""
+    x: tuple[float, float] = (-1.0, 1.0)
+    y: tuple[float, float] = (-1.0, 1.0)
 
 
 def ImageGrid(id: str, title: str = "", *, columns: int = 0, every: Every = "evaluation") -> PictureSpec:  # noqa: A002, N802
@@ -173,6 +176,36 @@ def Bars(  # noqa: N802
 ) -> PictureSpec:
     """A bar for each label, such as the norm of the gradient of each layer: values [n]."""
     return PictureSpec(id=id, title=title or _title(id), form="bars", labels=labels, log_y=log, every=every)
+
+
+def Plane(  # noqa: N802
+    id: str,  # noqa: A002
+    title: str = "",
+    *,
+    x: tuple[float, float] = (-1.0, 1.0),
+    y: tuple[float, float] = (-1.0, 1.0),
+    labels: tuple[str, ...] = (),
+    every: Every = "evaluation",
+) -> PictureSpec:
+    """Functions of two inputs as maps: values [n, height, width], or [rows, columns, height, width] for maps in rows.
+
+    The row of the highest y comes first; values go from 0 (class 0) to 1 (class 1). With (values, points [m, 2],
+    classes int [m]) the points are shown over each map.
+    """
+    return PictureSpec(id=id, title=title or _title(id), form="plane", x=x, y=y, labels=labels, every=every)
+
+
+def Surface(  # noqa: N802
+    id: str,  # noqa: A002
+    title: str = "",
+    *,
+    x: tuple[float, float],
+    y: tuple[float, float],
+    every: Every = "evaluation",
+) -> PictureSpec:
+    """A loss over two weights as it is now, with the way that they have come: (losses [rows, columns], the row of the
+    lowest y first; where the two weights are [2])."""
+    return PictureSpec(id=id, title=title or _title(id), form="surface", x=x, y=y, every=every)
 
 
 def _title(name: str) -> str:

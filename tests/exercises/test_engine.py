@@ -119,7 +119,9 @@ def test_which_exercises_xla_compiles_and_which_take_the_fused_optimizer(small_d
         **dict.fromkeys(
             ("inception-ps", "ps-lab", "ps-regression"), (False, True, FusedAdam)
         ),  # what workers do is not
-        **dict.fromkeys(("activations", "anomaly", "autoencoder", "gan", "memory", "vae"), (True, False, adam)),
+        **dict.fromkeys(
+            ("activations", "anomaly", "autoencoder", "gan", "memory", "perceptron", "vae"), (True, False, adam)
+        ),
     }
 
 

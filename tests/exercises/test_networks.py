@@ -29,7 +29,18 @@ from clew_shared.journal.events import Image, Log
 from clew_shared.params import Value, build
 from tests.exercises.training import Record, make_engine, train
 
-NETWORKS = ("generalisation", "activations", "rnn", "memory", "autoencoder", "anomaly", "vae", "gan", "transfer")
+NETWORKS = (
+    "perceptron",
+    "generalisation",
+    "activations",
+    "rnn",
+    "memory",
+    "autoencoder",
+    "anomaly",
+    "vae",
+    "gan",
+    "transfer",
+)
 Tiny = Callable[[str], tuple[Record, dict[str, float], Engine]]
 
 

@@ -21,7 +21,17 @@ from clew_agent.exercises.softmax import Softmax, SoftmaxSettings
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Model, Setup
 from clew_shared.base.problem import ProblemError
-from clew_shared.cards import Bars, ConfusionMatrix, Gallery, HistogramPlot, ImageGrid, PictureSpec, Scatter
+from clew_shared.cards import (
+    Bars,
+    ConfusionMatrix,
+    Gallery,
+    HistogramPlot,
+    ImageGrid,
+    PictureSpec,
+    Plane,
+    Scatter,
+    Surface,
+)
 from clew_shared.journal.events import Event, Histogram, Image, Log, Matrix
 from clew_shared.journal.frames import MAX_FRAME, encode_frame
 from clew_shared.journal.history import History
@@ -167,6 +177,9 @@ def taken(spec: PictureSpec, function: Function, data: DataSet) -> list[Event]:
         (Scatter("one"), lambda: (tf.zeros([3, 3]), tf.zeros([3])), "have 3 coordinates"),
         (Scatter("one"), lambda: (tf.zeros([3, 2]), tf.zeros([2])), r"\[3, 2\], float32 \[2\]"),
         (ConfusionMatrix("one"), lambda: tf.zeros([400, 400]), "too large: 400 × 400"),
+        (Plane("one"), lambda: tf.zeros([4, 4]), "should return values .*, and returned float32"),
+        (Plane("one"), lambda: (tf.zeros([1, 4, 4]), tf.zeros([3, 3]), tf.zeros([3])), "have 3 coordinates"),
+        (Surface("one", x=(0, 1), y=(0, 1)), lambda: tf.zeros([4, 4]), "the two weights"),
         (Bars("one"), lambda: tf.zeros([3, 3]), "should return values"),
     ],
 )
@@ -211,6 +224,31 @@ def test_a_picture_may_not_change_variables(small_digits: DataSet) -> None:
 
     with pytest.raises(ProblemError, match="one changes a variable"):
         taken(Bars("one"), count, small_digits)
+
+
+def test_maps_of_a_plane_and_a_surface_keep_their_points(small_digits: DataSet) -> None:
+    places, kinds = tf.constant([[0.5, -1], [0, 2]]), tf.constant([1, 0])
+    maps = Plane("one", labels=("a", "b")), lambda: (tf.ones([2, 3, 4, 5]), places, kinds)
+    surface = Surface("one", x=(0, 1), y=(0, 1)), lambda: (tf.ones([4, 5]), tf.constant([0.5, 1]))
+    (plane,), (table,) = (taken(spec, function, small_digits) for spec, function in (maps, surface))
+    assert isinstance(plane, Image)
+    assert (plane.count, plane.columns, plane.height, plane.width, plane.answers) == (6, 3, 4, 5, b"")
+    assert np.frombuffer(plane.points, "<f4").tolist() == [0.5, -1, 0, 2]
+    assert np.frombuffer(plane.classes, "<i4").tolist() == [1, 0]
+    assert plane.class_labels == ("a", "b")
+    assert isinstance(table, Matrix)
+    assert (table.rows, table.columns) == (4, 5)
+    assert np.frombuffer(table.points, "<f4").tolist() == [0.5, 1]
+    history = History()
+    torn = [msgspec.structs.replace(plane, name="torn", classes=b""), msgspec.structs.replace(table, points=b"x")]
+    for event in (plane, *torn):
+        history.feed(1, event)
+    assert list(history.figures.items()) == [("one", [plane])]
+
+
+def test_an_exercise_may_give_its_pictures_more_time() -> None:
+    assert Budget(100).clock_for(1.0) > 0
+    assert Budget(100, free=2.0).clock_for(1.0) == 0
 
 
 def test_what_does_not_fit_into_a_frame_is_left_out_and_said(small_digits: DataSet) -> None:

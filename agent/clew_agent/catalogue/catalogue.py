@@ -43,7 +43,7 @@ OWN_CHAPTER = "Your own"
 _ORDER = (
     *("linear-regression", "softmax", "cnn"),
     *("minibatch", "vectorize", "model-parallel", "imagenet-bench"),
-    *("generalisation", "activations", "rnn", "memory", "autoencoder", "anomaly", "transfer"),
+    *("perceptron", "generalisation", "activations", "rnn", "memory", "autoencoder", "anomaly", "transfer"),
     *("vae", "gan"),
 )
 """The order in which the courses go through the built-in exercises; others follow by chapter and title."""

@@ -29,7 +29,7 @@ Trace = Callable[[str, Function], Function]
 SHARE: Final = 0.02
 """The share of the training time that all pictures may take."""
 FREE_S: Final = 0.1
-"""Seconds that they may take in any case: a run of a second would have none else."""
+"""Seconds that they may take in any case, unless the exercise says more: a run of a second would have none else."""
 APART_S: Final = 0.5
 """Seconds at least between two pictures with a rhythm of their own: each ends a block, whose call costs a millisecond
 or two."""
@@ -48,16 +48,18 @@ BINS: Final = (10, 64)
 
 @dataclass
 class Budget:
-    """The cost of all pictures of a run so far. ``steps`` are those of the whole run."""
+    """The cost of all pictures of a run so far. ``steps`` are those of the whole run; ``free`` seconds are always
+    allowed."""
 
     steps: int
+    free: float = FREE_S
     seconds: float = 0.0
     bytes: int = 0
 
     def clock_for(self, seconds: float) -> float:
         """Returns the training clock from which on another picture of so many ``seconds`` may be taken."""
         wanted = self.seconds + seconds
-        return 0.0 if wanted <= FREE_S else wanted / SHARE
+        return 0.0 if wanted <= self.free else wanted / SHARE
 
     def step_for(self, size: int) -> int:
         """Returns the step from which on another picture of ``size`` bytes may be taken."""
@@ -131,6 +133,7 @@ class Pictures:
         *,
         trace: Trace = lambda _, function: function,
         class_names: tuple[str, ...] = (),
+        free: float = FREE_S,
     ) -> None:
         unknown = sorted(functions.keys() - {spec.id for spec in specs})
         if specs and unknown:  # an exercise without any may train another one's network, which brings its pictures
@@ -142,7 +145,7 @@ class Pictures:
             for spec in specs
             if spec.id in functions
         ]
-        self._budget = Budget(course.steps)
+        self._budget = Budget(course.steps, free)
         self._warned: set[str] = set()
         self._faults: list[Log] = []
         """Messages about pictures that were given up, still to be recorded."""
@@ -274,7 +277,8 @@ def figure_of(spec: PictureSpec, step: int, returned: Any) -> tuple[Figure, str]
     expected, shapes = _EXPECTED[spec.form]
     if spec.answers:
         expected, shapes = f"({expected}, classes [n], answers [n])", {(*one, 1, 1) for one in ((3,), (4,))}
-    if tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in parts if part.ndim}) > 1:
+    alike = parts[1:] if spec.form in ("plane", "surface") else parts  # no point for each map or row
+    if tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in alike if part.ndim}) > 1:
         found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in parts) or "nothing"
         text = f"The picture {spec.id} should return {expected}, and returned {found}."
         raise problem("exercise.picture", text, "Correct its function in Model.pictures.")
@@ -287,6 +291,11 @@ _EXPECTED: Final[dict[str, tuple[str, set[tuple[int, ...]]]]] = {
     "histogram": ("values [n], (values [n], classes [n]) or (values, classes, threshold)", {(1,), (1, 1), (1, 1, 0)}),
     "matrix": ("a matrix [rows, columns]", {(2,)}),
     "bars": ("values [n]", {(1,)}),
+    "surface": ("(losses [rows, columns], the two weights [2])", {(2, 1)}),
+    "plane": (
+        "values [n, height, width], alone or as (values, points [m, 2], classes [m])",
+        {(3,), (3, 2, 1), (4,), (4, 2, 1)},
+    ),
 }
 """The results that a form's function returns, in words and as numbers of dimensions."""
 
@@ -309,7 +318,7 @@ def _images(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image
         text = f"The images of {spec.id} are too large: {width} × {height} pixels."
         raise problem("exercise.picture", text, "Make them smaller, with tf.image.resize for example.")
     kept = np.clip(np.nan_to_num(images[:fit].astype(np.float32)), 0, 1)
-    classes, answers = (_bytes(part[:fit], "<i4") for part in parts[1:]) if len(parts) == 3 else (b"", b"")
+    classes, answers = (_bytes(part[:fit], "<i4") for part in parts[1:]) if spec.answers else (b"", b"")
     figure = Image(
         name=spec.id,
         step=step,
@@ -326,15 +335,31 @@ def _images(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image
     return figure, f"Only {fit:,} of the {count:,} images of “{spec.title}” are kept." if fit < count else ""
 
 
+def _plane(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image, str]:
+    rows = parts[0].shape
+    figure, left_out = _images(spec, step, [parts[0].reshape(-1, *rows[-2:])])
+    figure = msgspec.structs.replace(figure, columns=rows[1] if len(rows) == 4 else 0)
+    if len(parts) == 1:
+        return figure, left_out
+    table, thinned = _thinned(spec, _points_table(spec, parts[1], parts[2]), 12, FRAME_BYTES - size_of(figure))
+    points, classes = _bytes(table[:, :2], "<f4"), _bytes(table[:, 2], "<i4")
+    return msgspec.structs.replace(
+        figure, points=points, classes=classes, class_labels=spec.labels
+    ), left_out or thinned
+
+
 def _scatter(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix, str]:
-    points, classes = parts
+    kept, left_out = _thinned(spec, _points_table(spec, *parts), 24)
+    event = _matrix_event(spec, step, kept, columns=("x", "y", "class"))
+    return msgspec.structs.replace(event, class_labels=spec.labels), left_out
+
+
+def _points_table(spec: PictureSpec, points: Array, classes: Array) -> npt.NDArray[np.float64]:
+    """Columns x, y and class. Raises ``ProblemError`` for points in another space."""
     if points.shape[1] != 2:
         text = f"The points of {spec.id} have {points.shape[1]} coordinates."
         raise problem("exercise.picture", text, "Return points [n, 2].")
-    table = np.column_stack([points.astype(np.float64), classes.astype(np.float64)])
-    kept, left_out = _thinned(spec, table, 24)
-    event = _matrix_event(spec, step, kept, columns=("x", "y", "class"))
-    return msgspec.structs.replace(event, class_labels=spec.labels), left_out
+    return np.column_stack([points.astype(np.float64), classes.astype(np.float64)])
 
 
 def _histogram(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Histogram, str]:
@@ -378,13 +403,18 @@ def _matrix(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matri
     return _matrix_event(spec, step, table, _labels(spec, len(table)), _labels(spec, table.shape[1])), ""
 
 
+def _surface(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix, str]:
+    figure, left_out = _matrix(spec, step, parts[:1])
+    return msgspec.structs.replace(figure, points=_bytes(parts[1], "<f4")), left_out
+
+
 def _bars(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix, str]:
     return _matrix_event(spec, step, parts[0][np.newaxis, :].astype(np.float64), (), _labels(spec, len(parts[0]))), ""
 
 
 def _named(spec: PictureSpec, names: tuple[str, ...]) -> PictureSpec:
     """The picture with the data set's class names, where it shows classes and the exercise has no labels of its own."""
-    shows = spec.answers or spec.form in ("scatter", "matrix")
+    shows = spec.answers or spec.form in ("scatter", "matrix", "plane")
     if spec.labels or not shows or sum(len(name.encode()) for name in names) > _NAMES_BYTES:
         return spec
     return msgspec.structs.replace(spec, labels=names)
@@ -409,9 +439,9 @@ def _matrix_event(
     )
 
 
-def _thinned(spec: PictureSpec, rows: Array, each: int) -> tuple[Array, str]:
+def _thinned(spec: PictureSpec, rows: Array, each: int, room: int = FRAME_BYTES) -> tuple[Array, str]:
     """Returns as many ``rows`` of ``each`` bytes as fit into a frame, evenly spaced; and what was left out."""
-    fit = FRAME_BYTES // each
+    fit = room // each
     if len(rows) <= fit:
         return rows, ""
     kept = rows[np.linspace(0, len(rows) - 1, fit).astype(np.int64)]
@@ -428,4 +458,6 @@ _MAKERS: Final[dict[str, Callable[[PictureSpec, int, Sequence[Array]], tuple[Fig
     "histogram": _histogram,
     "matrix": _matrix,
     "bars": _bars,
+    "plane": _plane,
+    "surface": _surface,
 }

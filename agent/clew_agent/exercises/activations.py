@@ -21,12 +21,21 @@ from clew_agent.training.layers import (
     Dense,
     correct,
     cross_entropy,
+    dense,
     leaky_relu,
     through,
     variables_of,
 )
 from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
+from clew_agent.training.settings import (
+    BatchSettings,
+    BatchSize,
+    InitialWeights,
+    LearningRate,
+    OptimizerName,
+    OrderName,
+    Steps,
+)
 from clew_shared.cards import Bars, Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, Requirement
 from clew_shared.params import Choice, Knob
 
@@ -95,8 +104,6 @@ ACTIVATIONS: dict[str, Activation] = {
     "relu": tf.nn.relu,
     "leaky-relu": leaky_relu,
 }
-TRUNCATED = 0.87962566103423978
-"""The standard deviation of a standard normal distribution that is cut at two deviations."""
 LOOKED_AT = 1000
 """Training images whose gradient the picture shows."""
 
@@ -120,21 +127,7 @@ class ActivationsSettings(BatchSettings, frozen=True, kw_only=True):
     ] = "sigmoid"
     layers: Annotated[int, Knob("Layers", "Hidden layers, all of the same size.", "Network", ge=1, le=30)] = 6
     units: Annotated[int, Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=2048, log=True)] = 100
-    initial: Annotated[
-        str,
-        Knob(
-            "Initial weights",
-            "Their deviation: with n inputs and m units √(2/(n+m)) (Glorot), √(2/n) (He), a quarter of Glorot's"
-            " (too small), or three times as much (too large).",
-            "Network",
-            choices=(
-                Choice("glorot", "Glorot"),
-                Choice("he", "He"),
-                Choice("small", "Too small"),
-                Choice("large", "Too large"),
-            ),
-        ),
-    ] = "glorot"
+    initial: InitialWeights = "glorot"
     skip: Annotated[
         bool,
         Knob("Skip connections", "Each hidden layer but the first adds what it gets to what it makes.", "Network"),
@@ -238,9 +231,9 @@ class Activations(Exercise[ActivationsSettings]):
         layers: list[Dense] = []
         inputs = data.train.x.shape[1]
         for number in range(1, options.layers + 1):
-            layers.append(dense(setup, f"layer{number}", inputs, options.units, bend))
+            layers.append(dense(setup, f"layer{number}", (inputs, options.units), bend, options.initial))
             inputs = options.units
-        layers.append(dense(setup, "output1", inputs, data.classes, tf.identity))
+        layers.append(dense(setup, "output1", (inputs, data.classes), tf.identity, options.initial))
 
         def scores(x: tf.Tensor) -> tf.Tensor:
             if not options.skip:
@@ -271,21 +264,6 @@ class Activations(Exercise[ActivationsSettings]):
         pictures = {"gradients": gradients}
         sets = setup.held_out()
         return Model(parts=[part], evaluate=evaluate, evaluation_sets=sets, pictures=pictures, scores=scores)
-
-
-def dense(setup: Setup[ActivationsSettings], name: str, inputs: int, units: int, bend: Activation) -> Dense:
-    """A layer whose initial weights have the deviation that the settings ask for. Drawn from a normal distribution that
-    is cut at two deviations, so they are made larger by what the cut takes."""
-    deviation = initial_deviation(setup.settings.initial, inputs, units) / TRUNCATED
-    weights = setup.truncated_normal(name, [inputs, units], stddev=deviation)
-    return Dense(name, weights, tf.Variable(tf.zeros([units]), name=f"{name}_offset"), bend)
-
-
-def initial_deviation(kind: str, inputs: int, units: int) -> float:
-    """The standard deviation of a layer's initial weights (Glorot and Bengio, AISTATS 2010; He et al., ICCV 2015)."""
-    glorot: float = (2 / (inputs + units)) ** 0.5
-    he: float = (2 / inputs) ** 0.5
-    return {"glorot": glorot, "he": he, "small": glorot / 4, "large": 3 * glorot}[kind]
 
 
 EXERCISE = Activations()

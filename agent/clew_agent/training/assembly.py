@@ -108,7 +108,14 @@ class Recipe:
         """The pictures of the run."""
         data = self._setup.data
         names = data.class_names if data is not None else ()
-        return Pictures(course, self.exercise.pictures, made.model.pictures, trace=_traced, class_names=names)
+        return Pictures(
+            course,
+            self.exercise.pictures,
+            made.model.pictures,
+            trace=_traced,
+            class_names=names,
+            free=self.exercise.picture_seconds,
+        )
 
 
 def _traced(picture: str, function: Callable[[], Any]) -> Callable[[], Any]:

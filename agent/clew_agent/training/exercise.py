@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.registry import accepted
+from clew_agent.engine.pictures import FREE_S
 from clew_agent.strategies import registry, single
 from clew_agent.training import random
 from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer, make_schedule
@@ -204,6 +205,8 @@ class Exercise(Generic[SettingsT]):
     plots: ClassVar[tuple[PlotSpec, ...]] = ()
     measured: ClassVar[tuple[SeriesPlot, ...]] = ()
     pictures: ClassVar[tuple[PictureSpec, ...]] = ()
+    picture_seconds: ClassVar[float] = FREE_S
+    """Seconds that the pictures of a run may take even if that is more than their share of the training time."""
     goals: ClassVar[tuple[Goal, ...]] = ()
     races: ClassVar[tuple[RaceSpec, ...]] = ()
     strategies: ClassVar[tuple[StrategyCard, ...]] = ()

@@ -142,6 +142,24 @@ def dense_layers(
     return tuple(layers)
 
 
+TRUNCATED = 0.87962566103423978
+"""The standard deviation of a standard normal distribution that is cut at two deviations."""
+
+
+def dense(setup: Setup[Any], name: str, sizes: tuple[int, int], activation: Activation, initial: str) -> Dense:
+    """A layer of ``sizes`` (inputs, units) whose initial weights have the deviation that ``InitialWeights`` says. Drawn
+    from a normal distribution that is cut at two deviations, so they are made larger by what the cut takes."""
+    weights = setup.truncated_normal(name, sizes, stddev=initial_deviation(initial, *sizes) / TRUNCATED)
+    return Dense(name, weights, tf.Variable(tf.zeros([sizes[1]]), name=f"{name}_offset"), activation)
+
+
+def initial_deviation(kind: str, inputs: int, units: int) -> float:
+    """The standard deviation of a layer's initial weights (Glorot and Bengio, AISTATS 2010; He et al., ICCV 2015)."""
+    glorot: float = (2 / (inputs + units)) ** 0.5
+    he: float = (2 / inputs) ** 0.5
+    return {"glorot": glorot, "he": he, "small": glorot / 4, "large": 3 * glorot, "zero": 0.0}[kind]
+
+
 def through(layers: Sequence[Dense], x: tf.Tensor) -> tf.Tensor:
     """Computes what comes out when ``x`` goes through one layer after the other."""
     for layer in layers:

@@ -151,6 +151,22 @@ Patience = Annotated[
         le=1000,
     ),
 ]
+InitialWeights = Annotated[
+    str,
+    Knob(
+        "Initial weights",
+        "Their deviation: with n inputs and m units √(2/(n+m)) (Glorot), √(2/n) (He), a quarter of Glorot's"
+        " (too small), three times as much (too large), or 0.",
+        "Network",
+        choices=(
+            Choice("glorot", "Glorot"),
+            Choice("he", "He"),
+            Choice("small", "Too small"),
+            Choice("large", "Too large"),
+            Choice("zero", "All zero"),
+        ),
+    ),
+]
 
 
 class TrainingSettings(Params, frozen=True, kw_only=True):

@@ -21,10 +21,12 @@ Labels = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class TakenPicture:
-    """A picture of the card, and what a run took of it by some step; None as long as it took none."""
+    """A picture of the card, and what a run took of it by some step; None as long as it took none. ``earlier`` are
+    those that it took before."""
 
     spec: PictureSpec
     figure: Figure | None
+    earlier: Sequence[Figure] = ()
 
 
 def taken_at(
@@ -36,7 +38,7 @@ def taken_at(
         known = figures.get(spec.id, ())
         place = len(known) if step is None else bisect_right(known, step, key=lambda one: one.step)
         latest = known[place - 1] if place else None
-        found.append(TakenPicture(spec, latest))
+        found.append(TakenPicture(spec, latest, known[: max(place - 1, 0)]))
     return tuple(found)
 
 
@@ -71,6 +73,24 @@ def points(matrix: Matrix) -> tuple[FloatArray, Labels]:
         return np.empty((0, 2)), np.empty(0, np.int32)
     good = np.isfinite(values).all(axis=1)
     return values[good, :2], values[good, 2].astype(np.int32)
+
+
+def places_of(figure: Image | Matrix) -> FloatArray:
+    """The points [n, 2] over a picture."""
+    return np.frombuffer(figure.points, "<f4").astype(np.float64).reshape(-1, 2)
+
+
+def map_points(image: Image) -> tuple[FloatArray, Labels]:
+    """The points [n, 2] over maps of a plane that are finite numbers, and their classes."""
+    places = places_of(image)
+    good = np.isfinite(places).all(axis=1)
+    return places[good], integers(image.classes)[good] if image.points else np.empty(0, np.int32)
+
+
+def map_values(image: Image) -> FloatArray:
+    """The values of maps of a plane, float64 [count, height, width], from 0 to 1."""
+    values: FloatArray = pixels(image)[..., 0] / 255.0
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,6 +269,8 @@ def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]
                     for y in range(figure.height)
                     for x in range(figure.width)
                 ]
+            if figure.points:
+                yield _point_cells(*map_points(figure), class_labels(spec, figure))
         case Histogram() if figure.values:
             values, classes = scores(figure)
             named = bool(figure.classes)
@@ -263,12 +285,7 @@ def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]
                 for k in range(found.counts.shape[1])
             ]
         case Matrix() if spec.form == "scatter":
-            places, classes = points(figure)
-            labels = class_labels(spec, figure)
-            yield [
-                (k, class_name(labels, int(one)), repr(float(x)), repr(float(y)), "")
-                for k, ((x, y), one) in enumerate(zip(places, classes, strict=True))
-            ]
+            yield _point_cells(*points(figure), class_labels(spec, figure))
         case Matrix():
             values = table(figure)
             across, down = table_names(spec, figure)
@@ -280,6 +297,13 @@ def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]
                     (k, f"{down[y]} answered {across[x]}", x, y, repr(float(values[y, x])))
                     for k, (y, x) in enumerate(cells)
                 ]
+
+
+def _point_cells(places: FloatArray, classes: Labels, labels: Sequence[str]) -> list[tuple[Any, ...]]:
+    return [
+        (k, class_name(labels, int(one)), repr(float(x)), repr(float(y)), "")
+        for k, ((x, y), one) in enumerate(zip(places, classes, strict=True))
+    ]
 
 
 def table_names(spec: PictureSpec, matrix: Matrix) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -152,7 +152,8 @@ class Series(Event, frozen=True, kw_only=True, tag="series"):
 class Image(Event, frozen=True, kw_only=True, tag="image"):
     """``count`` images of one size after ``step`` updates, one after the other: ``data`` is row-major uint8,
     ``channels`` 1 or 3. A gallery has the class of each image and the model's answer (little-endian int32), and the
-    names of classes 0, 1 and so on where these have names."""
+    names of classes 0, 1 and so on where these have names. Where images are maps of a plane, ``points`` in it
+    (little-endian float32, x and y in turn) may be shown over each of them, and ``classes`` are those of the points."""
 
     name: str
     step: int
@@ -166,6 +167,7 @@ class Image(Event, frozen=True, kw_only=True, tag="image"):
     classes: bytes = b""
     answers: bytes = b""
     class_labels: tuple[str, ...] = ()
+    points: bytes = b""
 
 
 class Histogram(Event, frozen=True, kw_only=True, tag="histogram"):
@@ -187,7 +189,8 @@ class Histogram(Event, frozen=True, kw_only=True, tag="histogram"):
 
 class Matrix(Event, frozen=True, kw_only=True, tag="matrix"):
     """A table of float64 values, row-major, little-endian: a confusion matrix; bars (one row); the points of a scatter
-    plot (columns ``x``, ``y`` and ``class``), with the names of classes 0, 1 and so on where these have names."""
+    plot (columns ``x``, ``y`` and ``class``), with the names of classes 0, 1 and so on where these have names; a loss
+    surface (the row of the lowest y first), with the ``points`` in it (little-endian float32, x and y in turn)."""
 
     name: str
     step: int
@@ -197,6 +200,7 @@ class Matrix(Event, frozen=True, kw_only=True, tag="matrix"):
     row_labels: tuple[str, ...] = ()
     column_labels: tuple[str, ...] = ()
     class_labels: tuple[str, ...] = ()
+    points: bytes = b""
 
 
 class Updates(Event, frozen=True, kw_only=True, tag="updates"):

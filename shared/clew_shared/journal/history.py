@@ -176,6 +176,8 @@ def fits(event: Image | Histogram | Matrix) -> bool:
         case Image():
             known = event.channels in (1, 3) and min(event.width, event.height) > 0 and event.count >= 0
             whole = len(event.data) == event.count * event.width * event.height * event.channels
+            if event.points:
+                return known and whole and len(event.points) % 8 == 0 and 2 * len(event.classes) == len(event.points)
             return known and whole and {len(event.classes), len(event.answers)} <= {0, 4 * event.count}
         case Histogram():
             counts = len(event.counts) > 0 and len(event.edges) == len(event.counts) + 8 and len(event.counts) % 8 == 0
@@ -183,7 +185,8 @@ def fits(event: Image | Histogram | Matrix) -> bool:
             return counts and values and _ascend(np.frombuffer(event.edges, "<f8"))
         case _:
             named = {len(event.row_labels)} <= {0, event.rows} and {len(event.column_labels)} <= {0, event.columns}
-            return named and min(event.rows, event.columns) >= 0 and len(event.data) == 8 * event.rows * event.columns
+            sized = len(event.data) == 8 * event.rows * event.columns and len(event.points) % 8 == 0
+            return named and min(event.rows, event.columns) >= 0 and sized
 
 
 def _ascend(edges: NDArray[np.float64]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,14 +23,18 @@ from sklearn.metrics import (
     roc_curve,
 )
 
+from clew_gui.base.tokens import mixed
 from clew_gui.charts.axes import draw_key
 from clew_gui.charts.chart import ChartPage
-from clew_gui.charts.drawing import Drawing, Rectangle, UsualSizes, Words
+from clew_gui.charts.drawing import Drawing, Group, Item, Marks, Raster, Rectangle, UsualSizes, Words
+from clew_gui.charts.drawing import Path as Line
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.matrix import Table
 from clew_gui.charts.pictures.page import EMPTY, PicturesChart
+from clew_gui.charts.pictures.plane import Planes
 from clew_gui.charts.pictures.scatter import ScatterPicture
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.pictures import (
     HEADER,
@@ -37,6 +42,7 @@ from clew_gui.plotting.pictures import (
     TakenPicture,
     confusion_at,
     deviations_at,
+    taken_at,
     threshold_curves,
     tile_columns,
 )
@@ -54,7 +60,9 @@ from clew_shared.cards import (
     HistogramPlot,
     ImageGrid,
     PictureSpec,
+    Plane,
     Scatter,
+    Surface,
 )
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Histogram, Image, Matrix
@@ -472,6 +480,89 @@ def drawing_words(drawing: Drawing) -> str:
     """All text of a drawing."""
     pages = ChartPage(400, 300, drawing.items, "", "", LIGHT.surface)
     return pages.svg(UsualSizes())
+
+
+def plane_page(
+    values: list[list[list[int]]], columns: int = 0, points: bytes = b"", classes: bytes = b""
+) -> PicturesChart:
+    """A page with maps from 0 to 255, laid out."""
+    maps = np.array(values, np.uint8)
+    image = Image(
+        name="answer",
+        step=40,
+        width=maps.shape[2],
+        height=maps.shape[1],
+        channels=1,
+        count=len(maps),
+        columns=columns,
+        data=maps.tobytes(),
+        points=points,
+        classes=classes,
+    )
+    spec = Plane("answer", x=(-2, 2), y=(-2, 2), labels=("blue", "orange"))
+    return PicturesChart([TakenPicture(spec, image)], Box(0, 0, 500, 300), UsualSizes())
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_a_plane_has_the_colours_of_its_classes_and_its_points_where_they_are(theme: Theme) -> None:
+    """Left is class 0, right class 1; of two points one is on the wrong side."""
+    places = np.array([[-1, 1], [-1, -1]], "<f4").tobytes()
+    page = plane_page([[[0, 255], [0, 255]]], points=places, classes=np.array([0, 1], "<i4").tobytes())
+    drawing = Drawing(theme, UsualSizes())
+    page.draw(drawing)
+    area = planes_of(page)[0].box
+    assert area.width == area.height
+    items = _all_items(drawing.items)
+    (map_,) = (one for one in items if isinstance(one, Raster))
+    first, last = (mixed(theme.surface, theme.class_colour(one), 0.55) for one in (0, 1))
+    assert ["#{:02X}{:02X}{:02X}".format(*map_.pixels[0, column]) for column in (0, -1)] == [
+        first.upper(),
+        last.upper(),
+    ]
+    blue, orange = (one for one in items if isinstance(one, Marks))
+    assert (blue.fill, orange.fill) == (theme.class_colour(0), theme.class_colour(1))
+    assert blue.y[0] == pytest.approx(area.y + area.height / 4)
+    assert page.read(area.x + 1, area.y + 1).endswith(": 0.00")
+    assert page.read(area.right - 1, area.bottom - 1).endswith(": 1.00")
+    assert page.words().endswith("a map with 2 points, 1 of them on the side of their class")
+
+
+def test_maps_of_a_plane_are_in_the_rows_that_they_were_given_in() -> None:
+    page = plane_page([[[0, 128], [128, 255]]] * 6, columns=3)
+    frames = planes_of(page)
+    assert len({frame.box.y for frame in frames}) == 2
+    assert page.read(*frames[4].box.centre).startswith("map 5, ")
+    assert page.words().endswith("6 maps")
+
+
+def test_a_surface_has_the_way_that_its_weights_have_come() -> None:
+    x = np.linspace(-1, 1, 9)
+    bowl = [[float(a * a + b * b + 1) for a in x] for b in x]
+    spec = Surface("bowl", x=(-1, 1), y=(-1, 1))
+    ways = [
+        msgspec.structs.replace(matrix("bowl", step, bowl), points=np.array(at, "<f4").tobytes())
+        for step, at in ((1, (-0.5, 0.5)), (2, (-0.25, 0.5)), (3, (0.0, 0.0)))
+    ]
+    (taken,) = taken_at([spec], {"bowl": ways}, 2)
+    page = PicturesChart([taken], Box(0, 0, 400, 300), UsualSizes())
+    drawing = Drawing(LIGHT, UsualSizes())
+    page.draw(drawing)
+    *_, way = (one for one in _all_items(drawing.items) if isinstance(one, Line))
+    assert len(way.x) == 2, "what comes after the shown step is not drawn"
+    (head,) = (one for one in _all_items(drawing.items) if isinstance(one, Marks))
+    assert (head.x[0], head.y[0]) == (way.x[-1], way.y[-1])
+    assert page.words().endswith("weights -0.250 and 0.500, loss 1.31")
+    assert page.read(float(head.x[0]), float(head.y[0])) == "-0.250, 0.500: 1.31"
+
+
+def planes_of(page: PicturesChart) -> list[Frame]:
+    (form,) = page.forms
+    assert isinstance(form, Planes)
+    return form.frames
+
+
+def _all_items(items: Sequence[Item]) -> list[Item]:
+    return [one for item in items for one in (_all_items(item.items) if isinstance(item, Group) else [item])]
 
 
 def test_very_many_images_are_one_so_that_a_page_stays_small() -> None:

@@ -215,6 +215,30 @@ TABLE = {
         honest=(Run({"numpy_gain": 147.4, "tensorflow_gain": 21.7}),),
         free=free("operation", "repeats"),
     ),
+    "perceptron": Exercise(
+        one_step=Run({"test_accuracy": 0.536}, {"steps": 1}),
+        tiny=Run({"test_accuracy": 0.824}, preset="tiny"),
+        cheap={
+            "as it is": Run({"test_accuracy": 0.966}),
+            "three units, and nothing else": Run({"test_accuracy": 0.928}, {"units": 3}),
+            "two layers": anyhow(units=3, layers=2),
+            "without noise": anyhow(units=3, noise=0.0),
+            "moons": anyhow(units=3, shape="moons"),
+            "circles with two units": Run({"test_accuracy": 0.826}, {"shape": "circles", "units": 2}),
+            "circles with four units": anyhow(shape="circles"),
+            "spirals by the preset": Run({"test_accuracy": 0.928}, preset="spirals"),
+            "more points of the spirals": anyhow(shape="spirals", points=201),
+        },
+        honest=(
+            Run({"test_accuracy": 0.974}, {"units": 3, "activation": "relu"}),
+            Run({"test_accuracy": 0.99}, {"shape": "circles", "units": 3}),
+            Run(
+                {"test_accuracy": 0.974},
+                {"shape": "spirals", "layers": 2, "units": 8, "steps": 6000, "schedule": "cosine"},
+            ),
+        ),
+        free=free("activation", "initial", "l2", "across", "up"),
+    ),
     "generalisation": Exercise(
         one_step=Run({"test_error": 0.8293, "train_error": 0.831}, {"steps": 1}),
         tiny=Run({"test_error": 0.2067, "train_error": 0.07}, preset="tiny"),

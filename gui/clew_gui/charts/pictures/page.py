@@ -10,7 +10,9 @@ from clew_gui.charts.pictures.bars import Bars, Shares
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.matrix import Table
+from clew_gui.charts.pictures.plane import Planes
 from clew_gui.charts.pictures.scatter import ScatterPicture
+from clew_gui.charts.pictures.surface import SurfacePicture
 from clew_gui.charts.pictures.tile import TITLE, Blank, Picture, Tile
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import count_text
@@ -25,6 +27,8 @@ FORMS: Final[dict[str, tuple[type[Figure], Callable[[Tile, Any], Picture]]]] = {
     "matrix": (Matrix, Table),
     "bars": (Matrix, Bars),
     "shares": (Matrix, Shares),
+    "plane": (Image, Planes),
+    "surface": (Matrix, SurfacePicture),
 }
 """The event of each form of picture, and what lays it out. Exercises have no shares; what is tried with a run has."""
 EMPTY: Final = "Pictures appear here as they are taken."
@@ -48,7 +52,8 @@ class PicturesChart:
         self._box, self._step = box, step
         self.taken = tuple(taken)
         there = any(one.figure is not None for one in taken)
-        boxes = _boxes(len(taken), box) if there else []
+        square = {"plane", "surface"} & {one.spec.form for one in taken}
+        boxes = _boxes(len(taken), box, 0.9 if square else 1.35) if there else []
         known = thresholds or {}
         self.tiles = [
             Tile(one, place, sizes, known.get(one.spec.id)) for one, place in zip(self.taken, boxes, strict=False)
@@ -122,9 +127,9 @@ def picture_of(tile: Tile) -> Picture:
     return form(tile, figure) if isinstance(figure, event) else Blank(tile, "Not taken yet")
 
 
-def _boxes(count: int, box: Box) -> list[Box]:
-    """Tiles in rows; those of a row that is not full share its width."""
-    columns = tile_columns(count, box.width, box.height)
+def _boxes(count: int, box: Box, aspect: float) -> list[Box]:
+    """Tiles in rows, about ``aspect`` times as wide as high; those of a row that is not full share its width."""
+    columns = tile_columns(count, box.width, box.height, aspect)
     rows = [min(columns, count - first) for first in range(0, count, columns)]
     high = (box.height - 2 * _EDGE - _GAP * (len(rows) - 1)) / max(len(rows), 1)
     found = []

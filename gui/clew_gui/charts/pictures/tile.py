@@ -67,15 +67,24 @@ class Blank:
 
 
 class PictureAxes:
-    """The axes of a picture, with ticks left of them and below them."""
+    """The axes of a picture, with ticks left of them and below them. ``square``: as wide as high."""
 
     def __init__(
-        self, room: Box, spans: tuple[Span, Span], sizes: TextSizes, logs: tuple[bool, bool] = (False, False)
+        self,
+        room: Box,
+        spans: tuple[Span, Span],
+        sizes: TextSizes,
+        logs: tuple[bool, bool] = (False, False),
+        *,
+        square: bool = False,
     ) -> None:
         high = max(room.height - _FOOT - 4, 20.0)
         self._y_ticks: Sequence[Tick] = axis_ticks(spans[1], max(int(high // 36), 2), logs[1], "")
         left = value_room(sizes, self._y_ticks, 24.0)
-        self.frame = Frame(Box(room.x + left, room.y + 4, max(room.width - left - 8, 20.0), high), *spans)
+        wide = max(room.width - left - 8, 20.0)
+        if square:
+            wide = high = min(wide, high)
+        self.frame = Frame(Box(room.x + left, room.y + 4, wide, high), *spans)
         self._x_ticks: Sequence[Tick] = axis_ticks(spans[0], max(int(self.frame.box.width // 56), 2), logs[0], "")
 
     def draw(self, drawing: Drawing) -> None:

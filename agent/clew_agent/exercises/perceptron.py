@@ -1,0 +1,448 @@
+"""Perceptron: two inputs, so that everything a network does can be seen. After IT4Innovations' course."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from clew_agent.exercises.activations import ACTIVATIONS
+from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
+from clew_agent.training.judging import (
+    CLASSIFICATION_METRICS,
+    CLASSIFICATION_PLOTS,
+)
+from clew_agent.training.layers import Dense, Layers, dense, through, variables_of
+from clew_agent.training.random import StepContext
+from clew_agent.training.settings import (
+    BatchSettings,
+    EvaluateEvery,
+    InitialWeights,
+    LearningRate,
+    OptimizerName,
+    OrderName,
+    Steps,
+)
+from clew_shared.base.problem import problem
+from clew_shared.cards import Goal, Lane, Plane, Preset, RaceSpec, Requirement, Surface
+from clew_shared.params import Choice, Knob
+
+GUIDE = """\
+## Bend the line
+
+A network with two inputs can be seen whole. Its inputs are a point in the plane, its answer is the probability that
+the point is of class 1, and the colours show that answer at every place. A single unit, the *perceptron* of 1958, adds
+up its weighted inputs: it can only draw a straight line. Hidden units draw several lines, and the last unit puts them
+together.
+
+## What to do
+
+1. Press **Run**, open *Pictures* and move the slider from the first step to the last. Each of the four units turns its
+   line, and the border of the answer bends.
+2. Set *Hidden layers* to 0 and run again. What is the best that a line can do with XOR?
+3. Go back to one layer. How many units does XOR need? Start the *Race of units*.
+4. Set *Activation* to *None (linear)*. Why are four hidden units no better than a line now?
+5. Set *Initial weights* to *All zero*. Why does the network learn nothing?
+6. Choose *Circles*. How many lines does it take to enclose the disc? Then choose the preset *Two spirals*, and look at
+   the maps of the second layer.
+7. Look at *Loss over two weights* while you move the slider. Run with SGD and rates of 0.03 and 0.5: how does the way
+   change? Under *Record* you can choose other weights.
+8. Set the noise to 0.3, the training points to 20 and the units to 32. Compare training and test accuracy. Does an *L2
+   penalty* help?
+
+## What to watch
+
+The line in *Answer* is where the network is undecided. *What each unit sees* has a map for each hidden unit and a row
+for each layer; its line is where the unit gives 0 (a sigmoid: 0.5). *Loss over two weights* shows the loss for other
+values of two weights, while all others are as they are at that step. So the map itself changes as the others learn.
+
+## Questions
+
+- The border of XOR is two lines. Why do two units seldom find it?
+- A line can get two thirds of XOR right. Why does the training end at about a half?
+- What can a unit of the second layer draw that no unit of the first can?
+- Three lines enclose a disc. What do you expect of four units, and of eight?
+- All units of a layer have the same inputs. What would happen if they also had the same initial weights?
+
+> **Hint: numbers to compare with**
+> With seeds 1 to 3 and 2000 steps, the test accuracy for XOR was about 55 % without a hidden layer, 68 to 71 % with 1
+> unit, 69 to 88 % with 2, 93 % with 3, 97 to 99 % with 4 and 97 to 98 % with 8. With the linear activation it was 50
+> to 61 %, with weights that are all zero 50.0 %.
+
+> **Hint: the best line**
+> It cuts off one corner of the square: all points of that corner but a few, and most of two others, are on the right
+> side, two thirds in all. But the loss counts how wrong the others are, too, and it is lowest for a line that is
+> undecided everywhere.
+
+> **Hint: circles and spirals**
+> Circles: about 82 % with 2 units, 97 to 99 % with 3 if the three lines find their places, 98 % with 4. Spirals: 67 to
+> 75 % with one layer of 4 units, and 32 units are no better; two layers of 8 reach 93 to 96 %, and 97 to 98 % in 6000
+> steps with a cosine schedule.
+
+> **Hint: learned by heart**
+> With 20 points and 32 units the training accuracy is 100 % and the test accuracy 72 to 78 %; with 200 points and 4
+> units it is 80 to 85 %. At a noise of 0.3 the classes overlap, and nobody can tell all points apart.
+"""
+
+SMALL = (Requirement("layers", most=1), Requirement("units", most=3))
+EDGE = 1.2
+"""Half the side of the square that the pictures show."""
+FINE, COARSE = 64, 32
+"""Places on a side of the map of the answer, and of the map of a unit."""
+SIZES = {"validation": 500, "test": 500}
+RANGE, GRID, LOOKED_AT = 8.0, 25, 100
+"""The loss surface: its weights go from minus to plus this, at so many places, for so many points."""
+
+
+class PerceptronSettings(BatchSettings, frozen=True, kw_only=True):
+    """Which points, and which network is to tell them apart."""
+
+    shape: Annotated[
+        str,
+        Knob(
+            "Points",
+            "How the two classes lie in the plane.",
+            "Data",
+            choices=(
+                Choice("xor", "XOR"),
+                Choice("circles", "Circles"),
+                Choice("moons", "Moons"),
+                Choice("spirals", "Two spirals"),
+                Choice("blobs", "Gaussian blobs"),
+            ),
+        ),
+    ] = "xor"
+    points: Annotated[
+        int, Knob("Training points", "Half of them are of each class.", "Data", ge=10, le=5000, log=True)
+    ] = 200
+    noise: Annotated[
+        float,
+        Knob(
+            "Noise", "Standard deviation of what is added to each coordinate; the plane is 2 wide.", "Data", ge=0, le=1
+        ),
+    ] = 0.05
+    layers: Annotated[
+        int, Knob("Hidden layers", "0: the inputs go straight to the one unit that answers.", "Network", ge=0, le=6)
+    ] = 1
+    units: Annotated[
+        int,
+        Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=32, log=True),
+    ] = 4
+    activation: Annotated[
+        str,
+        Knob(
+            "Activation",
+            "What each hidden unit makes of the sum of its inputs.",
+            "Network",
+            choices=(
+                Choice("tanh", "tanh"),
+                Choice("sigmoid", "Sigmoid"),
+                Choice("relu", "ReLU"),
+                Choice("leaky-relu", "Leaky ReLU"),
+                Choice("linear", "None (linear)"),
+            ),
+        ),
+    ] = "tanh"
+    initial: InitialWeights = "glorot"
+    l2: Annotated[
+        float,
+        Knob(
+            "L2 penalty",
+            "The loss grows by this number times the sum of all squared weights. 0: none.",
+            "Network",
+            ge=0,
+            le=1,
+            log=True,
+        ),
+    ] = 0.0
+    across: Annotated[
+        int,
+        Knob(
+            "Weight across",
+            "The weight along the horizontal axis of the loss surface. Weights are numbered layer by layer and unit by"
+            " unit; of each unit first those of its inputs, then its offset.",
+            "Record",
+            ge=1,
+            le=10_000,
+        ),
+    ] = 1
+    up: Annotated[
+        int,
+        Knob("Weight up", "The weight along the vertical axis of the loss surface.", "Record", ge=1, le=10_000),
+    ] = 2
+    optimizer: OptimizerName = "adam"
+    learning_rate: LearningRate = 0.03
+    batch_size: Annotated[
+        int, Knob("Batch size", "Number of points in one training step.", ge=1, le=5000, log=True)
+    ] = 10
+    order: OrderName = "shuffle"
+    steps: Steps = 2000
+    evaluate_every: EvaluateEvery = 40
+
+
+class Perceptron(Exercise[PerceptronSettings]):
+    """Layers of a few units, from a point in the plane to the probability that it is of class 1."""
+
+    id = "perceptron"
+    title = "Perceptron"
+    subtitle = "a plane, two classes, a few units"
+    chapter = "Networks"
+    course = "IT4Innovations, deep-learning training on GPUs"
+    minutes = 30
+    summary = "Watch a small network bend the line between two classes, unit by unit and step by step."
+    guide = GUIDE
+    Settings = PerceptronSettings
+    revision = 1
+    jit = True
+    metrics = CLASSIFICATION_METRICS
+    plots = CLASSIFICATION_PLOTS
+    pictures = (
+        Plane("answer", "Answer", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
+        Plane("units", "What each unit sees", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
+        Surface("loss", "Loss over two weights", x=(-RANGE, RANGE), y=(-RANGE, RANGE)),
+    )
+    picture_seconds = 3.0
+    baseline = "hidden"
+    presets = (
+        Preset(name="hidden", title="Four hidden units", help="One hidden layer bends the line."),
+        Preset(name="line", title="A line", values={"layers": 0}, help="No hidden layer: one unit draws one line."),
+        Preset(
+            name="spirals",
+            title="Two spirals",
+            values={"shape": "spirals", "layers": 2, "units": 8},
+            help="A question for more than one layer.",
+        ),
+        Preset(name="tiny", title="Tiny", values={"steps": 100}, help="A second, to see that everything works."),
+    )
+    goals = (
+        Goal(
+            id="xor",
+            text="XOR with three units",
+            metric="test_accuracy",
+            op=">=",
+            value=0.95,
+            detail="95 % of the test points, in one hidden layer, at the end of the run.",
+            requires=(*SMALL, Requirement("shape", ("xor",)), Requirement("noise", least=0.05)),
+        ),
+        Goal(
+            id="circles",
+            text="Enclose the disc with three lines",
+            metric="test_accuracy",
+            op=">=",
+            value=0.97,
+            detail="97 % of the test points, in one hidden layer, at the end of the run.",
+            requires=(*SMALL, Requirement("shape", ("circles",)), Requirement("noise", least=0.05)),
+        ),
+        Goal(
+            id="spirals",
+            text="97 % of two spirals",
+            metric="test_accuracy",
+            op=">=",
+            value=0.97,
+            detail="From 200 points, at the end of the run. Which network, and how does the rate have to change?",
+            requires=(
+                Requirement("shape", ("spirals",)),
+                Requirement("points", most=200),
+                Requirement("noise", least=0.05),
+            ),
+        ),
+    )
+    races = (
+        RaceSpec(
+            id="units",
+            title="Race of units",
+            steps=2000,
+            metric="test_accuracy",
+            help="The same points for all: how many units does it take?",
+            lanes=tuple(
+                Lane(name=f"{units} units" if units > 1 else "1 unit", values={"units": units})
+                for units in (1, 2, 3, 4, 8)
+            ),
+        ),
+    )
+
+    def build(self, setup: Setup[PerceptronSettings]) -> Model:
+        """Hidden layers, then one unit: the logarithm of the odds that a point is of class 1."""
+        options = setup.settings
+        layers = make_layers(setup)
+        sets = make_sets(options, setup.seed)
+        train = sets["train"]
+
+        def judged(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            odds = through(layers, x)[:, 0]
+            right = tf.cast(tf.equal(odds > 0, tf.equal(y, 1)), tf.float32)
+            return cross_entropy(odds, y), right
+
+        def loss(batch: Batch, _: StepContext) -> Loss:
+            value, right = judged(batch.x, batch.y)
+            return Loss(batch.mean(value) + penalty(options, layers), {"accuracy": batch.mean(right)})
+
+        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
+            value, right = judged(batch.x, batch.y)
+            return {"loss": value, "accuracy": right}
+
+        shown = tf.constant(train.x), tf.constant(train.y)
+        pictures: dict[str, Callable[[], object]] = {
+            "answer": lambda: (tf.reshape(tf.sigmoid(through(layers, plane(FINE))), [1, FINE, FINE]), *shown),
+            "loss": loss_surface(options, layers, *(one[:LOOKED_AT] for one in shown)),
+        }
+        if options.layers:
+            pictures["units"] = lambda: units_seen(layers[:-1], options.activation)
+        part = Part("network", variables_of(layers), loss, setup.optimizer())
+        held_out = {name: sets[name] for name in SIZES}
+        return Model(parts=[part], train=train, evaluate=evaluate, evaluation_sets=held_out, pictures=pictures)
+
+
+# --- Network ----------------------------------------------------------------------------------------------------------
+
+
+def make_layers(setup: Setup[PerceptronSettings]) -> Layers:
+    """The hidden layers, and one unit that answers."""
+    options = setup.settings
+    bend = ACTIVATIONS.get(options.activation, tf.identity)
+    sizes = [2, *[options.units] * options.layers]
+    hidden = [
+        dense(setup, f"layer{number}", (inputs, units), bend, options.initial)
+        for number, (inputs, units) in enumerate(pairwise(sizes), 1)
+    ]
+    return (*hidden, dense(setup, "output", (sizes[-1], 1), tf.identity, options.initial))
+
+
+def cross_entropy(odds: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Minus the logarithm of the probability of the right class, where ``odds`` are the logarithm of those of 1."""
+    return tf.nn.softplus(tf.where(tf.equal(y, 1), -odds, odds))
+
+
+def penalty(options: PerceptronSettings, layers: Layers) -> tf.Tensor | float:
+    """What the weights themselves cost; the offsets cost nothing."""
+    if not options.l2:
+        return 0.0
+    return options.l2 * tf.add_n([tf.reduce_sum(tf.square(layer.weights)) for layer in layers])
+
+
+# --- Points -----------------------------------------------------------------------------------------------------------
+
+Array = npt.NDArray[np.float64]
+
+
+def make_sets(options: PerceptronSettings, seed: int) -> dict[str, Samples]:
+    """Points for training, validation and test; those of one seed are always the same."""
+    draw = np.random.default_rng(seed)
+    make = {"xor": xor, "circles": circles, "moons": moons, "spirals": spirals, "blobs": blobs}[options.shape]
+    sets = {}
+    for name, count in {"train": options.points, **SIZES}.items():
+        y = np.arange(count) % 2
+        x = make(draw, y) + options.noise * draw.standard_normal((count, 2))
+        sets[name] = Samples(x.astype(np.float32), y.astype(np.int32))
+    return sets
+
+
+def xor(draw: np.random.Generator, y: npt.NDArray[np.int64]) -> Array:
+    """A square in four quarters: class 1 where x and y have different signs."""
+    x, up = draw.uniform(0.05, 1, (2, len(y)))
+    side = draw.choice([-1.0, 1.0], len(y))
+    return np.stack([side * x, side * np.where(y == 1, -up, up)], 1)
+
+
+def circles(draw: np.random.Generator, y: npt.NDArray[np.int64]) -> Array:
+    """A disc of class 1, and a ring of class 0 around it."""
+    radius = np.where(y == 1, 0.45 * np.sqrt(draw.random(len(y))), draw.uniform(0.7, 1, len(y)))
+    return _turned(radius, draw.uniform(0, 2 * math.pi, len(y)))
+
+
+def moons(draw: np.random.Generator, y: npt.NDArray[np.int64]) -> Array:
+    """Two half circles that reach into each other."""
+    x = _turned(np.full(len(y), 0.6), draw.uniform(0, math.pi, len(y)))
+    return np.where((y == 1)[:, None], [0.3, 0.15] - x, x - [0.3, 0.15])
+
+
+def spirals(draw: np.random.Generator, y: npt.NDArray[np.int64]) -> Array:
+    """Two arms around each other, one and a half turns each (after Lang and Witbrock, 1988)."""
+    along = np.sqrt(draw.uniform(0.01, 1, len(y)))
+    return _turned(along, 3 * math.pi * along + math.pi * y)
+
+
+def blobs(draw: np.random.Generator, y: npt.NDArray[np.int64]) -> Array:
+    """Two normal distributions with their middles at (-0.4, -0.4) and (0.4, 0.4)."""
+    return np.where(y == 1, 0.4, -0.4)[:, None] + 0.2 * draw.standard_normal((len(y), 2))
+
+
+def _turned(radius: Array, angle: Array) -> Array:
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
+
+
+# --- Pictures ---------------------------------------------------------------------------------------------------------
+
+
+def plane(size: int) -> tf.Tensor:
+    """The middles of ``size`` times ``size`` places in the square, float32 [places, 2], the highest row first."""
+    middles = EDGE * ((2 * np.arange(size) + 1) / size - 1)
+    x, y = np.meshgrid(middles, -middles)
+    return tf.constant(np.stack([x.ravel(), y.ravel()], 1), tf.float32)
+
+
+def units_seen(hidden: Sequence[Dense], activation: str) -> tf.Tensor:
+    """What each unit gives at each place, as [layers, units, height, width]: 0.5 is 0, and of what has no end 0 and 1
+    are the farthest from it."""
+    x, found = plane(COARSE), []
+    for layer in hidden:
+        x = layer(x)
+        if activation == "sigmoid":
+            shown = x
+        else:
+            size = 1.0 if activation == "tanh" else tf.maximum(tf.reduce_max(tf.abs(x), 0), 1e-6)
+            shown = 0.5 + 0.5 * x / size
+        found.append(tf.reshape(tf.transpose(shown), [-1, COARSE, COARSE]))
+    return tf.stack(found) if len(found) > 1 else found[0]
+
+
+def loss_surface(
+    options: PerceptronSettings, layers: Layers, x: tf.Tensor, y: tf.Tensor
+) -> Callable[[], tuple[tf.Tensor, tf.Tensor]]:
+    """The loss for each pair of the two chosen weights while all others are as they are, and where these two are.
+
+    Raises ``ProblemError`` for a weight that the network does not have.
+    """
+    places = [place_of(layers, number, name) for name, number in (("across", options.across), ("up", options.up))]
+    steps = np.linspace(-RANGE, RANGE, GRID, dtype=np.float32)
+    grids = [one.ravel() for one in np.meshgrid(steps, steps)]  # the lowest row first, as a surface has it
+
+    def taken() -> tuple[tf.Tensor, tf.Tensor]:
+        matrices = [tf.concat([layer.weights, layer.offset[None]], 0) for layer in layers]
+        present = tf.stack([matrices[layer][row, column] for layer, row, column in places])
+        ways = [tf.repeat(matrix[None], GRID * GRID, 0) for matrix in matrices]
+        for (layer, row, column), grid in zip(places, grids, strict=True):
+            mark = np.zeros(matrices[layer].shape, np.float32)
+            mark[row, column] = 1
+            ways[layer] = ways[layer] * (1 - mark) + grid[:, None, None] * mark
+        values = tf.repeat(x[None], GRID * GRID, 0)
+        for one, way in zip(layers, ways, strict=True):
+            values = one.activation(tf.matmul(values, way[:, :-1]) + way[:, -1:])
+        losses = tf.reduce_mean(cross_entropy(values[:, :, 0], y), 1)
+        if options.l2:
+            losses += options.l2 * tf.add_n([tf.reduce_sum(tf.square(way[:, :-1]), [1, 2]) for way in ways])
+        return tf.reshape(losses, [GRID, GRID]), present
+
+    return taken
+
+
+def place_of(layers: Layers, number: int, name: str) -> tuple[int, int, int]:
+    """The layer of weight ``number`` (from 1 on), and its row and column there, where the last row are the offsets."""
+    left = number - 1
+    for layer, one in enumerate(layers):
+        inputs, units = one.weights.shape
+        if left < units * (inputs + 1):
+            column, row = divmod(left, inputs + 1)
+            return layer, row, column
+        left -= units * (inputs + 1)
+    count = number - 1 - left
+    text = f"The network has {count} weights and offsets, so it has no weight {number}."
+    raise problem("exercise.weight", text, f"Choose a number from 1 to {count}.", name)
+
+
+EXERCISE = Perceptron()

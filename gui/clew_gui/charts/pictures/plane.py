@@ -1,0 +1,131 @@
+"""The form "plane": functions of two inputs as square maps in the colours of two classes, with points over them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_gui.base.tokens import Theme, mixed
+from clew_gui.charts.axes import draw_key
+from clew_gui.charts.drawing import Drawing, Stroke, widest
+from clew_gui.charts.pictures.tile import PictureAxes, Tile
+from clew_gui.plotting.arrays import FloatArray
+from clew_gui.plotting.axes.frame import Frame
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.numbers import value_text
+from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.pictures import Labels, class_labels, class_name, grid_columns, map_points, map_values
+from clew_shared.journal.events import Image
+
+_GAP: Final = 6.0
+_KEY_WIDTH: Final = 96.0
+_KEY_HEIGHT: Final = 44.0
+_STRENGTH: Final = 0.55
+"""How much of a class's colour the map has where the value is 0 or 1; the points have all of it."""
+_FINEST: Final = 240
+"""Pixels on a side that a map is worked out for: its edge is smooth, and a page of a report stays small."""
+
+
+class Planes:
+    """One map with axes, a key and its points; or many small ones in rows. The line is where the value is 0.5."""
+
+    def __init__(self, tile: Tile, image: Image) -> None:
+        spec, room = tile.taken.spec, tile.room
+        self._values = map_values(image)
+        self._points, self._classes = map_points(image)
+        self._labels = class_labels(spec, image)
+        self._spans = Span(*spec.x), Span(*spec.y)
+        self._axes: PictureAxes | None = None
+        self._key = Box(room.right, room.y, 0, 0)
+        if image.count == 1:
+            wide = min(widest(tile.sizes, list(map(self._name, (0, 1)))) + 20, _KEY_WIDTH)
+            beside = room.width > room.height
+            free = room.inset(0, 0, wide + 4, 0) if beside else room.inset(0, 0, 0, _KEY_HEIGHT)
+            self._axes = PictureAxes(free, self._spans, tile.sizes, square=True)
+            area = self._axes.frame.box
+            self._key = Box(area.right + 8, room.y, wide, room.height)
+            if not beside:
+                self._key = Box(area.x, area.bottom + 22, area.width, _KEY_HEIGHT)
+            self.frames = [self._axes.frame]
+        else:
+            self.frames = self._small(room, max(image.count, 1), image.columns)
+
+    def _small(self, room: Box, count: int, columns: int) -> list[Frame]:
+        columns = columns or grid_columns(count, (1.0, 1.0), (room.width, room.height), _GAP)
+        rows = -(-count // columns)
+        side = max(min(room.width / columns, room.height / rows) - _GAP, 1.0)
+        places = (divmod(number, columns) for number in range(len(self._values)))
+        corners = ((room.x + column * (side + _GAP), room.y + row * (side + _GAP)) for row, column in places)
+        return [Frame(Box(*corner, side, side), *self._spans) for corner in corners]
+
+    def _name(self, one: int) -> str:
+        return class_name(self._labels, one)
+
+    def draw(self, drawing: Drawing) -> None:
+        """Add the maps, and over each of them the points."""
+        theme = drawing.theme
+        if self._axes is not None:
+            self._axes.draw(drawing)
+            draw_key(drawing, self._key, [(theme.class_colour(one), self._name(one)) for one in (0, 1)])
+        size = min(max(self.frames[0].box.width / 40, 2.5), 6.0)
+        for frame, values in zip(self.frames, self._values, strict=True):
+            drawing.image(frame.box, map_pixels(values, frame.box, theme), smooth=True)
+            drawing.rect(frame.box, "", edge=Stroke(theme.border, crisp=True), smooth=False)
+            with drawing.clipped(frame.box):
+                x, y = frame.px(self._points[:, 0]), frame.py(self._points[:, 1])
+                for one in (0, 1):
+                    own = self._classes == one
+                    drawing.marks(x[own], y[own], theme.class_colour(one), size, edge=Stroke(theme.surface, 1.0))
+
+    def read(self, x: float, y: float) -> str:
+        """The place on a map, and its value there."""
+        number = next((k for k, frame in enumerate(self.frames) if frame.box.holds(x, y)), None)
+        if number is None:
+            return ""
+        at = self.frames[number].place(x, y)
+        (row,), (column,) = self._cells(np.array([at]))
+        which = f"map {number + 1}, " if len(self.frames) > 1 else ""
+        return f"{which}{value_text(at[0])}, {value_text(at[1])}: {self._values[number, row, column]:.2f}"
+
+    def _cells(self, places: FloatArray) -> tuple[Labels, Labels]:
+        """The rows and columns of the maps at these points."""
+        height, width = self._values.shape[1:]
+        x, y = self._spans
+        row = np.clip((y.high - places[:, 1]) / y.size * height, 0, height - 1).astype(np.int32)
+        return row, np.clip((places[:, 0] - x.low) / x.size * width, 0, width - 1).astype(np.int32)
+
+    def words(self) -> str:
+        """Says how many maps there are, and on one map how many points lie on the side of their class."""
+        if len(self.frames) > 1 or not len(self._points):
+            return f"{len(self.frames)} maps" if len(self.frames) != 1 else "a map"
+        right = np.count_nonzero((self._values[0][self._cells(self._points)] > 0.5) == (self._classes == 1))
+        return f"a map with {len(self._points):,} points, {right:,} of them on the side of their class"
+
+
+def map_pixels(values: FloatArray, box: Box, theme: Theme) -> npt.NDArray[np.uint8]:
+    """The colours of a map, from class 0 through the ground to class 1, with a line where the value is 0.5."""
+    height, width = (min(max(round(side), 2), _FINEST) for side in (box.height, box.width))
+    fine = _stretched(_stretched(values, height).T, width).T
+    ends = [mixed(theme.surface, theme.class_colour(one), _STRENGTH) for one in (0, 1)]
+    low, ground, high = (_rgb(colour) for colour in (ends[0], theme.surface, ends[1]))
+    share = np.abs(2 * fine - 1)[..., None]
+    colours = ground + share * (np.where((fine > 0.5)[..., None], high, low) - ground)
+    down, right = np.gradient(fine)
+    line = np.clip(1.2 - np.abs(fine - 0.5) / np.maximum(np.hypot(down, right), 1e-9), 0, 1)[..., None]
+    colours += line * (_rgb(theme.text2) - colours)
+    return np.rint(colours).astype(np.uint8)
+
+
+def _stretched(values: FloatArray, size: int) -> FloatArray:
+    """The rows of ``values`` at ``size`` places, straight between their middles."""
+    place = np.clip((np.arange(size) + 0.5) / size * len(values) - 0.5, 0, len(values) - 1)
+    first = np.minimum(place.astype(np.int64), max(len(values) - 2, 0))
+    share = (place - first)[:, None]
+    found: FloatArray = values[first] * (1 - share) + values[np.minimum(first + 1, len(values) - 1)] * share
+    return found
+
+
+def _rgb(colour: str) -> FloatArray:
+    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], np.float64)
