@@ -33,12 +33,18 @@ def either(words: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def rate(steps_per_second: float | None) -> str:
-    """Steps per second with three figures: "182 steps/s", "1,250 steps/s", "0.420 steps/s"; empty when unknown."""
+def rate(steps_per_second: float | None, batch_size: int = 1) -> str:
+    """Steps per second with three figures, and images of batches: "182 steps/s", "0.420 steps/s, 13.4 images/s"; empty
+    when unknown."""
     if steps_per_second is None or not math.isfinite(steps_per_second) or steps_per_second <= 0:
         return ""
-    digits = max(0, 2 - math.floor(math.log10(steps_per_second))) if steps_per_second < 100 else 0
-    return f"{steps_per_second:,.{digits}f} steps/s"
+    units = {"steps": steps_per_second} | ({"images": steps_per_second * batch_size} if batch_size > 1 else {})
+    return ", ".join(f"{_three_figures(value)} {unit}/s" for unit, value in units.items())
+
+
+def _three_figures(value: float) -> str:
+    digits = max(0, 2 - math.floor(math.log10(value))) if value < 100 else 0
+    return f"{value:,.{digits}f}"
 
 
 def quantity(value: float, form: str = "number") -> str:

@@ -18,6 +18,7 @@ from clew_gui.app import Program
 from clew_gui.plotting.compare import CompareScene
 from clew_gui.views.presentation.words import preset_values
 from clew_gui.views.runs.note_dialog import NoteDialog
+from clew_gui.views.theme.parts import Elided
 from clew_gui.views.window.window import COMPARE_TAB
 from clew_gui.views.window.window_state import NoMemory
 from clew_shared.journal.events import Points
@@ -81,6 +82,7 @@ def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program
     assert not bottom.bare(), "the filter stays in sight"
     bottom.filter.setText("learning_rat > 1")
     assert bottom.filter.accessibleDescription().endswith("Did you mean learning_rate?")
+    assert [one.whole() for one in bottom.findChildren(Elided) if "learning_rat" in one.whole()], "seen, not only heard"
     assert numbers(program) == [], "the filter before holds"
     bottom.filter.clear()
     assert numbers(program) == [4, 3, 2, 1]
@@ -114,6 +116,7 @@ def test_several_selected_runs_are_ticked_tagged_and_removed_together(program: P
     table.selectionModel().select(table.model().index(1, 0), table.selectionCommand(table.model().index(1, 0)))
     QTest.keyClick(table, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
     assert len(table.chosen_runs()) == 4
+    assert program.window.actions_["remove"].text() == "Re&move 4 runs from the list"
     QTest.keyClick(table, Qt.Key.Key_Space)
     first = {row.shown for row in program.window.bottom.model.rows()}
     assert len(first) == 1, "all as the one at the cursor"
@@ -127,6 +130,18 @@ def test_several_selected_runs_are_ticked_tagged_and_removed_together(program: P
     assert numbers(program) == []
     program.window.messages.undo()
     assert numbers(program) == [4, 3, 2, 1]
+
+
+def test_a_removed_run_leaves_the_cursor_at_its_place_of_the_list(program: Program, session: FakeSession) -> None:
+    table, runs = program.window.bottom.table, list(session.runs)
+    program.controller.select(runs[1])
+    program.window.actions_["remove"].trigger()
+    assert numbers(program) == [4, 3, 1]
+    assert table.current() == runs[0], "the next one below"
+    assert program.window.run_view.card.title.whole() == "Run 1"
+    program.window.actions_["remove"].trigger()
+    assert table.current() == runs[2], "at the end the one above"
+    assert program.window.actions_["remove"].text() == "Re&move from the list"
 
 
 def test_details_stand_beside_the_baseline_or_another_run(program: Program, session: FakeSession) -> None:

@@ -44,6 +44,11 @@ def test_rates(speed: float | None, text: str) -> None:
     assert number_words.rate(speed) == text
 
 
+def test_steps_of_batches_have_a_rate_of_images() -> None:
+    assert number_words.rate(3.45, 32) == "3.45 steps/s, 110 images/s"
+    assert number_words.rate(None, 32) == ""
+
+
 def test_every_state_has_a_word() -> None:
     assert set(state_words.STATE_WORDS) == set(RunState)
     assert state_words.STATE_WORDS[RunState.TIMED_OUT] == "Timed out"

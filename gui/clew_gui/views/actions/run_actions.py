@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
@@ -41,8 +41,7 @@ class Removal:
                 (Problem("window.busy", text, f"{first} first, then remove it."),)
             )
             return
-        self._controller.scope.board.remove(run.id)
-        self._controller.runs_changed()
+        self._take_out([run])
         self._controller.window.messages.show_note(
             f"Run {run.number} was removed from the list.",
             undo=lambda: self._take_back(run.id),
@@ -51,9 +50,7 @@ class Removal:
 
     def _remove_all(self, runs: list[RunModel], asked: int) -> None:
         """Removes several runs at once, without those that have not ended."""
-        for run in runs:
-            self._controller.scope.board.remove(run.id)
-        self._controller.runs_changed()
+        self._take_out(runs)
         left = asked - len(runs)
         rest = f" {left} that {'has not ended stays' if left == 1 else 'have not ended stay'}." if left else ""
 
@@ -66,6 +63,15 @@ class Removal:
             undo=lambda: each(self._take_back),
             lapse=lambda: each(self._forget),
         )
+
+    def _take_out(self, runs: Sequence[RunModel]) -> None:
+        """Takes them out of the list; the cursor stays at that place of it."""
+        removed = {run.id for run in runs}
+        beside = self._controller.window.bottom.beside(removed)
+        for run in removed:
+            self._controller.scope.board.remove(run)
+        self._controller.select(beside)
+        self._controller.runs_changed()
 
     def _forget(self, run: str) -> None:
         session = self._controller.scope.session

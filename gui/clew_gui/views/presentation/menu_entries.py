@@ -21,6 +21,8 @@ class Action(msgspec.Struct, frozen=True):
     tip: str = ""
     role: QAction.MenuRole = QAction.MenuRole.NoRole
     """Its place where the system has a menu of the program itself (macOS); by default Qt guesses one by the words."""
+    several: str = ""
+    """Its words when it acts on several selected runs, ``{}`` is their number; empty where it acts on one."""
 
 
 MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
@@ -60,12 +62,19 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("queue_down", "Move do&wn in the queue", "Ctrl+Shift+Down", tip="Let the next run go first"),
             Action("unqueue", "&Take out of the queue", "Ctrl+Shift+X", tip="This run will not begin"),
             None,
-            Action("show", "S&how in the plots", "Ctrl+D", checkable=True),
+            Action("show", "S&how in the plots", "Ctrl+D", checkable=True, several="S&how {} runs in the plots"),
             Action("pin", "Pin as &baseline", "Ctrl+B", checkable=True),
-            Action("note", "Na&me, tags and note…", "F2", tip="Write a name, tags and a note"),
+            Action(
+                "note", "Na&me, tags and note…", "F2", tip="Write a name, tags and a note", several="Tags of {} runs…"
+            ),
             Action("export_run", "Export this run as CS&V…", "Ctrl+Shift+E"),
-            Action("export_board", "Export for &TensorBoard…", tip="Write this run as TensorBoard reads it"),
-            Action("remove", "Re&move from the list", "Ctrl+Backspace"),
+            Action(
+                "export_board",
+                "Export for &TensorBoard…",
+                tip="Write this run as TensorBoard reads it",
+                several="Export {} runs for &TensorBoard…",
+            ),
+            Action("remove", "Re&move from the list", "Ctrl+Backspace", several="Re&move {} runs from the list"),
             Action("undo", "U&ndo", "Ctrl+Z"),
         ),
     ),
@@ -96,10 +105,10 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
         (
             Action("guide", "&Guide", "Ctrl+1"),
             Action("work", "&Run", "Ctrl+2"),
-            Action("compare", "Compa&re", "Ctrl+6"),
+            Action("compare", "Compa&re", "Ctrl+3"),
             Action("speedup", "S&peed-up", "Ctrl+4"),
             Action("cluster", "Cl&uster", "Ctrl+5"),
-            Action("hand_in", "Re&port", "Ctrl+7"),
+            Action("hand_in", "Re&port", "Ctrl+6"),
             None,
             Action("log_scale", "&Log axes", "Ctrl+G", checkable=True),
             Action("whole_y", "&All of y", "Ctrl+Shift+G", checkable=True),
@@ -109,7 +118,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("lab_panel", "Show the &exercises", "F9", checkable=True),
             Action("form_panel", "Show the &next run", "F10", checkable=True),
             Action("runs_panel", "Show the runs and the l&og", "F8", checkable=True),
-            Action("log", "&Log of the selected run", "Ctrl+3"),
+            Action("log", "&Log of the selected run", "Ctrl+7"),
             Action("details", "&Details of the selected run", "Ctrl+Shift+I"),
             None,
             Action("full_screen", "&Full screen", "F11", checkable=True),
@@ -179,6 +188,12 @@ class MenuActions:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
+
+    def count(self, runs: int) -> None:
+        """Say in the words of entries that act on all selected runs how many these are."""
+        for entry in _entries():
+            if entry.several:
+                self._all[entry.name].setText(entry.several.format(runs) if runs > 1 else entry.text)
 
     def menu_bar(self) -> QMenuBar:
         """The menus, inside the window's own top bar unless the system has a place for them."""

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from PySide6.QtCore import QPoint, QPointF, Qt, Signal
-from PySide6.QtWidgets import QLineEdit, QMenu, QStackedWidget, QTabBar, QWidget
+from PySide6.QtWidgets import QLineEdit, QMenu, QSizePolicy, QStackedWidget, QTabBar, QWidget
 
 from clew_gui.views.presentation.menu_entries import QUEUE_ACTIONS, MenuActions
 from clew_gui.views.runs.details_panel import DetailsPanel
 from clew_gui.views.runs.log_panel import LogPanel
 from clew_gui.views.runs.runs_model import COLUMNS, RunsModel
 from clew_gui.views.runs.runs_table import RunsTable
-from clew_gui.views.theme.parts import Appearance, IconButton, column, label, native_keys, row, set_role, tab_from
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Elided,
+    IconButton,
+    column,
+    label,
+    native_keys,
+    row,
+    set_role,
+    tab_from,
+)
 from clew_gui.views.theme.theme import font
 
 HEAD = 42
@@ -51,14 +63,16 @@ class BottomPanel(QWidget):
         self.tabs.setExpanding(False)
         self.tabs.setAccessibleName("Runs or log")
         self.tabs.addTab("Runs")
-        self.tabs.setTabToolTip(self.tabs.addTab("Log"), native_keys("The log of the selected run (Ctrl+3)"))
+        self.tabs.setTabToolTip(self.tabs.addTab("Log"), native_keys("The log of the selected run (Ctrl+7)"))
         self.tabs.setTabToolTip(
             self.tabs.addTab("Details"), native_keys("Settings, data, node, software, hashes (Ctrl+Shift+I)")
         )
         self._details: DetailsPanel | None = None
         self._offered: dict[str, str] = {}
         self._columns: dict[str, bool] = {}
-        self._count = label("", "caption", "3")
+        self._count = Elided("", "caption", "3")
+        self._count.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        self._problem = ""
         self.filter = QLineEdit()
         self.filter.setClearButtonEnabled(True)
         self.filter.setPlaceholderText("Filter the runs")
@@ -98,6 +112,7 @@ class BottomPanel(QWidget):
             table.remove_asked.connect(self.remove_asked)
             table.columns_asked.connect(self._columns_at)
             table.choose_columns(self._columns)
+            table.selectionModel().selectionChanged.connect(lambda: self._actions.count(len(self.chosen_runs())))
             self.pages.addWidget(table)
             tab_from(self.fold, table)
         return self._table
@@ -159,14 +174,24 @@ class BottomPanel(QWidget):
         entry.toggled.connect(lambda on: self.column_toggled.emit(key, on))
 
     def refuse_filter(self, problem: str) -> None:
-        """Say that the filter is not understood; empty: it is."""
+        """Say that the filter is not understood, and why, in place of the number of runs; empty: it is."""
+        self._problem = problem
         set_role(self.filter, "bad" if problem else "", "state")
+        set_role(self._count, "bad" if problem else "3", "tone")
+        self.show_count(self._all)
         self.filter.setToolTip(problem or FILTER_TIP)
         self.filter.setAccessibleDescription(problem)
 
     def chosen_runs(self) -> list[str]:
         """The selected runs."""
         return self._table.chosen_runs() if self._table is not None else []
+
+    def beside(self, runs: Collection[str]) -> str:
+        """The run that follows the last of these in the table, else the one before the first; empty without any."""
+        listed = [row.id for row in self.model.rows()]
+        places = [place for place, run in enumerate(listed) if run in runs]
+        after = listed[places[-1] + 1 :] if places else []
+        return next(iter(after or listed[: places[0]][-1:]), "") if places else ""
 
     def select(self, run: str) -> None:
         """Put the table's cursor on a run; nothing happens while there is none."""
@@ -195,11 +220,10 @@ class BottomPanel(QWidget):
         filter."""
         self._all = of or self.model.rowCount()
         number = self.model.rowCount()
-        words = (
-            f"{number} of {self._all} match" if number < self._all else f"{number} of this exercise" if number else ""
-        )
-        if self._count.text() != words:
-            self._count.setText(words)
+        words = f"{number} of {self._all} match" if number < self._all else f"{number} of this exercise"
+        words = self._problem or (words if number else "")
+        if self._count.whole() != words:
+            self._count.set_text(words)
             self.filled.emit()
         self._export.setEnabled(bool(number))
         self._more.setEnabled(bool(number))

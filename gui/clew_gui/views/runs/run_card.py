@@ -301,11 +301,11 @@ class RunCard(QFrame):
         _text(self.progress, "" if self.job_words.below else f"Step {words.count(fold.step)}{of}")
         self.progress.setVisible(not self.job_words.below)
         speed = history.steps_per_second()
-        epochs = ""
+        epochs, batch = "", 1
         if history.schema is not None:
-            schema = history.schema
-            epochs = words.epochs(fold.step, fold.steps, schema.batch_size, schema.samples_per_epoch)
-        self.speed.set_text(self.job_words.below or words.join([epochs, rate(speed)]))
+            batch, samples = history.schema.batch_size, history.schema.samples_per_epoch
+            epochs = words.epochs(fold.step, fold.steps, batch, samples)
+        self.speed.set_text(self.job_words.below or words.join([epochs, rate(speed, batch)]))
         running = run.state is RunState.RUNNING and not run.link_stale
         text = words.forecast(fold.step, fold.steps, speed) if running else ""
         if run.state in TERMINAL and fold.seconds:

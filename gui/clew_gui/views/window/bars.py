@@ -75,10 +75,10 @@ TABS = ("Guide", "Run", "Compare", "Speed-up", "Cluster", "Report")
 _TIPS = (
     "What to do and what to watch (Ctrl+1)",
     "The run and its curves (Ctrl+2)",
-    "Runs beside each other: curves, settings, results (Ctrl+6)",
+    "Runs beside each other: curves, settings, results (Ctrl+3)",
     "How much faster several devices are (Ctrl+4)",
     "What workers and parameter servers do (Ctrl+5)",
-    "Your report, and the file to hand in (Ctrl+7)",
+    "Your report, and the file to hand in (Ctrl+6)",
 )
 
 
