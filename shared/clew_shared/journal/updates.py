@@ -192,6 +192,10 @@ class UpdateTable:
         columns: list[NDArray[Any]] = [column.copy() for column in self.columns.take(slice(old, None))]
         self._replace(UpdateColumns(*columns))
 
+    def step_at(self, wall: float) -> int:
+        """The step that was under way at a time since 1970, by the times at which updates were written; 0 without."""
+        return int(np.interp(wall, self._walls.view, self._anchored.view)) if self._walls.size else 0
+
     def clock_at(self, wall: float) -> float:
         """The training clock at a time since 1970, by the times at which updates were written; 0 before all of them."""
         if not self._walls.size:

@@ -27,6 +27,7 @@ from clew_gui.plotting.curves.pixel_columns import Curve, CurveMaker, CurveReque
 from clew_gui.plotting.curves.smoothing import window_for
 from clew_gui.plotting.curves.units import from_steps, knows
 from clew_shared.journal.events import Live
+from clew_shared.journal.history import disturbed_words
 from clew_shared.params import ParamSpec, format_value
 
 MANY: Final = 8
@@ -293,6 +294,11 @@ def run_events(run: RunStyle, setups: Sequence[PlotSetup], params: Sequence[Para
     shows it."""
     history = run.history
     events = [RunEvent(run.run_id, event.step, live_words(params, event)) for event in history.live]
+    events += [
+        RunEvent(run.run_id, history.updates.step_at(peer.time), text.rstrip("."), bad=peer.status == "killed")
+        for peer in history.peer_news
+        if (text := disturbed_words(peer))
+    ]
     end = history.fold.steps  # the state shows a checkpoint there
     events += [RunEvent(run.run_id, step, "Checkpoint") for step in history.checkpoints if not end or step < end]
     if history.first_nonfinite and not any(broken(history, name) for setup in setups for name in setup.metrics):

@@ -15,9 +15,10 @@ from clew_gui.plotting.curves.model import PlotSetup, RunEvent, RunStyle, View, 
 from clew_gui.plotting.curves.readout import prominent, read, summary
 from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
-from clew_shared.journal.events import Checkpoint, Diverged, Live
+from clew_shared.journal.events import Checkpoint, Diverged, Live, Peer
 from clew_shared.params import ParamSpec
 from tests.recording import evaluate, record
+from tests.simulated_cluster import as_updates
 
 METRICS = (
     MetricSpec(name="loss", label="loss", better="lower"),
@@ -207,6 +208,20 @@ def test_only_events_of_the_selected_run_are_marked(runs: Runs, setups: tuple[Pl
         (RunEvent("2", 500, "Rate 0.25 from here"), 500.0),
     )
     assert build(runs[:1], setups).events == ((RunEvent("1", 10, "Checkpoint"), 10.0),)
+
+
+def test_what_was_done_to_workers_is_marked_where_it_happened(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    history = runs[0].history
+    for step in (0, 20):
+        update = {"steps": step, "workers": 0, "ended": step / 10, "seconds": 0.1, "staleness": 0, "accepted": 1}
+        history.feed(1, as_updates({name: np.array([value]) for name, value in update.items()}, time=1000 + step / 10))
+    for status, seconds in (("slowed", 0.5), ("killed", 1.0), ("replaced", 1.5), ("joined", 1.8)):
+        history.feed(1, Peer(role="worker", index=1, host="", status=status, factor=5.0, time=1000 + seconds))
+    assert [(event.text, x) for event, x in build(runs[:1], setups).events] == [
+        ("Slowed worker 1: ×5", 5.0),
+        ("Killed worker 1", 10.0),
+        ("Started worker 1 again", 15.0),
+    ]
 
 
 def test_a_metric_that_no_curve_shows_is_marked_where_it_became_no_number(
