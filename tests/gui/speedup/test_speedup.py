@@ -99,6 +99,21 @@ def test_the_button_queues_every_number_of_devices_as_often_as_asked(program: Pr
     assert set(program.controller.scope.shown()) == set(session.runs)
 
 
+def test_the_numbers_of_devices_are_those_that_someone_typed(program: Program, session: FakeSession) -> None:
+    view = program.actions.speedup.view
+    assert view.counts.placeholderText() == "1, 2, 4"
+    for text, words in (("2", "two numbers of devices or more"), ("1, x", "got 'x'"), ("0, 2", "must be at least 1")):
+        view.counts.setText(text)
+        assert not view.measure.isEnabled(), text
+        assert words in view.measure.toolTip(), view.measure.toolTip()
+    view.counts.setText("8, 2, 1")
+    assert view.measure.accessibleName() == "Measure 1, 2, 8 devices"
+    view.repeats.setText("1")
+    view.measure.click()
+    specs = [what[1] for what in session.asked if what[0] == "start"]
+    assert [spec.devices for spec in specs] == [1, 2, 8]  # type: ignore[attr-defined]
+
+
 def test_what_has_finished_is_shown_as_it_comes(program: Program, session: FakeSession, qtbot: QtBot) -> None:
     runs = add_study(session, 1, 2, 8)
     train(runs[0], 0.05)

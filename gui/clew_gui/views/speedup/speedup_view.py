@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
     QHeaderView,
+    QLineEdit,
     QMenu,
     QSizePolicy,
     QTableWidget,
@@ -55,8 +56,17 @@ REPEATS = ParamSpec(
     le=20,
     help="How often each number of devices is measured. The intervals come from the repeats.",
 )
+COUNTS = ParamSpec(
+    name="counts",
+    kind="int",
+    label="Devices",
+    default=1,
+    ge=1,
+    le=1024,
+    help="The numbers of devices, or of nodes, to measure, such as 1, 2, 4. Empty: those that are shown.",
+)
 _NARROW = 560
-_NAMED = 660
+_NAMED = 780
 """The width from which on the number of repeats has its name beside it."""
 _CELL = 22
 """Pixels around the text of a cell."""
@@ -69,7 +79,7 @@ class SpeedupView(QWidget):
     """Asks to show "strong" or "weak" scaling."""
     measure_asked = Signal()
     """Start a study."""
-    repeats_edited = Signal()
+    study_edited = Signal()
     export_asked = Signal(str)
     """Asks to write "png", "svg" or "csv"."""
 
@@ -104,7 +114,12 @@ class SpeedupView(QWidget):
         self.repeats.setFixedWidth(44)
         self.repeats.setAccessibleName(REPEATS.label)
         self.repeats.setToolTip(REPEATS.help)
-        self.repeats.edited.connect(self.repeats_edited)
+        self.repeats.edited.connect(self.study_edited)
+        self.counts = QLineEdit()
+        self.counts.setFixedWidth(92)
+        self.counts.setAccessibleName("Numbers of devices")
+        self.counts.setToolTip(COUNTS.help)
+        self.counts.textChanged.connect(self.study_edited)
         self._name = label(REPEATS.label, "body", "2")
         self._name.setBuddy(self.repeats)
         self.measure = Button(appearance, "Measure", "primarySmall", "play")
@@ -117,7 +132,8 @@ class SpeedupView(QWidget):
         self.export.setMenu(menu)
         self._bar_box = QWidget()
         self._bar_box.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        row(self.kinds, self.progress, self._name, self.repeats, self.measure, self.export, gap=8, parent=self._bar_box)
+        fields = (self.counts, self._name, self.repeats)
+        row(self.kinds, self.progress, *fields, self.measure, self.export, gap=8, parent=self._bar_box)
         return self._bar_box
 
     def _banner(self) -> QFrame:
@@ -189,6 +205,7 @@ class SpeedupView(QWidget):
         narrow = self.width() < _NARROW
         self.box.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
         self._name.setVisible(not narrow and self.width() >= _NAMED)
+        self.counts.setVisible(not narrow)
         lay_out_now(self._bar_box, self)
 
 

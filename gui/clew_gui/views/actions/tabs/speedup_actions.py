@@ -20,7 +20,8 @@ from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.presentation import words
-from clew_gui.views.speedup.speedup_view import REPEATS, SpeedupView
+from clew_gui.views.speedup.speedup_view import COUNTS, REPEATS, SpeedupView
+from clew_gui.views.theme.parts import set_role
 from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
@@ -28,8 +29,9 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import BATCH_SIZE, STEPS, convert
 from clew_shared.spec import RunSpec
 from clew_shared.study.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
+from clew_shared.study.sweep import read_values
 
-COUNTS = (1, 2, 4)
+USUAL = (1, 2, 4)
 """Numbers of devices that one click measures, as far as the strategy can use them."""
 _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 Kind = Literal["strong", "weak"]
@@ -58,7 +60,7 @@ class SpeedupActions(QObject):
             self._view = SpeedupView(self._window.appearance)
             self._view.kind_chosen.connect(self._choose)
             self._view.measure_asked.connect(self.measure)
-            self._view.repeats_edited.connect(self._update_button)
+            self._view.study_edited.connect(self._update_button)
             self._view.export_asked.connect(self.export)
             self._window.put_view(SPEEDUP_TAB, self._view)
         return self._view
@@ -106,11 +108,16 @@ class SpeedupActions(QObject):
         card, form = self._controller.scope.card, self._window.next_run
         if self._view is None or card is None:
             return
-        spread = spread_over(card, form.spec().strategy)
+        usual = spread_over(card, form.spec().strategy)
+        self._view.counts.setPlaceholderText(_listed(usual.counts) if usual is not None else "")
+        chosen, wrong_counts = self._chosen(usual)
+        spread = usual if wrong_counts is not None else chosen
+        set_role(self._view.counts, "bad" if wrong_counts is not None else "", "state")
         self._view.measure.set_words(f"Measure {spread.words}" if spread is not None else "Measure")
         alone = "" if spread is not None else _why_alone(card)
         _, wrong = self._repeats()
         refused = "" if form.run.isEnabled() else form.run.toolTip()
+        wrong = wrong_counts or wrong
         reason = alone or refused or (wrong.text if wrong is not None else "")
         self._view.measure.allow(not reason, reason)
 
@@ -118,12 +125,22 @@ class SpeedupActions(QObject):
         value, wrong = convert(REPEATS, self.view.repeats.raw())
         return value if isinstance(value, int) else 1, wrong
 
+    def _chosen(self, usual: Spread | None) -> tuple[Spread | None, Problem | None]:
+        """The spread over the numbers that were typed, if there are any, and what is wrong with them."""
+        text = self.view.counts.text()
+        if usual is None or not text.strip():
+            return usual, None
+        values, wrong = read_values(COUNTS, text)
+        counts = tuple(sorted({value for value in values if isinstance(value, int)}))
+        few = Problem("study.fields", "A comparison needs two numbers of devices or more.", "Write 1, 2, 4.", "values")
+        return usual._replace(counts=counts), next(iter(wrong), few if len(counts) < 2 else None)
+
     def study(self) -> StudySpec | None:
         """The study that the button starts; None where the exercise runs on one device only."""
         card = self._controller.scope.card
         base = self._window.next_run.spec()
-        spread = spread_over(card, base.strategy) if card is not None else None
-        if card is None or spread is None:
+        spread, wrong = self._chosen(spread_over(card, base.strategy) if card is not None else None)
+        if card is None or spread is None or wrong is not None:
             return None
         values = {param.name: base.params.get(param.name, param.default) for param in card.params}
         size = {BATCH_SIZE: values[BATCH_SIZE]} if BATCH_SIZE in values else {}
@@ -185,14 +202,18 @@ class Spread(NamedTuple):
     @property
     def words(self) -> str:
         """``1, 2, 4 devices``."""
-        return f"{', '.join(map(str, self.counts))} {self.axis}"
+        return f"{_listed(self.counts)} {self.axis}"
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return ", ".join(map(str, counts))
 
 
 def spread_over(card: ExerciseCard, chosen: str) -> Spread | None:
     """Returns how a study spreads the exercise: with the chosen strategy if it uses more than one device, else with the
     first that does. None if no strategy does, and for an exercise without training steps."""
     spreads = [
-        Spread(one.id, "nodes" if one.nodes else "devices", tuple(n for n in COUNTS if one.nodes or n in one.devices))
+        Spread(one.id, "nodes" if one.nodes else "devices", tuple(n for n in USUAL if one.nodes or n in one.devices))
         for one in card.strategies
         if card.kind == "training"
     ]
