@@ -5,6 +5,7 @@ Pure: no widget, no file. What is wrong comes back as problems whose ``where`` i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,6 +109,13 @@ _BETWEEN = {"jump": ", ", "modules": ", ", "fingerprints": "\n", "extra": "\n"}
 """The fields with several entries, and what is between two of them in the text."""
 
 
+_ADDRESS = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>[^@:\s\[\]]+)(?::(?P<port>\d+))?")
+
+
+_DOOR = re.compile(r"(login|gate|gateway|ssh|front|frontend|head|node|www|access)-?[0-9a-z]?[0-9]*", re.IGNORECASE)
+"""Names of the computers at which one logs in to a machine."""
+
+
 def texts_of(site: Site) -> dict[str, str]:
     """The contents of the fields for this site."""
     asked = {ASKED + name: value for name, value in msgspec.structs.asdict(site.allocation).items()}
@@ -119,12 +127,21 @@ def texts_of(site: Site) -> dict[str, str]:
 
 def site_of(texts: Mapping[str, str]) -> tuple[Site, tuple[Problem, ...]]:
     """The site that the fields describe, and everything that is wrong; a field that cannot be read is as if empty."""
+    texts = _spread(texts)
     read = {name: _read(spec, texts.get(name, "")) for name, spec in _SPECS.items()}
     problems = [found for _, found in read.values() if found is not None]
     asked: dict[str, Any] = {name.removeprefix(ASKED): value for name, (value, _) in read.items() if ASKED in name}
     own: dict[str, Any] = {name: value for name, (value, _) in read.items() if ASKED not in name}
     site = Site(**own, allocation=AllocationRequest(**asked))
     return site, (*problems, *check_site(site))
+
+
+def _spread(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """``user@host:port`` in *Host*, as a terminal has it, is three fields, unless the others say something already."""
+    found = _ADDRESS.fullmatch(texts.get("host", "").strip())
+    parts = {name: part for name, part in found.groupdict().items() if part} if found is not None else {}
+    taken = any(texts.get(name, "").strip() not in ("", part) for name, part in parts.items() if name != "host")
+    return texts if taken else {**texts, **parts}
 
 
 def _read(spec: ParamSpec, whole: str) -> tuple[Value | tuple[str, ...] | tuple[int, ...], Problem | None]:
@@ -190,6 +207,13 @@ def _numbers(name: str, text: str) -> tuple[int | tuple[int, ...], Problem | Non
     if len(numbers) > 1 or numbers == (0,):
         return empty, Problem("site.port", f"{text[:40]!r} is not a port.", "Write one number, such as 2222.", name)
     return (numbers[0] if numbers else 0), None
+
+
+def machine_of(host: str) -> str:
+    """The part of a host's name that says which machine it is: "juwels" of login03.juwels.fz-juelich.de."""
+    parts = host.split(".")
+    known = [part for part in parts[:-1] if not _DOOR.fullmatch(part)]
+    return host if host.replace(".", "").isdigit() else next(iter(known), parts[0])
 
 
 def free_name(wish: str, taken: frozenset[str]) -> str:

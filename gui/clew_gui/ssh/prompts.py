@@ -35,7 +35,7 @@ ASKED_FOR = {
     PromptKind.PASSWORD: "a password",
     PromptKind.PASSPHRASE: "the passphrase of a key",
     PromptKind.CODE: "a one-time code",
-    PromptKind.CONFIRM: "whether its key is the right one",
+    PromptKind.CONFIRM: "a confirmation of its key",
 }
 
 

@@ -180,7 +180,11 @@ def test_a_scheduler_that_nobody_has_named_is_looked_for_or_chosen_before_the_si
     dialog.begin_blank("hpc", Site(host="hpc"))
     field, find = dialog.form.row("scheduler"), dialog.form.find_button
     assert not dialog.save.isEnabled()
+    assert field.error.text() == "", "nothing is red before anything is typed"
+    assert "The scheduler is not known yet" in dialog.save.toolTip()
+    line(dialog, "user").setText("a")
     assert "The scheduler is not known yet" in field.error.text()
+    line(dialog, "user").setText("")
     with qtbot.waitSignal(dialog.find_asked) as asked:
         find.click()
     assert asked.args == ["hpc", Site(host="hpc")]
@@ -210,6 +214,20 @@ def test_without_a_host_nobody_can_look(dialog: SitesDialog) -> None:
     dialog.begin_blank("site", Site())
     assert (dialog.form.find_button.isEnabled(), dialog.form.find_button.toolTip()) == (False, "Name the host first")
     assert "no host yet" in dialog.list.currentItem().text()
+
+
+def test_a_new_site_is_called_as_its_machine_is_until_someone_calls_it_otherwise(
+    dialog: SitesDialog, store: SiteStore
+) -> None:
+    dialog.begin_preset("slurm")
+    line(dialog, "host").setText("ariadne@login3.juwels.example.org:2222")
+    assert dialog.name.text() == "juwels"
+    dialog.name.setText("juwels-lab")
+    line(dialog, "host").setText("ariadne@login3.jureca.example.org:2222")
+    assert dialog.name.text() == "juwels-lab"
+    dialog.save.click()
+    kept = store.load("juwels-lab")
+    assert (kept.host, kept.user, kept.port) == ("login3.jureca.example.org", "ariadne", 2222)
 
 
 def test_no_two_sites_are_shown_alike(dialog: SitesDialog) -> None:

@@ -27,6 +27,7 @@ from clew_gui.sites.check import check_name, check_site
 from clew_gui.sites.consent import Consents, words_of
 from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import LOCAL, Site, address, job_of, launcher
+from clew_gui.sites.site_fields import machine_of, site_of
 from clew_gui.sites.site_file import from_table, from_toml, read_site, to_toml
 from clew_gui.sites.store import SiteStore, site_store
 from clew_gui.sites.unwritten import unwritten
@@ -457,3 +458,35 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_cause(said: str, text
     found = unwritten("/home/me/clew", said, "Lab")
     assert text in found.text
     assert "full" not in found.hint
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ({"host": "student@login.example.org:2222"}, ("login.example.org", "student", 2222)),
+        ({"host": "login.example.org:22", "user": "ada"}, ("login.example.org", "ada", 22)),
+        ({"host": "ada@cave", "user": "ada"}, ("cave", "ada", None)),
+        ({"host": "ada@cave", "user": "ben"}, ("ada@cave", "ben", None)),
+        ({"host": "cave"}, ("cave", "", None)),
+    ],
+)
+def test_an_address_as_a_terminal_has_it_is_understood_where_nothing_else_was_said(
+    typed: dict[str, str], found: tuple[str, str, int | None]
+) -> None:
+    site, _ = site_of(typed)
+    assert (site.host, site.user, site.port or None) == found
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("login03.juwels.fz-juelich.de", "juwels"),
+        ("login.leonardo.cineca.it", "leonardo"),
+        ("mt1.bsc.es", "mt1"),
+        ("cave", "cave"),
+        ("10.0.0.7", "10.0.0.7"),
+        ("login1.de", "login1"),
+    ],
+)
+def test_a_host_is_called_by_its_machine(host: str, name: str) -> None:
+    assert machine_of(host) == name

@@ -90,7 +90,7 @@ class SweepActions(QObject):
         each = seconds_each(specs, card, [(run.spec, run.history) for run in runs]) if card is not None else []
         if not each:
             return f"{len(specs)} runs. How long they take is known after the first run."
-        return f"{len(specs)} runs: about {words.about(sum(each))} one after the other, estimated from an earlier run."
+        return f"{len(specs)} runs: {words.roughly(sum(each))} one after the other, estimated from an earlier run."
 
     def _cost_there(self, specs: tuple[RunSpec, ...]) -> str:
         """The job that these runs would be on the chosen site; empty on this computer."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QFileDialog,
     QLineEdit,
@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from clew_gui.sites.check import check_name, check_title, with_free_title
 from clew_gui.sites.presets import PRESETS, site_from
 from clew_gui.sites.site import LOCAL, Site, address, title_of
-from clew_gui.sites.site_fields import ASKED, NAME, free_name, site_of, texts_of
+from clew_gui.sites.site_fields import ASKED, NAME, free_name, machine_of, site_of, texts_of
 from clew_gui.sites.site_file import read_site, to_toml
 from clew_gui.sites.store import SiteStore
 from clew_gui.views.form.form import LABEL_WIDTH
@@ -44,6 +44,9 @@ class Draft:
         self.name, self.site, self.kept, self.own = name, site, kept, own
         self.texts = texts_of(site) | ({"scheduler": ""} if blank else {})
         self.edited = False
+        self.named = False
+        """Whether a person chose its short name; else it follows the host that a person typed."""
+        self.first_host = site.host
         self.problems: tuple[Problem, ...] = ()
 
     @property
@@ -126,7 +129,7 @@ class SitesDialog(Dialog):
         self.name.setFont(font())
         self.name.setAccessibleName("Name of the site")
         self.name.setToolTip("The name in commands and of the file: small letters, digits, - and _")
-        self.name.textChanged.connect(lambda _text: self._edited())
+        self.name.textChanged.connect(lambda _text: self._name_edited())
         self._name_line = QWidget()
         words = label("Short name")
         words.setFixedWidth(LABEL_WIDTH)
@@ -256,6 +259,7 @@ class SitesDialog(Dialog):
         draft = self.draft()
         draft.site, draft.texts = self.form.site, dict(self.form.texts())
         draft.edited = True
+        self._propose_name(draft)
         draft.problems = self._all_wrong()
         self.message.set_text("")
         self._show_problems(draft.problems)
@@ -269,14 +273,27 @@ class SitesDialog(Dialog):
         return known if draft is None or draft.kept is None else {**known, draft.name: draft.kept}
 
     def _all_wrong(self) -> tuple[Problem, ...]:
-        """Returns what is wrong with the fields, and shows each problem below its field."""
+        """Returns what is wrong with the fields, and shows each problem below its field, once there is something that
+        somebody typed."""
         draft = self.draft()
         if draft.name == LOCAL:
             return ()
         name = draft.name if draft.kept is not None else self.name.text().strip()
         wrong = (*self.form.problems, *check_title(name, self.form.site, self._known(draft)))
-        self.form.show_problems(wrong)
+        self.form.show_problems(wrong if draft.edited or draft.kept is not None else ())
         return wrong
+
+    def _name_edited(self) -> None:
+        self.draft().named = True
+        self._edited()
+
+    def _propose_name(self, draft: Draft) -> None:
+        """Calls a new site as its host is called, as long as nobody has called it otherwise."""
+        host = draft.site.host
+        if draft.kept is None and not draft.named and host not in ("", draft.first_host):
+            taken = frozenset(name for name in self._drafts if name != draft.name)
+            with QSignalBlocker(self.name):
+                self.name.setText(free_name(machine_of(host), taken))
 
     def _wrong_name(self) -> list[Problem]:
         draft = self.draft()
