@@ -279,6 +279,23 @@ class SurfaceSpec(msgspec.Struct, frozen=True, kw_only=True):
     minimum: tuple[float, float] | None = None
 
 
+class ByHand(msgspec.Struct, frozen=True, kw_only=True):
+    """A network whose training steps can be gone through number by number (``clew_shared.study.by_hand``).
+
+    ``weights`` are nine: of two hidden units and of the one that answers, each those of its two inputs and its offset.
+    ``points`` (x, y, class) are used in turn.
+    """
+
+    weights: tuple[float, ...]
+    points: tuple[tuple[float, float, int], ...]
+    rate: float
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` for another number of weights, or no point."""
+        if len(self.weights) != 9 or not self.points:
+            raise ValueError(f"nine weights and a point are needed, not {len(self.weights)} and {len(self.points)}")
+
+
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
     """A participant of a race: its name, and the values in which it differs from the others."""
 
@@ -349,6 +366,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     surfaces: tuple[SurfaceSpec, ...] = ()
     measured: tuple[SeriesPlot, ...] = ()
     pictures: tuple[PictureSpec, ...] = ()
+    by_hand: ByHand | None = None
     races: tuple[RaceSpec, ...] = ()
     strategies: tuple[StrategyCard, ...] = ()
     datasets: tuple[str, ...] = ()

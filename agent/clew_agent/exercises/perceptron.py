@@ -29,7 +29,7 @@ from clew_agent.training.settings import (
     Steps,
 )
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, Lane, Plane, Preset, RaceSpec, Requirement, Surface
+from clew_shared.cards import ByHand, Goal, Lane, Plane, Preset, RaceSpec, Requirement, Surface
 from clew_shared.params import Choice, Knob
 
 GUIDE = """\
@@ -54,6 +54,9 @@ together.
    change? Under *Record* you can choose other weights.
 8. Set the noise to 0.3, the training points to 20 and the units to 32. Compare training and test accuracy. Does an *L2
    penalty* help?
+9. Choose *By hand* above the curves: a training step of a network with two hidden units, one number after the other.
+   Compute each number yourself before you press **Step**. How does the mean loss change in the first four steps? In a
+   terminal `clew by-hand --steps 80` writes all numbers until XOR is learned.
 
 ## What to watch
 
@@ -251,6 +254,11 @@ class Perceptron(Exercise[PerceptronSettings]):
                 Requirement("noise", least=0.05),
             ),
         ),
+    )
+    by_hand = ByHand(
+        weights=(0.7, 0.1, 0.3, -0.6, 1.0, 0.7, -0.8, -0.3, 0.4),
+        points=((-1.0, -1.0, 0), (1.0, -1.0, 1), (1.0, 1.0, 0), (-1.0, 1.0, 1)),
+        rate=0.5,
     )
     races = (
         RaceSpec(

@@ -26,6 +26,7 @@ from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, TrainingSettings
 from clew_shared.base.problem import problem
 from clew_shared.cards import (
+    ByHand,
     ExerciseCard,
     Goal,
     MetricSpec,
@@ -208,6 +209,7 @@ class Exercise(Generic[SettingsT]):
     picture_seconds: ClassVar[float] = FREE_S
     """Seconds that the pictures of a run may take even if that is more than their share of the training time."""
     goals: ClassVar[tuple[Goal, ...]] = ()
+    by_hand: ClassVar[ByHand | None] = None
     races: ClassVar[tuple[RaceSpec, ...]] = ()
     strategies: ClassVar[tuple[StrategyCard, ...]] = ()
     """Empty: all of them where the settings have a batch to spread, else one device only."""
@@ -252,6 +254,7 @@ class Exercise(Generic[SettingsT]):
             surfaces=self.surfaces(),
             measured=self.measured,
             pictures=self.pictures,
+            by_hand=self.by_hand,
             races=self.races,
             strategies=self.strategies or self._possible(),
             datasets=accepted(self.datasets),

@@ -81,6 +81,16 @@ def test_every_command_has_a_help_of_its_own(command: str, capsys: pytest.Captur
     assert text == said(capsys, "help", command)
 
 
+def test_training_steps_are_written_number_by_number(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "by-hand", "--steps", "4")
+    assert "    δ₃ = p − class = 0.664 − 0 = 0.664\n" in text
+    assert text.count("    new w₉ = w₉ − rate·g₉") == 4
+    (first, *_), last = re.findall(r"mean loss of all (\S+)", text), re.findall(r"points is (\S+)\.", text)
+    assert float(last[0]) < float(first)
+    assert "cli.number" in refused(capsys, "by-hand", "--steps", "0")
+    assert "has no network to go through by hand. The exercise perceptron has one." in refused(capsys, "by-hand", "cnn")
+
+
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "--version") == f"clew {__version__}\n"
 

@@ -22,6 +22,7 @@ from clew_gui.plotting.pictures import HEADER, deviations_at, picture_rows
 from clew_gui.plotting.table import Extract, extract, write_csv, write_rows, write_series_csv
 from clew_gui.session.runs import RunModel
 from clew_gui.views.charts.files import page_image, write_png, write_svg
+from clew_gui.views.plots.by_hand import ByHandView
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import plots_page
 from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
@@ -105,6 +106,7 @@ class ConvergencePlots(QWidget):
         self.measured = MeasuredView(theme, self)
         self.pictures = PicturesView(theme, self)
         self.trace = TraceView(theme, self)
+        self.by_hand = ByHandView(theme, self)
         self.pictures.deviations = self._deviations
         self.kinds: dict[Kind, PlotKind] = {
             "curves": self.canvas,
@@ -112,13 +114,15 @@ class ConvergencePlots(QWidget):
             "measured": self.measured,
             "pictures": self.pictures,
             "trace": self.trace,
+            "by_hand": self.by_hand,
         }
         self._page: Page = "curves"
-        self._drawn: dict[str, SurfaceView | MeasuredView | PicturesView | TraceView] = {
+        self._drawn: dict[str, SurfaceView | MeasuredView | PicturesView | TraceView | ByHandView] = {
             "surface": self.surface,
             "measured": self.measured,
             "pictures": self.pictures,
             "trace": self.trace,
+            "by_hand": self.by_hand,
         }
         for kind in self._drawn.values():
             kind.hide()
@@ -130,6 +134,7 @@ class ConvergencePlots(QWidget):
         layout.addWidget(self.measured, 11)
         layout.addWidget(self.pictures, 11)
         layout.addWidget(self.trace, 11)
+        layout.addWidget(self.by_hand, 11)
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
         self.canvas.run_clicked.connect(self.run_clicked)
@@ -150,6 +155,7 @@ class ConvergencePlots(QWidget):
             self.set_surfaces(card.surfaces)
             self.measured.set_plots(card.measured)
             self.pictures.set_pictures(card.pictures)
+            self.by_hand.set_network(card.by_hand)
 
     def show_runs(
         self, runs: Sequence[RunModel], selected: str, pinned: str, indices: Mapping[str, int], next_data: str = ""
@@ -377,6 +383,8 @@ class ConvergencePlots(QWidget):
             menu.actions()[0].setChecked(self.view.log_y)
         elif self.page == "trace":
             self._entry(menu, "Show all of the time\tHome", self.reset_zoom)
+        elif self.page == "by_hand":
+            self._entry(menu, "Start again", self.reset_zoom)
         elif self.page == "pictures":
             self._entry(menu, "All pictures, as they are now", self.reset_zoom)
         elif self.page == "surface":

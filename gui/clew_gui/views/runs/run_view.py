@@ -29,7 +29,14 @@ from clew_gui.views.theme.parts import (
 )
 from clew_shared.cards import ExerciseCard
 
-PAGES = (("curves", "Curves"), ("surface", "Surface"), ("pictures", "Pictures"), ("trace", "Trace"), ("both", "Both"))
+PAGES = (
+    ("curves", "Curves"),
+    ("surface", "Surface"),
+    ("pictures", "Pictures"),
+    ("trace", "Trace"),
+    ("by_hand", "By hand"),
+    ("both", "Both"),
+)
 UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
 LOW = 560
 NARROW = 660
@@ -123,10 +130,12 @@ class PlotControls(QWidget):
         self._page: Page = "curves"
         self._chosen_page = ""
         self._zoomed = False
-        self._surface = self._measured = self._pictures = self._trace = False
+        self._surface = self._measured = self._pictures = self._trace = self._by_hand = False
         self._log = True
         self.pages = Segments(PAGES, "curves", "Plots")
-        self.pages.setToolTip("Curves over the steps, paths over the loss surface, pictures, or what traced steps did")
+        self.pages.setToolTip(
+            "Curves over the steps, paths over the loss surface, pictures, what traced steps did, or a step by hand"
+        )
         self.pages.chosen.connect(self._page_chosen)
         self.pages.hide()
         self.units = Segments(UNITS, "step", "X axis")
@@ -199,14 +208,14 @@ class PlotControls(QWidget):
         self._make_room()
 
     def _make_room(self) -> None:
-        curves = self._page not in ("surface", "measured", "pictures", "trace")
+        curves = self._page not in ("surface", "measured", "pictures", "trace", "by_hand")
         room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
         self.units.setVisible(curves)
         self.whole.setVisible(curves and (room >= NARROW - 60 or self.whole.isChecked()))
         self.reset.setVisible(curves and self._zoomed)
         self.reset.set_words("Reset zoom" if room >= WIDE else "Reset")
         self.smoothing.setVisible(curves and (room >= NARROW or not self._zoomed))
-        self.log.setVisible(self._log and self._page not in ("surface", "pictures", "trace"))
+        self.log.setVisible(self._log and self._page not in ("surface", "pictures", "trace", "by_hand"))
         for key, needed in (("epoch", 540), ("images", NARROW)):
             self.units.button(key).setVisible(room >= needed or self.units.current() == key)
         self._smooth_word.setVisible(curves and room >= NARROW + 60 + (110 if self._zoomed else 0))
@@ -219,10 +228,14 @@ class PlotControls(QWidget):
             self._zoomed = zoomed
             self._make_room()
 
-    def offer_pages(self, surface: bool, measured: bool, pictures: bool = False, log: bool = True) -> None:
-        """Whether the exercise has a surface or pictures to show, or only what it measures; ``log``: whether any of its
-        plots asks for a logarithmic axis."""
+    def offer_pages(
+        self, surface: bool, measured: bool, pictures: bool = False, log: bool = True, by_hand: bool = False
+    ) -> None:
+        """Whether the exercise has a surface, pictures or a network to go through by hand, or only what it measures;
+        ``log``: whether any of its plots asks for a logarithmic axis."""
         self._surface, self._measured, self._pictures, self._log = surface, measured, pictures, log
+        self._by_hand = by_hand
+        self.pages.button("by_hand").setVisible(by_hand)
         self.pages.button("curves").setText("Measured" if measured else "Curves")
         self.pages.button("surface").setVisible(surface and not measured)
         self.pages.button("pictures").setVisible(pictures)
@@ -236,7 +249,7 @@ class PlotControls(QWidget):
 
     def _show_pages(self) -> None:
         self.pages.button("trace").setVisible(self._trace)
-        self.pages.setVisible((self._surface and not self._measured) or self._pictures or self._trace)
+        self.pages.setVisible((self._surface and not self._measured) or self._pictures or self._trace or self._by_hand)
         self._choose_page()
         self._make_room()
 
@@ -267,13 +280,13 @@ class PlotControls(QWidget):
         both = self.width() >= WIDE and beside
         self.pages.button("both").setVisible(both)
         there = {"curves": True, "surface": self._surface and not self._measured, "pictures": self._pictures}
-        there["trace"] = self._trace
+        there |= {"trace": self._trace, "by_hand": self._by_hand}
         wanted = self._chosen_page or "both"
         if not there.get(wanted, both):
             wanted = "both" if both else "curves"
         page: Page = "curves"
         match wanted:
-            case "surface" | "pictures" | "trace":
+            case "surface" | "pictures" | "trace" | "by_hand":
                 page = wanted
             case "both":
                 page = "both" if self._surface else "beside"
@@ -349,7 +362,9 @@ class RunView(QWidget):
         """Shows the plots of an exercise, and the controls that they need."""
         self.plots.show_card(card)
         log = any(plot.log for plot in card.plots) or any(one.log_x or one.log_y for one in card.measured)
-        self.controls.offer_pages(bool(card.surfaces), card.kind == "measurement", bool(card.pictures), log)
+        self.controls.offer_pages(
+            bool(card.surfaces), card.kind == "measurement", bool(card.pictures), log, card.by_hand is not None
+        )
 
     @property
     def sweep(self) -> SweepBar:
