@@ -93,7 +93,7 @@ def test_the_end_of_a_jobs_time_is_counted_down() -> None:
     run = a_run()
     run.begin()
     found = job_words.card_words(run, job_with(run, JobStage.RUNNING, until=NOW + 1380), NOW)
-    assert (found.countdown, found.left_s, found.waits) == ("Ends in 23 min", 1380, False)
+    assert (found.countdown, found.left_s, found.waits) == ("Job ends in 23 min", 1380, False)
     run.end(RunState.FINISHED)
     assert job_words.card_words(run, None, NOW) == NOTHING, "it is over"
 
@@ -231,7 +231,7 @@ def test_a_run_that_will_not_end_in_time_says_so_early(open_window: Opener, qtbo
     program = open_window(session)
     card = program.window.run_view.card
     assert card.forecast.text() == "Will not finish in this job's time."
-    assert card.limit.text().startswith("Ends in")
+    assert card.limit.text().startswith("Job ends in")
     session.jobs.clear()
     run.job = None
     program.controller.panels.card()

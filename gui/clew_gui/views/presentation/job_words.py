@@ -66,7 +66,7 @@ def card_words(run: RunModel, job: JobModel | None, now: float) -> CardWords:
         return NOTHING
     locked = job is not None and job.locked is not None
     if job is not None and locked and not waits(run):
-        return CardWords(notice=locked_words([job]), countdown=countdown(news, now), locked=True)
+        return CardWords(notice=locked_words([job]), countdown=_limit(news, now), locked=True)
     if waits(run):
         word = "Will not start" if news.blocked else STAGE_WORDS[news.stage]
         state = "Failed" if news.blocked else STATES[news.stage]
@@ -75,10 +75,10 @@ def card_words(run: RunModel, job: JobModel | None, now: float) -> CardWords:
         return CardWords(state, word, words.join([f"on {run.where}", number]), below, waits=True, locked=locked)
     if news.stage is JobStage.RUNNING and not run.history.fold.attempt and not _is_live(job):
         text = f"connecting to {node_of(job, news)}"
-        return CardWords(sentence=text, countdown=countdown(news, now))
+        return CardWords(sentence=text, countdown=_limit(news, now))
     left = None if news.until is None else news.until - now
     silent = silence(job, news, now) if run.link_stale else ""
-    return CardWords(notice=silent, countdown=countdown(news, now), left_s=left)
+    return CardWords(notice=silent, countdown=_limit(news, now), left_s=left)
 
 
 def _is_live(job: JobModel | None) -> bool:
@@ -120,6 +120,12 @@ def silence(job: JobModel | None, news: JobNews, now: float) -> str:
     if not since or str(job.link.state if job is not None else "") != "STALE":
         return f"Cannot reach {where} yet. Training goes on there."
     return f"No answer from {where} for {words.about(max(1.0, now - since))}. Training goes on there."
+
+
+def _limit(news: JobNews, now: float) -> str:
+    """The countdown beside a run, which has an end of its own: "Job ends in 23 min"."""
+    text = countdown(news, now)
+    return f"Job {words.clause(text)}" if text.startswith("Ends") else text
 
 
 def countdown(news: JobNews, now: float) -> str:

@@ -278,6 +278,7 @@ class RunCard(QFrame):
             return words.join([since, words.clause(run.reason), words.divergence(run)])
         if run.state in TERMINAL:
             when = f"at {words.wall(fold.ended)}" if fold.ended else ""
+            when = f"{when} on {_here(run)}".lstrip() if run.job is not None else when
             detail = "" if self.why.isChecked() and reason_of(run)[0] else run.reason or reason_of(run)[0]
             return words.join([when, words.clause(detail, STATE_WORDS[run.state]), words.divergence(run)])
         return words.state_detail(run) or {
