@@ -47,7 +47,8 @@ class SeriesPlot(msgspec.Struct, frozen=True, kw_only=True):
     The labels and units of both axes are in the events. ``log_x`` and ``log_y`` choose logarithmic axes.
 
     In a ``timeline`` each series is a row of bars: from a point's x to the next, the row works on piece number y,
-    backward for a negative y, and on nothing for 0.
+    backward for a negative y, and on nothing for 0. ``bars`` are what to call bars of a positive and of a negative y
+    where they are no pieces that go forward and backward.
     """
 
     id: str
@@ -57,6 +58,7 @@ class SeriesPlot(msgspec.Struct, frozen=True, kw_only=True):
     log_y: bool = False
     format: Literal["number", "percent"] = "number"
     form: Literal["lines", "timeline"] = "lines"
+    bars: tuple[str, ...] = ()
 
 
 Every = Literal["evaluation", "epoch"] | int

@@ -195,10 +195,11 @@ def test_threads_that_read_ahead_are_shown_and_only_waiting_for_them_is_input() 
     main = [MARK, ("KernelAndDeviceFunc::Run", 0.0, 10.0)]
     fetch = [("IteratorGetNextOp::DoCompute", 0.0, 2.0)]
     ahead = [("Iterator::Root::Prefetch::ParallelMapV2", 0.0, 9.0), ("DecodePng:DecodePng", 1.0, 2.0)]
-    found = seen(plane("/host:CPU", {"python": main, "a": fetch, "b": ahead}))
+    reader = [("ReadFile:ReadFile", 3.0, 4.0), ("Cast:Cast", 4.0, 5.0)]
+    found = seen(plane("/host:CPU", {"python": main, "a": fetch, "b": ahead, "tf_data_pool/7": reader}))
     assert parts(found) == {"compute": 0.0, "reduce": 0.0, "input": 2.0, "host": 0.0, "idle": 8.0}
-    assert found.rows == ("Thread 1", "Reader 1")
-    assert found.names == ("ParallelMapV2", "IteratorGetNext")
+    assert found.rows == ("Thread 1", "Reader 1", "Reader 2")
+    assert found.names == ("ParallelMapV2", "IteratorGetNext", "ReadFile", "Cast")
 
 
 def test_operations_that_only_hold_others_are_none() -> None:

@@ -37,7 +37,8 @@ _WAITS: Final = ("KernelAndDeviceFunc::Run", "BlockUntilReady", "BlockHostUntilD
 """The program waits for the steps that it has begun."""
 _FETCH: Final = "IteratorGetNextOp::DoCompute"
 _AHEAD: Final = "Iterator::"
-"""A thread of tf.data, which reads ahead."""
+_READERS: Final = "tf_data_"
+"""What a thread of tf.data does, which reads ahead of the steps, and how its threads are called."""
 _DERIVED: Final = ("Steps", "XLA Modules", "XLA Ops", "TensorFlow Ops", "TensorFlow Name Scope", "Source code")
 """Lines of a device that say the same as its streams."""
 _KINDS: Final = tuple(
@@ -184,7 +185,7 @@ def _hlo(space: Any) -> Hlo:
 
 def _host_row(plane: Any, line: Any, start: int, hlo: Hlo, known: dict[int, _What]) -> _Row:
     """Reads a thread. What happens inside of an operation is a part of it."""
-    row, inside = _Row(), -math.inf
+    row, inside = _Row(ahead=line.name.startswith(_READERS)), -math.inf
     for event in sorted(line.events, key=lambda one: (one.offset_ps, -one.duration_ps)):
         what = known.get(event.metadata_id)
         if what is None:

@@ -20,7 +20,7 @@ from clew_gui.plotting.axes.layout import Box, emptiest
 from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.measured import MeasuredLine, MeasuredPlot, axis_ticks, span_of
-from clew_gui.plotting.timeline import bar_at, busy_share, last_end
+from clew_gui.plotting.timeline import bar_at, row_text
 
 EMPTY: Final = "Points appear here as they are measured."
 _TOP: Final = 8.0
@@ -172,8 +172,8 @@ class MeasuredChart:
             if self._has_x_axis(k):
                 draw_foot(drawing, frame, self._x_ticks(k, plot, frame), plot.x.title)
             if is_timeline(plot):
-                tasks.draw_tasks(drawing, frame, plot.lines)
-                tasks.draw_task_key(drawing, self.gutters[k].box, plot.lines)
+                tasks.draw_tasks(drawing, frame, plot.lines, plot.spec.bars)
+                tasks.draw_task_key(drawing, self.gutters[k].box, plot.lines, plot.spec.bars)
             else:
                 for drawn in self.drawn_lines[k]:
                     self._draw_line(drawing, frame, drawn, plot)
@@ -233,7 +233,7 @@ class MeasuredChart:
             if plot.x != plots[number].x:
                 continue
             if is_timeline(plot):
-                found += [_doing(drawn, place) for drawn in self.drawn_lines[k]]
+                found += [_doing(drawn, place, plot.spec.bars) for drawn in self.drawn_lines[k]]
             else:
                 values = [(one, one.line.at(place)) for one in self.drawn_lines[k] if one.main and self._is_read(one)]
                 found += [(drawn, plot.y_text(value)) for drawn, value in values if value is not None]
@@ -293,9 +293,8 @@ class MeasuredChart:
             return EMPTY
         words = []
         for k, plot in enumerate(self.plots):
-            end = last_end(plot.lines)
             ends = [
-                f"{drawn.name} works {busy_share(drawn.line, end):.0%}"
+                f"{drawn.name} {row_text(plot, drawn.line)}"
                 if is_timeline(plot)
                 else f"{drawn.name} {plot.y_text(float(drawn.line.y[-1]))} at {plot.x_text(float(drawn.line.x[-1]))}"
                 for drawn in self.drawn_lines[k]
@@ -305,7 +304,8 @@ class MeasuredChart:
         return ". ".join(words)
 
 
-def _doing(drawn: DrawnLine, place: float) -> tuple[DrawnLine, str]:
+def _doing(drawn: DrawnLine, place: float, names: Sequence[str]) -> tuple[DrawnLine, str]:
     """A row of a timeline as it is read out: in the colour of what it does, in none while it waits."""
     bar = bar_at(drawn.line, place)
-    return replace(drawn, index=-1 if bar is None else tasks.index_of(bar)), "waits" if bar is None else bar.text
+    idle = "–" if names else "waits"
+    return replace(drawn, index=-1 if bar is None else tasks.index_of(bar)), idle if bar is None else bar.text(names)

@@ -22,6 +22,7 @@ _KEY_ROW: Final = 15.0
 _NAME: Final = 15.0
 """The pixels that a row's name needs."""
 _WAIT: Final = 0.5
+_PIECES: Final = ("Forward", "Backward")
 
 
 def task_spans(lines: Sequence[MeasuredLine]) -> tuple[Span, Span]:
@@ -41,10 +42,11 @@ def index_of(bar: Bar) -> int:
     return BACKWARD if bar.backward else FORWARD
 
 
-def draw_tasks(drawing: Drawing, frame: Frame, lines: Sequence[MeasuredLine]) -> None:
-    """Draws all rows; while a device waits, its row shows only a faint ground."""
+def draw_tasks(drawing: Drawing, frame: Frame, lines: Sequence[MeasuredLine], names: Sequence[str] = ()) -> None:
+    """Draws all rows; while a device waits, its row shows only a faint ground. Bars that have ``names`` are no pieces
+    with a number."""
     theme, high = drawing.theme, frame.box.height / max(len(lines), 1)
-    numbered = _numbered(drawing, frame, lines)
+    numbered = set() if names else _numbered(drawing, frame, lines)
     for y, line in zip(_rows(len(lines)), lines, strict=True):
         top, bottom = (round(frame.row(y) + side * 0.5 * _SHARE * high) for side in (-1, 1))
         ground = Box(frame.box.x, top, frame.box.width, bottom - top)
@@ -77,15 +79,13 @@ def _numbered(drawing: Drawing, frame: Frame, lines: Sequence[MeasuredLine]) -> 
     return {False, True} - narrow
 
 
-def draw_task_key(drawing: Drawing, room: Box, lines: Sequence[MeasuredLine]) -> None:
+def draw_task_key(drawing: Drawing, room: Box, lines: Sequence[MeasuredLine], names: Sequence[str] = ()) -> None:
     """Draws the key below the title in the gutter: what the colours mean, and how much of the time all rows wait."""
     theme, end = drawing.theme, last_end(lines)
     wait = 1 - sum(busy_share(line, end) for line in lines) / max(len(lines), 1)
-    entries = (
-        (theme.curve(FORWARD).colour, 1.0, "Forward", ""),
-        (theme.curve(BACKWARD).colour, 1.0, "Backward", ""),
-        (theme.line, _WAIT, "Bubble", f"{wait:.1%}".replace("%", " %")),
-    )
+    colours = theme.curve(FORWARD).colour, theme.curve(BACKWARD).colour
+    entries = [(colour, 1.0, name, "") for colour, name in zip(colours, names or _PIECES, strict=False)]
+    entries += [] if names else [(theme.line, _WAIT, "Bubble", f"{wait:.1%}".replace("%", " %"))]
     y = room.y + 14
     for colour, opacity, name, value in entries:
         if y + _KEY_ROW > room.bottom:

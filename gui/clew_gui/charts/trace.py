@@ -26,6 +26,8 @@ _LEAST_ROW: Final = 5.0
 _NAMED: Final = 13.0
 """The height from which on a row has room for its name."""
 _GAP: Final = 8.0
+_LEFT: Final = 14.0
+"""Room for the half of the first number of the axis."""
 _LEAST: Final = 24.0
 """The least height of the timeline."""
 _SHARE: Final = 0.45
@@ -60,8 +62,8 @@ class TraceChart:
         table = (len(self._dearest) + 1) * _LINE if self._dearest else 0.0
         room = max(self._box.bottom - table - _GAP - FOOT - top, _LEAST)
         self._high = min(room / max(len(timeline), 1), _ROW)
-        names = widest(sizes, self._event.rows) + 10 if self._high >= _NAMED else 0.0
-        left = min(names, 0.25 * box.width)
+        names = widest(sizes, self._event.rows) + 10 if self._high >= _NAMED else _LEFT
+        left = max(min(names, 0.25 * box.width), _LEFT)
         high = max(self._high * max(len(timeline), 1), 1.0)
         self.frame = Frame(
             Box(self._box.x + left, top, max(self._box.width - left, 32.0), high),

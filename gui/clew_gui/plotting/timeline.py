@@ -23,10 +23,13 @@ class Bar:
     piece: int
     backward: bool
 
-    @property
-    def text(self) -> str:
-        """Says what is done."""
-        return f"{'backward' if self.backward else 'forward'} {self.piece}"
+    def text(self, names: Sequence[str] = ()) -> str:
+        """Says what is done: which piece, or one of ``names``."""
+        return _named(self, names) if names else f"{'backward' if self.backward else 'forward'} {self.piece}"
+
+
+def _named(bar: Bar, names: Sequence[str]) -> str:
+    return names[min(int(bar.backward), len(names) - 1)]
 
 
 def bars(line: MeasuredLine) -> list[Bar]:
@@ -58,9 +61,17 @@ def timeline_text(plot: MeasuredPlot) -> list[str]:
         return []
     wide = max(len(line.name) for line in lines)
     moments = (np.arange(_WIDTH) + 0.5) * (end / _WIDTH)
-    rows = []
+    names, rows = plot.spec.bars, []
     for line in lines:
         found = (bar_at(line, float(moment)) for moment in moments)
-        marks = "".join("·" if bar is None else "B" if bar.backward else "F" for bar in found)
-        rows.append(f"{line.name.rjust(wide)}  {marks}  works {busy_share(line, end):.0%}")
-    return [f"{plot.spec.title}, {plot.x_text(end)}: F forward, B backward, · waits", *rows]
+        marks = "".join("·" if bar is None else _named(bar, names or ("F", "B"))[0].upper() for bar in found)
+        rows.append(f"{line.name.rjust(wide)}  {marks}  {row_text(plot, line)}")
+    key = ", ".join(f"{name[0].upper()} {name[0].lower()}{name[1:]}" for name in names)
+    return [f"{plot.spec.title}, {plot.x_text(end)}: {key or 'F forward, B backward, · waits'}", *rows]
+
+
+def row_text(plot: MeasuredPlot, line: MeasuredLine) -> str:
+    """How much of the time a row works; when it ends, where its bars have names."""
+    if plot.spec.bars:
+        return plot.x_text(float(line.x[-1]))
+    return f"works {busy_share(line, last_end(plot.lines)):.0%}"

@@ -132,11 +132,13 @@ def _measured(plot: MeasuredPlot, run: LabelledRun, alone: str) -> ReportFigure 
     layout, title = partial(MeasuredChart, shown), plot.spec.title
     if not is_timeline(plot):
         return ReportFigure(f"{title}{alone}", "Measured by the run.", _page(title, layout))
+    page = _page(title, layout, 80 + _TASK_ROW * len(lines))
+    if plot.spec.bars:
+        return ReportFigure(f"{title}{alone}", "Measured by the run.", page)
     end = last_end(lines)
     waits = 1 - np.mean([busy_share(line, end) for line in lines])
     shares = tuple((line.name, f"{len(bars(line)):,}", f"{100 * busy_share(line, end):.0f} %") for line in lines)
     caption = f"Numbers are micro-batches. On average a device waits {100 * waits:.0f} % of the time."
-    page = _page(title, layout, 80 + _TASK_ROW * len(lines))
     return ReportFigure(f"{title}{alone}", caption, page, (("Device", "Tasks", "Works"), *shares))
 
 

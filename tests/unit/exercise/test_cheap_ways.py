@@ -215,6 +215,17 @@ TABLE = {
         honest=(Run({"numpy_gain": 147.4, "tensorflow_gain": 21.7}),),
         free=free("operation", "repeats"),
     ),
+    "pipeline": Exercise(
+        one_step=anyhow(images=50, passes=2),
+        tiny=anyhow(preset="tiny"),
+        cheap={
+            "no extra time": anyhow(extra_ms=0.0, readers=64),
+            "few images": anyhow(extra_ms=2.0, readers=64, images=100),
+            "slow files alone": Run({"parallel_gain": 3.52, "prefetch_gain": 4.0}, {"extra_ms": 2.0}),
+        },
+        honest=(Run({"parallel_gain": 8.83, "prefetch_gain": 11.32}, {"extra_ms": 2.0, "readers": 16}),),
+        free=free("feeding", "passes", "readers", "folder"),
+    ),
     "perceptron": Exercise(
         one_step=Run({"test_accuracy": 0.536}, {"steps": 1}),
         tiny=Run({"test_accuracy": 0.824}, preset="tiny"),

@@ -1,0 +1,471 @@
+"""The input pipeline: the same network trained on the same images, which come from memory, files or a record.
+
+After NCSA's and CINECA's courses. The steps of the lesson are those of TensorFlow's guide "Better performance with the
+tf.data API": reading in parallel, prefetching, caching, one large file instead of many small ones.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.training.exercise import Measurement, Setup
+from clew_agent.training.layers import cross_entropy
+from clew_agent.training.tracing import Profiler
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
+from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
+from clew_shared.params import Choice, Knob, Params
+
+GUIDE = """\
+## Why does the fast device wait?
+
+A device that computes 10,000 images a second is worth as much as the files that can be read in that second. Here the
+same small network trains on the same images in the same order, six times. Only the way to the images differs:
+
+| way | what happens in a step |
+|---|---|
+| Memory | the images are there already |
+| Files | each image is a small PNG file, read and decoded when the step needs it, one after the other |
+| Parallel | several *readers* read and decode at the same time |
+| Prefetch | and do so while the network trains on the batch before |
+| Cache | and after the first pass the decoded images stay in memory |
+| TFRecord | all images are in one large file, which is read from its beginning to its end, ahead as well |
+
+All six give the same losses, to the last bit: Clew checks that. How images come changes nothing but the time.
+
+## What to do
+
+1. Press **Run**. Which way is the slowest on this machine, and how far is the best from *Memory*?
+2. Look at *One step*: a row for each way, which first waits for its images and then trains. Which ways wait?
+3. A file system that hundreds of nodes share takes longer for each file. Set *Extra time per file* to 2 ms and run
+   again. Which ways notice it, and which do not? Then give them more *Readers*: until when does that help?
+4. Choose a single way in *Images come from* and run it. The page *Trace* shows its last steps: what do the *readers* do
+   while the network trains, and what when it waits? (`PyFuncStateless` is the extra time.)
+5. On a cluster, set *Folder* to a folder on the shared file system, then to one on the node's own disk (often `/tmp` or
+   `$TMPDIR`). That is the number to know before you train there.
+
+## What to watch
+
+*Images per second* goes over the passes through the images. With *Cache* the first pass is as slow as without, and the
+others are not. The operating system keeps files in memory that were read lately: here they were just written, so
+*Files* is kinder than the first pass over files that nobody has read today.
+
+## Questions
+
+- Prefetching does not make reading any faster. When does it help, and when not at all?
+- Four readers are nearly four times as fast as one. Why are 64 not 64 times as fast?
+- What does a cache need that the other ways do not, and for which data sets is it no choice?
+- The images of a TFRecord come in the order in which they were written. What do you lose, and what would you do about
+  it?
+
+> **Hint: numbers to compare with**
+> On two cores that others used as well, with 2 ms more for each file: 380 images/s from files one after the other.
+> Four readers in parallel were 3.5 times as fast and 4 times with prefetching, 16 readers 8.8 and 11 times, 64 readers
+> hardly more. With a cache it was 40 times, as fast as from memory. Without the extra time, files gave 4,000 images/s
+> one after the other.
+
+> **Hint: where the time goes**
+> A step that waits longer than it trains is bound by its input: a faster device would change nothing. *Parallel* and
+> *Prefetch* need the processor's cores to read and decode; if the network trains on the same cores, they take time away
+> from each other.
+"""
+AHEAD = 4
+"""Batches that are kept ready."""
+WARM_UP = 2
+"""Steps that do not count: the first one compiles the step."""
+TRACED = 10
+KERNELS, UNITS = (8, 16), 64
+
+
+class Way(NamedTuple):
+    """A way to the images: its name as a row of *One step*, and as a line of *Images per second*."""
+
+    name: str
+    line: str
+
+
+WAYS = {
+    "memory": Way("Memory", "from memory"),
+    "files": Way("Files", "from files"),
+    "parallel": Way("Parallel", "parallel reading"),
+    "prefetch": Way("Prefetch", "with prefetch"),
+    "cache": Way("Cache", "with cache"),
+    "tfrecord": Way("TFRecord", "from a TFRecord"),
+}
+ALL = "all"
+CHOICES = (Choice(ALL, "All ways"), *(Choice(key, way.name) for key, way in WAYS.items()))
+
+
+class PipelineSettings(Params, frozen=True, kw_only=True):
+    """Where images come from, and how many."""
+
+    feeding: Annotated[
+        str,
+        Knob(
+            "Images come from",
+            "One way, or all of them one after the other.",
+            choices=CHOICES,
+        ),
+    ] = ALL
+    images: Annotated[
+        int, Knob("Images", "How many images are written as files.", ge=50, le=50_000, log=True, unit="images")
+    ] = 1000
+    passes: Annotated[int, Knob("Passes", "How many times the network sees all images, each way.", ge=2, le=100)] = 4
+    batch_size: Annotated[int, Knob("Batch size", "Number of images in one step.", ge=1, le=1000, log=True)] = 50
+    readers: Annotated[
+        int, Knob("Readers", "How many files are read at the same time, in parallel.", ge=1, le=256, log=True)
+    ] = 4
+    extra_ms: Annotated[
+        float,
+        Knob(
+            "Extra time per file",
+            "So much longer takes each file, as on a file system that many nodes share. 0: as long as it takes here.",
+            ge=0,
+            le=100,
+            unit="ms",
+        ),
+    ] = 0.0
+    folder: Annotated[
+        str,
+        Knob(
+            "Folder",
+            "A folder on the machine that trains, in which the files are written and removed again. Empty: its folder "
+            "for temporary files.",
+        ),
+    ] = ""
+
+
+class Pipeline(Measurement[PipelineSettings]):
+    """Images per second of one network, for each way to the images."""
+
+    id = "pipeline"
+    title = "Input pipeline"
+    subtitle = "memory, files, tf.data, TFRecord"
+    chapter = "Many devices"
+    course = "NCSA and CINECA, input pipelines"
+    minutes = 20
+    summary = "Feed the same network from memory, from files and by tf.data, and see what a step waits for."
+    guide = GUIDE
+    Settings = PipelineSettings
+    datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
+    revision = 1
+    metrics = (
+        *(
+            MetricSpec(name=f"{key}_gain", label=f"{way.name} against Files", per_step=False, better="higher", unit="×")
+            for key, way in WAYS.items()
+            if key != "files"
+        ),
+        MetricSpec(name="hidden", label="Best way against memory", per_step=False, better="higher", format="percent"),
+        MetricSpec(name="waiting", label="Waiting for input", per_step=False, better="lower", format="percent"),
+    )
+    measured = (
+        SeriesPlot(id="rate", title="Images per second", series=tuple(way.line for way in WAYS.values())),
+        SeriesPlot(
+            id="step",
+            title="One step",
+            series=tuple(way.name for way in WAYS.values()),
+            form="timeline",
+            bars=("Trains", "Waits for its batch"),
+        ),
+    )
+    presets = (
+        Preset(name="usual", title="All ways", help="1,000 images, four passes through them each way."),
+        Preset(name="tiny", title="Tiny", values={"images": 100, "passes": 2}, data="digits", help="100 small digits."),
+    )
+    goals = (
+        Goal(
+            id="parallel",
+            text="Parallel reading 6 times as fast",
+            metric="parallel_gain",
+            op=">=",
+            value=6,
+            detail="As one file after the other, where each file takes 2 ms more.",
+            requires=(Requirement("extra_ms", least=2), Requirement("images", least=500)),
+        ),
+        Goal(
+            id="prefetch",
+            text="Prefetching 7 times as fast",
+            metric="prefetch_gain",
+            op=">=",
+            value=7,
+            detail="As one file after the other, where each file takes 2 ms more.",
+            requires=(Requirement("extra_ms", least=2), Requirement("images", least=500)),
+        ),
+    )
+
+    def measure(self, setup: Setup[PipelineSettings]) -> Iterator[Event | None]:
+        """Way by way; the losses of each are compared with those of the first before the next."""
+        chosen = setup.settings
+        keys = [*WAYS] if chosen.feeding == ALL else [chosen.feeding]
+        yield Schema(id=0, metrics=self.metrics, steps=len(keys))
+        rates: dict[str, float] = {}
+        losses: list[float] = []
+        with written(setup) as source:
+            yield Log(text=f"{len(source.pixels):,} images as files in {source.folder}.")
+            for number, key in enumerate(keys, 1):
+                run = Feeding(key, source, setup, traced=len(keys) == 1)
+                yield from run.train()
+                losses = losses or run.losses
+                compare(losses, run.losses, WAYS[key].name)
+                rates[key] = run.rate
+                yield Evaluation(step=number, values={**gains(rates), "waiting": run.waiting})
+                share = f"{run.waiting:.0%}".replace("%", " %")
+                yield Log(text=f"{WAYS[key].name}: {run.rate:,.0f} images/s; it waits {share} of the time.")
+
+
+def gains(rates: dict[str, float]) -> dict[str, float]:
+    """How many times as fast as one file after the other each way is, and the best of them against memory."""
+    found = {f"{key}_gain": rate / rates["files"] for key, rate in rates.items() if key != "files" and "files" in rates}
+    read = [rate for key, rate in rates.items() if key != "memory"]
+    return found | ({"hidden": max(read) / rates["memory"]} if read and "memory" in rates else {})
+
+
+def compare(expected: Sequence[float], losses: Sequence[float], name: str) -> None:
+    """Raise ``ProblemError`` unless the losses are the same: then the images, or their order, were not."""
+    if list(expected) != list(losses):
+        step = next(k for k, (one, other) in enumerate(zip(expected, losses, strict=True)) if one != other)
+        text = f"{name} gives another loss in step {step + 1}: {losses[step]:.6g} instead of {expected[step]:.6g}."
+        raise problem("feeding.differs", text, "Does anything else change the files meanwhile?", name)
+
+
+# The images
+
+
+@dataclass(frozen=True)
+class Source:
+    """The same images in memory, as one file each, and as records in the order of a pass.
+
+    ``pixels`` are uint8 [images, height, width, channels], ``order`` are the images of a pass.
+    """
+
+    pixels: npt.NDArray[np.uint8]
+    labels: npt.NDArray[np.int32]
+    order: npt.NDArray[np.int64]
+    folder: Path
+    extra: float
+
+    @property
+    def paths(self) -> list[str]:
+        """The file of each image."""
+        return [os.fspath(self.folder / f"{number:05}.png") for number in range(len(self.pixels))]
+
+    @property
+    def record(self) -> str:
+        """The one file with all images."""
+        return os.fspath(self.folder / "all.tfrecord")
+
+
+@contextmanager
+def written(setup: Setup[PipelineSettings]) -> Iterator[Source]:
+    """Writes the images, and removes them at the end. Raises ``ProblemError`` where that is not possible."""
+    chosen, data = setup.settings, setup.require_data()
+    folder = Path(chosen.folder).expanduser() if chosen.folder else None
+    if folder is not None and not folder.is_dir():
+        raise problem("exercise.folder", f"{folder} is no folder.", "Name one on the machine that trains.", "folder")
+    if chosen.images > len(data.train):
+        there, asked = f"{len(data.train):,}", f"{chosen.images:,}"
+        text = f"There are {there} training images in {data.name}, fewer than the {asked} asked for."
+        raise problem("exercise.images", text, f"Ask for {there} images or fewer.", "images")
+    try:
+        with tempfile.TemporaryDirectory(prefix="clew-pipeline-", dir=folder) as place:
+            yield write(data, chosen, setup.seed, Path(place))
+    except OSError as error:
+        text = f"The images cannot be written: {error.strerror or error}."
+        raise problem("feeding.write", text, "Choose another folder, or fewer images.", "folder") from None
+
+
+def write(data: DataSet, chosen: PipelineSettings, seed: int, folder: Path) -> Source:
+    """Writes each image as a PNG file, and all of them into one TFRecord."""
+    count = chosen.images
+    pixels = np.round(255 * data.train.x[:count].reshape(-1, *data.image_shape)).astype(np.uint8)
+    order = np.random.default_rng(seed).permutation(count)
+    source = Source(pixels, data.train.y[:count].astype(np.int32), order, folder, chosen.extra_ms / 1000)
+    files = [tf.io.encode_png(image).numpy() for image in pixels]
+    for path, content in zip(source.paths, files, strict=True):
+        Path(path).write_bytes(content)
+    with tf.io.TFRecordWriter(source.record) as writer:
+        for number in order.tolist():
+            features = {
+                "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[files[number]])),
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[int(source.labels[number])])),
+            }
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    return source
+
+
+# The ways
+
+
+def dataset(key: str, source: Source, batch: int, readers: int) -> tf.data.Dataset:
+    """The batches of one way, for ever: images uint8 [batch, height, width, channels] and labels int32 [batch]."""
+    with tf.device("/CPU:0"):  # where tf.data works
+        labels, paths, pixels = tf.constant(source.labels), tf.constant(source.paths), tf.constant(source.pixels)
+    one_pass = tf.data.Dataset.from_tensor_slices(source.order)
+
+    def from_file(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return decoded(tf.io.read_file(slowed(tf.gather(paths, number), source.extra))), tf.gather(labels, number)
+
+    def from_record(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        kinds = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+        found = tf.io.parse_single_example(record, kinds)
+        return decoded(found["image"]), tf.cast(found["label"], tf.int32)
+
+    def decoded(content: tf.Tensor) -> tf.Tensor:
+        return tf.ensure_shape(tf.io.decode_png(content), source.pixels.shape[1:])
+
+    match key:
+        case "memory":
+            taken = one_pass.repeat().batch(batch)
+            found = taken.map(lambda numbers: (tf.gather(pixels, numbers), tf.gather(labels, numbers)))
+        case "files":
+            found = one_pass.map(from_file).repeat().batch(batch)
+        case "parallel":
+            found = one_pass.repeat().map(from_file, num_parallel_calls=readers).batch(batch)
+        case "prefetch":
+            found = one_pass.repeat().map(from_file, num_parallel_calls=readers).batch(batch).prefetch(AHEAD)
+        case "cache":
+            read = one_pass.map(from_file, num_parallel_calls=readers).cache()
+            found = read.repeat().batch(batch).prefetch(AHEAD)
+        case _:
+            records = tf.data.TFRecordDataset(source.record).repeat()
+            found = records.map(from_record, num_parallel_calls=readers).batch(batch).prefetch(AHEAD)
+    return found.with_options(plain_options(readers))
+
+
+def plain_options(readers: int) -> tf.data.Options:
+    """Has tf.data do what is asked for and nothing by itself: it would prefetch, and choose how many files it reads."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    options.experimental_optimization.inject_prefetch = False
+    options.threading.private_threadpool_size = readers
+    return options
+
+
+def slowed(path: tf.Tensor, seconds: float) -> tf.Tensor:
+    """The path, after a while."""
+    if not seconds:
+        return path
+
+    def wait(same: bytes) -> bytes:
+        sleep(seconds)
+        return same
+
+    found = tf.numpy_function(wait, [path], tf.string, stateful=False)  # with state, tf.data would read one by one
+    found.set_shape([])
+    return found
+
+
+# The network
+
+
+class Feeding:
+    """Trains the network on the batches of one way, and takes the time of each step: how long it waits, and trains.
+
+    After it ``rate`` (images/s) and ``waiting`` (share of the time) are those of the middle one of all passes but the
+    first, in which caches are filled.
+    """
+
+    def __init__(self, key: str, source: Source, setup: Setup[PipelineSettings], *, traced: bool) -> None:
+        chosen = setup.settings
+        self._way, self._batch, self._traced = WAYS[key], min(chosen.batch_size, chosen.images), traced
+        self._pass = max(chosen.images // self._batch, 1)
+        self._passes = chosen.passes
+        self._batches = iter(dataset(key, source, self._batch, chosen.readers))
+        self._step = make_step(source.pixels.shape[1:], int(source.labels.max()) + 1, setup)
+        self.losses: list[float] = []
+        self.rate = self.waiting = 0.0
+
+    def train(self) -> Iterator[Event | None]:
+        """All passes; yields the rate of each, then a usual step, then a trace of more if that is wanted."""
+        for _ in range(WARM_UP):
+            self.once()
+        passes: list[tuple[float, float]] = []
+        for number in range(1, self._passes + 1):
+            waited = trained = 0.0
+            for _ in range(self._pass):
+                wait, work = self.once()
+                waited, trained = waited + wait, trained + work
+                yield None
+            passes.append((waited, trained))
+            yield point(self._way.line, number, self._pass * self._batch / (waited + trained))
+        waited, trained = sorted(passes[1:], key=sum)[(len(passes) - 1) // 2]
+        self.rate, self.waiting = self._pass * self._batch / (waited + trained), waited / (waited + trained)
+        yield one_step(self._way.name, waited / self._pass, trained / self._pass)
+        if self._traced:
+            yield from self._trace()
+
+    def once(self) -> tuple[float, float]:
+        """Does a step: the seconds for which it waited for its batch, and for which it trained."""
+        start = perf_counter()
+        images, labels = next(self._batches)
+        there = perf_counter()
+        self.losses.append(float(self._step(images, labels)))
+        return there - start, perf_counter() - there
+
+    def _trace(self) -> Iterator[Event]:
+        profiler = Profiler()
+        try:
+            profiler.start()
+            with profiler.steps():
+                for _ in range(TRACED):
+                    self.once()
+            yield profiler.stop(len(self.losses) - TRACED, TRACED)
+        except ProblemError as error:
+            yield Log(text=str(error), level="warning")
+
+
+def make_step(
+    shape: Sequence[int], classes: int, setup: Setup[PipelineSettings]
+) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """One step of gradient descent of a small network: two convolutions with pooling, a dense layer, the scores."""
+    height, width, channels = shape
+    flat = (height + 3) // 4 * ((width + 3) // 4) * KERNELS[1]
+    shapes = ((3, 3, channels, KERNELS[0]), (3, 3, *KERNELS), (flat, UNITS), (UNITS, classes))
+    weights = [
+        setup.truncated_normal(f"layer{number}", own, stddev=(2 / float(np.prod(own[:-1]))) ** 0.5)
+        for number, own in enumerate(shapes, 1)
+    ]
+
+    def scores(x: tf.Tensor) -> tf.Tensor:
+        for kernel in weights[:2]:
+            x = tf.nn.max_pool2d(tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME")), 2, 2, "SAME")
+        x = tf.nn.relu(tf.matmul(tf.reshape(x, [-1, flat]), weights[2]))
+        return tf.matmul(x, weights[3])
+
+    def step(images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(cross_entropy(scores(tf.cast(images, tf.float32) / 255), labels))
+        for one, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+            one.assign_sub(0.05 * gradient)
+        return loss
+
+    made: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] = tf.function(step, autograph=False)
+    return made
+
+
+def one_step(name: str, waited: float, trained: float) -> Series:
+    """A row that waits and then trains, for so many seconds."""
+    x, y = np.array([0.0, waited, waited + trained], "<f8"), np.array([-1.0, 1.0, 0.0], "<f8")
+    return Series(name=name, x=x.tobytes(), y=y.tobytes(), x_label="Time", x_unit="s")
+
+
+def point(name: str, number: int, rate: float) -> Series:
+    """The images per second of a pass."""
+    x, y = np.array([number], "<f8"), np.array([rate], "<f8")
+    return Series(name=name, x=x.tobytes(), y=y.tobytes(), x_label="Pass", y_label="Images per second")
+
+
+EXERCISE = Pipeline()

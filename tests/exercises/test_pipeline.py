@@ -1,0 +1,178 @@
+"""The input pipeline: every way gives the same images in the same order, and what a step waits for is said."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.exercises.devices.pipeline import (
+    EXERCISE,
+    TRACED,
+    WARM_UP,
+    WAYS,
+    Feeding,
+    PipelineSettings,
+    compare,
+    dataset,
+    gains,
+    write,
+    written,
+)
+from clew_agent.training.exercise import Setup
+from clew_agent.training.tracing import Profiler
+from clew_shared.base.problem import ProblemError
+from clew_shared.journal.events import Evaluation, Event, Schema, Series, Trace
+from clew_shared.journal.trace import shares
+from clew_shared.params import Value, build
+
+
+def setup(data: DataSet, **values: Value) -> Setup[PipelineSettings]:
+    small: dict[str, Value] = {"images": 60, "passes": 2, "batch_size": 20}
+    return Setup(build(PipelineSettings, small | values), 1, data)
+
+
+def measured(data: DataSet, **values: Value) -> list[Event]:
+    return [event for event in EXERCISE.measure(setup(data, **values)) if event is not None]
+
+
+@pytest.fixture(scope="module")
+def whole(small_digits: DataSet) -> list[Event]:
+    return measured(small_digits)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_gives_the_images_of_a_pass_again_and_again(way: str, small_digits: DataSet, tmp_path: Path) -> None:
+    source = write(small_digits, setup(small_digits).settings, 1, tmp_path)
+    taken: Iterator[tuple[object, object]] = iter(dataset(way, source, 25, 4).take(5).as_numpy_iterator())
+    images, labels = (np.concatenate(parts) for parts in zip(*taken, strict=True))
+    order = np.resize(source.order, 125)
+    np.testing.assert_array_equal(images, source.pixels[order])
+    np.testing.assert_array_equal(labels, source.labels[order])
+    assert images.dtype == np.uint8
+
+
+def test_losses_and_weights_are_the_same_whatever_the_way(small_digits: DataSet) -> None:
+    chosen = setup(small_digits)
+    with written(chosen) as source:
+        runs = [Feeding(key, source, chosen, traced=False) for key in WAYS]
+        for run in runs:
+            list(run.train())
+    assert {tuple(run.losses) for run in runs} == {tuple(runs[0].losses)}
+    assert len(runs[0].losses) == WARM_UP + 2 * 3
+    assert runs[0].losses[-1] < runs[0].losses[0], "it learns, so equal losses are those of equal weights"
+
+
+def test_other_images_are_refused() -> None:
+    compare([1.0, 2.0], [1.0, 2.0], "Cache")
+    with pytest.raises(ProblemError, match="Cache gives another loss in step 2: 3 instead of 2"):
+        compare([1.0, 2.0], [1.0, 3.0], "Cache")
+
+
+def test_all_ways_are_measured_in_turn(whole: list[Event]) -> None:
+    names = {event.name for event in whole if isinstance(event, Series)}
+    assert names == {way.line for way in WAYS.values()} | {way.name for way in WAYS.values()}
+    steps = [event for event in whole if isinstance(event, Evaluation)]
+    assert [event.step for event in steps] == [1, 2, 3, 4, 5, 6]
+    assert set(steps[-1].values) == {metric.name for metric in EXERCISE.metrics}
+    assert [event.steps for event in whole if isinstance(event, Schema)] == [6]
+    assert not any(isinstance(event, Trace) for event in whole)
+
+
+def test_a_step_waits_and_then_trains(whole: list[Event]) -> None:
+    rows = [event for event in whole if isinstance(event, Series) and event.name in {way.name for way in WAYS.values()}]
+    for row in rows:
+        x, y = np.frombuffer(row.x, "<f8"), np.frombuffer(row.y, "<f8")
+        assert y.tolist() == [-1, 1, 0]
+        assert 0 == x[0] < x[1] < x[2]
+
+
+def test_files_are_removed_afterwards(small_digits: DataSet, tmp_path: Path) -> None:
+    with written(setup(small_digits, folder=str(tmp_path))) as source:
+        assert source.folder.parent == tmp_path
+        assert len(list(source.folder.iterdir())) == 61
+    assert not source.folder.exists()
+
+
+def test_a_single_way_is_traced_as_well(small_digits: DataSet) -> None:
+    (trace,) = [event for event in measured(small_digits, feeding="prefetch") if isinstance(event, Trace)]
+    assert (trace.step, trace.count) == (WARM_UP + 2 * 3, TRACED)
+    assert any(name.startswith("Reader") for name in trace.rows)
+
+
+def test_the_trace_of_a_way_that_waits_says_what_the_clock_says(small_digits: DataSet) -> None:
+    chosen, profiler = setup(small_digits, extra_ms=2.0), Profiler()
+    with written(chosen) as source:
+        run = Feeding("files", source, chosen, traced=False)
+        run.once()
+        profiler.start()
+        with profiler.steps():
+            waited, trained = np.array([run.once() for _ in range(4)]).sum(axis=0)
+        found = shares(profiler.stop(1, 4))
+    assert found["input"] == pytest.approx(waited / (waited + trained), abs=0.1)
+
+
+def test_gains_are_against_files_one_after_the_other() -> None:
+    rates = {"memory": 1000.0, "files": 100.0, "parallel": 500.0, "prefetch": 900.0}
+    assert gains(rates) == {"memory_gain": 10.0, "parallel_gain": 5.0, "prefetch_gain": 9.0, "hidden": 0.9}
+    assert gains({"memory": 1000.0}) == {}
+    assert gains({"cache": 10.0}) == {}
+
+
+class SlowFiles:
+    """Takes the place of the extra time: a file comes as soon as ``together`` are asked for at once, or in vain."""
+
+    def __init__(self, together: int) -> None:
+        self.calls = self.most = self._now = 0
+        self._together, self._change = together, threading.Condition()
+
+    def sleep(self, _seconds: float) -> None:
+        """Waits for others."""
+        with self._change:
+            self.calls, self._now = self.calls + 1, self._now + 1
+            self.most = max(self.most, self._now)
+            self._change.notify_all()
+            self._change.wait_for(lambda: self.most >= self._together, timeout=30)
+            self._now -= 1
+
+
+@pytest.mark.parametrize(("way", "together"), [("files", 1), ("parallel", 8), ("prefetch", 8), ("cache", 8)])
+def test_files_are_read_one_by_one_or_many_at_once(
+    way: str, together: int, small_digits: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowFiles(together)
+    monkeypatch.setattr("clew_agent.exercises.devices.pipeline.sleep", slow.sleep)
+    source = write(small_digits, setup(small_digits, extra_ms=1.0).settings, 1, tmp_path)
+    list(dataset(way, source, 20, 16).take(6))
+    assert slow.most >= together if together > 1 else slow.most == 1
+    assert slow.calls == 60 if way == "cache" else slow.calls >= 120
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"images": 5000}, "There are 1,200 training images in digits, fewer than the 5,000 asked for"),
+        ({"folder": "/nowhere"}, "is no folder"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    values: dict[str, Value], words: str, small_digits: DataSet
+) -> None:
+    with pytest.raises(ProblemError, match=words):
+        measured(small_digits, **values)
+
+
+def test_no_preset_reaches_a_goal() -> None:
+    for goal in EXERCISE.goals:
+        for preset in EXERCISE.presets:
+            settings = build(PipelineSettings, preset.values)
+            assert any(getattr(settings, one.name) < (one.least or 0) for one in goal.requires), (goal.id, preset.name)
+
+
+def test_no_goal_is_reached_by_slow_files_alone() -> None:
+    readers = build(PipelineSettings, {}).readers
+    assert all(goal.value > readers for goal in EXERCISE.goals), "so many files at once are as many times as fast"
