@@ -345,7 +345,8 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     the text of the very file that runs and ``source_hash`` its SHA-256. Runs of one ``revision`` go on with any file of
     that revision (``revisions``); 0: with the very same file only. ``datasets`` are the accepted data sets, the default
     first; empty when the exercise needs none. ``tries`` says what a trained run can be asked: "classes", the
-    probabilities of an image's classes; empty for nothing. A file that cannot be imported becomes a card with
+    probabilities of an image's classes; "code", what an image is encoded as and what is decoded from a code; empty for
+    nothing. A file that cannot be imported becomes a card with
     ``problem``.
     """
 

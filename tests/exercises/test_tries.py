@@ -13,7 +13,7 @@ from clew_agent.catalogue.examine import find_exercise
 from clew_agent.cli.tries import TriedRun
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.engine import Engine
-from clew_agent.training.trying import NEAREST, Trying
+from clew_agent.training.trying import NEAREST, ImageClasses, ImageCodes
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import load_builtin
@@ -26,6 +26,7 @@ from clew_shared.wire.messages import TryRun
 from tests.exercises.attempts import attempt, new_run
 
 TRIED = [card for card in load_builtin().exercises if card.tries == "classes" and card.id != "transfer"]
+CODED = [card for card in load_builtin().exercises if card.tries == "code"]
 SMALL = {"activations": {"layers": 3, "units": 20}, "generalisation": {"images": 200, "batch_norm": True}}
 
 
@@ -43,7 +44,7 @@ def engine_of(card: ExerciseCard, data: DataSet) -> Engine:
 @pytest.mark.parametrize("card", TRIED, ids=lambda card: card.id)
 def test_the_answers_to_the_test_images_are_those_of_the_evaluation(card: ExerciseCard, small_digits: DataSet) -> None:
     engine, test = engine_of(card, small_digits), small_digits.test
-    found = Trying(engine.model, small_digits).probabilities(test.x)
+    found = ImageClasses(engine.model, small_digits).probabilities(test.x)
     assert np.allclose(found.sum(1), 1, atol=1e-5)
     evaluated = engine.evaluate()
     assert (found.argmax(1) == test.y).mean() == pytest.approx(evaluated["test_accuracy"], abs=1e-9)
@@ -53,9 +54,9 @@ def test_the_answers_to_the_test_images_are_those_of_the_evaluation(card: Exerci
 
 def test_each_layer_the_pixels_that_matter_and_the_nearest_images_are_shown(small_digits: DataSet) -> None:
     card = next(card for card in TRIED if card.id == "cnn")
-    trying = Trying(engine_of(card, small_digits).model, small_digits)
+    trying = ImageClasses(engine_of(card, small_digits).model, small_digits)
     seventh = small_digits.train.x[7]
-    pictures = {one.spec.id: one for one in trying.pictures(seventh, 40)}
+    pictures = {one.spec.id: one for one in trying.ask(seventh, TryRun(run="r"), 40).pictures}
     titles = [one.spec.title for one in pictures.values() if one.spec.id.startswith("layer")]
     assert titles == [
         "Layer 1, 32 maps of 28 × 28",
@@ -79,7 +80,8 @@ def test_each_layer_the_pixels_that_matter_and_the_nearest_images_are_shown(smal
 def test_few_units_are_bars_and_the_scores_of_a_single_layer_are_no_layer(small_digits: DataSet) -> None:
     for name, forms in (("softmax", []), ("activations", ["bars"] * 3)):
         card = next(card for card in TRIED if card.id == name)
-        pictures = Trying(engine_of(card, small_digits).model, small_digits).pictures(small_digits.test.x[0], 1)
+        trying = ImageClasses(engine_of(card, small_digits).model, small_digits)
+        pictures = trying.ask(small_digits.test.x[0], TryRun(run="r"), 1).pictures
         layers = [one for one in pictures if one.spec.id.startswith("layer")]
         assert [one.spec.form for one in layers] == forms
         assert all(isinstance(one.figure, Matrix) for one in layers)
@@ -89,12 +91,59 @@ def test_what_the_pixels_add_is_the_score_of_a_single_layer(small_digits: DataSe
     engine = engine_of(next(card for card in TRIED if card.id == "softmax"), small_digits)
     row = small_digits.test.x[0]
     weights = engine.model.parts[0].variables["W"].numpy()
-    best = Trying(engine.model, small_digits).probabilities(row[None])[0].argmax()
+    answer = ImageClasses(engine.model, small_digits).ask(row, TryRun(run="r"), 1)
+    best = np.argmax(answer.probabilities)
     added = row * weights[:, best]
-    (ink,) = (one for one in Trying(engine.model, small_digits).pictures(row, 1) if one.spec.id == "saliency")
+    (ink,) = (one for one in answer.pictures if one.spec.id == "saliency")
     assert isinstance(ink.figure, Image)
     wanted = np.rint(255 * (0.5 + 0.5 * added / np.abs(added).max()))
     assert np.abs(np.frombuffer(ink.figure.data, np.uint8) - wanted).max() <= 1
+
+
+@pytest.mark.parametrize("card", CODED, ids=lambda card: card.id)
+def test_an_image_is_drawn_again_from_its_code_and_a_moved_code_draws_another(
+    card: ExerciseCard, small_digits: DataSet
+) -> None:
+    trying = ImageCodes(engine_of(card, small_digits).model, small_digits)
+    row = small_digits.test.x[5]
+    first = trying.ask(row, TryRun(run="r", sample=5), 8)
+    shown = {one.spec.id: one.figure for one in first.pictures}
+    assert list(shown) == (["input", "output", "difference"] if trying.reads_images else ["output"])
+    assert len(first.ranges) == len(first.code)
+    assert all(low <= high for low, high in first.ranges)
+    again = trying.ask(row, TryRun(run="r", code=first.code), 8)
+    assert [one.spec.id for one in again.pictures] == ["output"]
+    assert again.pictures[0].figure == shown["output"]
+    assert again.error is None
+    moved = trying.ask(row, TryRun(run="r", code=tuple(number + 2 for number in first.code)), 8)
+    assert moved.pictures[0].figure != shown["output"]
+    for wrong in (first.code[1:] or (0.0, 0.0), (float("nan"), *first.code[1:])):
+        with pytest.raises(ProblemError, match="The code of this network has"):
+            trying.ask(row, TryRun(run="r", code=wrong), 8)
+
+
+def test_the_error_of_a_drawn_image_is_that_of_the_evaluation(small_digits: DataSet) -> None:
+    engine = engine_of(next(card for card in CODED if card.id == "autoencoder"), small_digits)
+    trying = ImageCodes(engine.model, small_digits)
+    errors = [trying.ask(row, TryRun(run="r", sample=1), 1).error for row in small_digits.test.x]
+    assert np.mean(np.array(errors, float)) == pytest.approx(engine.evaluate()["test_error"], rel=1e-5)
+
+
+def test_an_anomaly_has_a_threshold_and_noise_its_seed(small_digits: DataSet) -> None:
+    answers = {}
+    for card in CODED:
+        trying = ImageCodes(engine_of(card, small_digits).model, small_digits)
+        answers[card.id] = [trying.ask(small_digits.test.x[0], TryRun(run="r", sample=seed), 1) for seed in (1, 2, 1)]
+    assert {name for name, found in answers.items() if found[0].threshold is not None} == {"anomaly"}
+    first, second, again = answers["gan"]
+    assert first.error is None
+    assert first.code == again.code != second.code
+
+
+def test_a_code_is_no_question_to_a_network_that_sorts_images(small_digits: DataSet) -> None:
+    trying = ImageClasses(engine_of(TRIED[0], small_digits).model, small_digits)
+    with pytest.raises(ProblemError, match="it has no code"):
+        trying.ask(small_digits.test.x[0], TryRun(run="r", code=(1.0,)), 1)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +179,9 @@ def test_a_run_answers_by_its_last_checkpoint_and_by_a_newer_one_when_there_is_o
         for item in read_journal(run.journal(1))
         if isinstance(item, Record) and isinstance(item.event, Evaluation)
     )
-    whole = tried._trying.probabilities(test.x)
+    engine = engine_of(next(card for card in TRIED if card.id == "softmax"), small_digits)
+    engine.restore(run.checkpoint(40))
+    whole = ImageClasses(engine.model, small_digits).probabilities(test.x)
     assert np.allclose([answer.probabilities for answer in answers], whole[:20], atol=1e-6)
     assert (whole.argmax(1) == test.y).mean() == pytest.approx(evaluation.values["test_accuracy"], abs=1e-9)
 

@@ -36,7 +36,7 @@ from clew_shared.wire.messages import MAX_TRIED_BYTES, Done, Refused, Reply, Tri
 if TYPE_CHECKING:
     from clew_agent.datasets.dataset import DataSet, Rows
     from clew_agent.training.engine import Engine
-    from clew_agent.training.trying import Trying
+    from clew_agent.training.trying import ImageClasses, ImageCodes
 
 
 def main(argv: Sequence[str]) -> int:
@@ -91,17 +91,15 @@ class TriedRun:
             self._start = self._find()
             self._restore()
         test = self._data.test
-        sample = request.sample % len(test) if request.sample >= 0 and len(test) else -1
-        row = test.x[sample] if sample >= 0 else self._row(request)
-        return Tried(
-            run=request.run,
-            step=self._start.step,
-            probabilities=tuple(map(float, self._trying.probabilities(row[None])[0])),
+        images = self._trying.reads_images and not request.code
+        sample = request.sample % len(test) if request.sample >= 0 and len(test) and images else -1
+        row = test.x[max(sample, 0)] if sample >= 0 or not images else self._row(request)
+        return msgspec.structs.replace(
+            self._trying.ask(row, request, self._start.step),
             class_names=self._data.class_names,
             label=int(test.y[sample]) if sample >= 0 else -1,
             sample=sample,
             samples=len(test),
-            pictures=self._trying.pictures(row, self._start.step),
         )
 
     def _row(self, request: TryRun) -> Rows:
@@ -135,20 +133,22 @@ class TriedRun:
 
 def _card(spec: RunSpec, exercises: Path | None) -> ExerciseCard:
     card = quick_card(spec.exercise, exercises) or find_card(make_catalogue(exercises).exercises, spec.exercise)
-    if card.tries != "classes":
+    if card.tries not in ("classes", "code"):
         text = f"A run of {card.title or card.id} cannot be tried."
         raise problem("try.nothing", text, "Its exercise declares nothing to try.", spec.exercise)
     return card
 
 
-def _build(spec: RunSpec, card: ExerciseCard, exercises: Path | None, data: DataSet) -> tuple[Engine, Trying]:
+def _build(
+    spec: RunSpec, card: ExerciseCard, exercises: Path | None, data: DataSet
+) -> tuple[Engine, ImageClasses | ImageCodes]:
     with lean_import():
         from clew_agent.training.engine import Engine
         from clew_agent.training.runtime import configure, run_operations_plainly, share_gpus
-        from clew_agent.training.trying import Trying
+        from clew_agent.training.trying import try_model
     share_gpus(None)  # they belong to the runs
     configure()
     run_operations_plainly()
     exercise, _ = find_exercise(spec.exercise, exercises, card)
     engine = Engine(exercise, build(exercise.Settings, spec.params), spec.seed, data)
-    return engine, Trying(engine.model, data)
+    return engine, try_model(engine.model, data, card.tries)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
+from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.judging import flags, summarize_flags
 from clew_agent.training.layers import dense_layers, through, variables_of
@@ -143,6 +143,7 @@ class Anomaly(Exercise[AnomalySettings]):
     )
     baseline = "twos"
     revision = 1
+    tries = "code"
     presets = (
         Preset(name="twos", title="Digit 2 unseen", help="Nine digits are normal."),
         Preset(name="ones", title="Digit 1 unseen", values={"anomaly": 1}, help="Harder than it looks."),
@@ -240,6 +241,7 @@ class Anomaly(Exercise[AnomalySettings]):
             state=averages,
             pictures={"errors": error_histogram, "reconstructions": reconstructions},
             watch="validation_f_score",
+            coder=Coder(options.code, lambda code: through(decoder, code), lambda x: through(encoder, x), threshold),
         )
 
 

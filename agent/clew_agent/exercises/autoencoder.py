@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from clew_agent.datasets.dataset import Rows
 from clew_agent.training import random
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
+from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.layers import Layers, dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
@@ -136,6 +136,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     Settings = AutoencoderSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     revision = 1
+    tries = "code"
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
@@ -260,6 +261,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
             summarize=gain,
             evaluation_sets=setup.held_out(),
             pictures={"reconstructions": reconstructions},
+            coder=Coder(options.code, lambda code: through(decoder, code), lambda x: through(encoder, x)),
         )
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.training import random
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
+from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.images import as_images
 from clew_agent.training.layers import (
     correct,
@@ -125,6 +125,7 @@ class Gan(Exercise[GanSettings]):
     Settings = GanSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
+    tries = "code"
     jit = True
     metrics = (
         MetricSpec(name="discriminator_loss", label="Discriminator's loss"),
@@ -260,6 +261,7 @@ class Gan(Exercise[GanSettings]):
                 "samples": lambda: as_images(through(generator, noise[:100]), data),
                 "classes": lambda: tf.reduce_sum(answers(noise), 0),
             },
+            coder=Coder(options.noise, lambda code: through(generator, code)),
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent.training import random
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
+from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.layers import dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
@@ -116,6 +116,7 @@ class Vae(Exercise[VaeSettings]):
     Settings = VaeSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
+    tries = "code"
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower", unit="nats"),
@@ -255,6 +256,7 @@ class Vae(Exercise[VaeSettings]):
             evaluate=evaluate,
             evaluation_sets=setup.held_out(),
             pictures={"manifold": manifold, "codes": codes, "between": between, "reconstructions": reconstructions},
+            coder=Coder(options.code, decode, lambda x: encode(x)[0]),
         )
 
 

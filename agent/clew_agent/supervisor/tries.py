@@ -69,7 +69,7 @@ class Tries:
         """Has the request answered by ``turn``. Only one without an image, by which nobody asks any more, is answered
         at once. Raises ``ProblemError`` when no process can be had."""
         one = self._at_work.get(request.run)
-        if request.close and request.sample < 0 and not request.pixels:
+        if request.close and not request.asks:
             if one is not None and not one.busy:
                 self._end(request.run)
             return Done(run=request.run)

@@ -111,6 +111,18 @@ class Part:
     fresh_batches: bool = False
 
 
+@dataclass(frozen=True)
+class Coder:
+    """The two halves of a network that draws images from codes of ``size`` numbers: ``decode`` makes rows of the data
+    set [n, features] of codes [n, size], ``encode`` codes of rows; without it codes are standard normal noise.
+    ``threshold`` gives the error above which a row is an anomaly."""
+
+    size: int
+    decode: Callable[[tf.Tensor], tf.Tensor]
+    encode: Callable[[tf.Tensor], tf.Tensor] | None = None
+    threshold: Callable[[], tf.Tensor] | None = None
+
+
 Summary = Callable[[Mapping[str, npt.NDArray[np.float64]]], Mapping[str, float]]
 """Turns the means of ``Model.evaluate``'s values over one set into values of the whole set, such as a precision."""
 
@@ -132,6 +144,7 @@ class Model:
 
     ``scores`` gives each class of the data set a score, [n, classes], whose softmax is its probability, for rows of the
     data set [n, features]: it answers what an exercise with ``tries = "classes"`` is asked (``training.trying``).
+    ``coder`` answers it for ``tries = "code"``.
     """
 
     parts: Sequence[Part]
@@ -143,6 +156,7 @@ class Model:
     watch: str = "validation_accuracy"
     pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     scores: Callable[[tf.Tensor], tf.Tensor] | None = None
+    coder: Coder | None = None
 
 
 @dataclass(frozen=True)
@@ -222,8 +236,9 @@ class Exercise(Generic[SettingsT]):
     seedless: ClassVar[tuple[Requirement, ...]] = ()
     """Requirements on the settings: when all are met, the seed changes nothing, as nothing is drawn."""
     jit: ClassVar[bool] = False
-    tries: ClassVar[Literal["", "classes"]] = ""
-    """What one can try with a trained run: "classes", which class an image belongs to, by the model's ``scores``."""
+    tries: ClassVar[Literal["", "classes", "code"]] = ""
+    """What one can try with a trained run: "classes", which class an image belongs to, by the model's ``scores``;
+    "code", what its ``coder`` makes of an image, and draws from a code that is moved."""
 
     def build(self, setup: Setup[SettingsT]) -> Model:
         """Make the variables and say what is trained. Called once per run, before the block is compiled."""

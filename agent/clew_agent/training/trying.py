@@ -1,5 +1,5 @@
 """What a trained network makes of one image: the probabilities of the classes, what each layer sees, which pixels
-matter, and which training images are nearest."""
+matter, and which training images are nearest; or its code, and what is drawn from that."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from clew_agent.datasets.dataset import DataSet, Rows
 from clew_agent.engine.pictures import figure_of
 from clew_agent.training.exercise import Model, Samples
 from clew_agent.training.images import around_grey, as_images
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Bars, Gallery, ImageGrid, PictureSpec
-from clew_shared.wire.messages import TriedPicture
+from clew_shared.wire.messages import Tried, TriedPicture, TryRun
 
 Array = npt.NDArray[Any]
 
@@ -27,19 +27,37 @@ _MOST_LAYERS = 12
 """Layers that are shown: of a recurrent network each row of the image would be several."""
 _MOST_BARS = 64
 """Units of a layer that are shown as bars; more become a picture of one pixel each."""
+_RANGED = 500
+"""Test images whose codes say what is usual."""
+_NOISE = 3.0
 _WEIGHTED = ("Conv2D", "MatMul")
 _BENDS = ("Elu", "LeakyRelu", "Relu", "Selu", "Sigmoid", "Softplus", "Tanh")
 _SUMS = ("AddV2", "BiasAdd", *_WEIGHTED)
 
 
-class Trying:
-    """Asks a trained ``model`` of an exercise that sorts images of ``data`` into classes. Raises ``ProblemError`` when
-    the model does not say how."""
+def try_model(model: Model, data: DataSet, what: str) -> ImageClasses | ImageCodes:
+    """Returns what answers for a trained ``model`` of an exercise that says ``tries = what``."""
+    return ImageCodes(model, data) if what == "code" else ImageClasses(model, data)
+
+
+def _lacking(what: str) -> ProblemError:
+    text = f"The exercise says that its runs can be tried, but its model has no {what}."
+    return problem("exercise.tries", text, f"Give Model its {what}, or take tries off the exercise.")
+
+
+def _pictures(step: int, found: Iterator[tuple[PictureSpec, Any]]) -> tuple[TriedPicture, ...]:
+    return tuple(TriedPicture(spec=spec, figure=figure_of(spec, step, returned)[0]) for spec, returned in found)
+
+
+class ImageClasses:
+    """Asks a trained ``model`` that sorts images of ``data`` into classes. Raises ``ProblemError`` when it does not say
+    how."""
+
+    reads_images = True
 
     def __init__(self, model: Model, data: DataSet) -> None:
         if model.scores is None:
-            text = "The exercise says that its runs can be tried, but its model has no scores."
-            raise problem("exercise.tries", text, "Give Model its scores, or take tries off the exercise.")
+            raise _lacking("scores")
         self._scores = model.scores
         self._data = data
         train = model.train or Samples(data.train.x, data.train.y)
@@ -59,11 +77,12 @@ class Trying:
         found: npt.NDArray[np.float32] = tf.nn.softmax(self._answers(tf.constant(rows))).numpy()
         return found
 
-    def pictures(self, row: Rows, step: int) -> tuple[TriedPicture, ...]:
-        """The image ``row`` as the network got it, and what it sees in it, for a network of ``step`` updates."""
-        return tuple(
-            TriedPicture(spec=spec, figure=figure_of(spec, step, returned)[0]) for spec, returned in self._all(row)
-        )
+    def ask(self, row: Rows, request: TryRun, step: int) -> Tried:
+        """The answer for the image ``row``, by a network of ``step`` updates. Raises ``ProblemError`` for a code."""
+        if request.code:
+            raise problem("try.code", "This network sorts images; it has no code.", "Send an image.", "code")
+        found = tuple(map(float, self.probabilities(row[np.newaxis])[0]))
+        return Tried(run=request.run, step=step, probabilities=found, pictures=_pictures(step, self._all(row)))
 
     def _all(self, row: Rows) -> Iterator[tuple[PictureSpec, Any]]:
         gradient, layers = self._seen(tf.constant(row[np.newaxis]))
@@ -144,3 +163,65 @@ def _layer(name: str, title: str, values: Array) -> tuple[PictureSpec, Any]:
 def _shown(maps: Array) -> Any:
     """Activations [n, height, width] as images: black is 0; with negative ones grey is."""
     return around_grey(maps) if maps.min() < 0 else maps / max(float(maps.max()), 1e-12)
+
+
+class ImageCodes:
+    """Asks a trained ``model`` that encodes images of ``data``, or only decodes. Raises ``ProblemError`` when it does
+    not say how."""
+
+    def __init__(self, model: Model, data: DataSet) -> None:
+        if model.coder is None:
+            raise _lacking("coder")
+        self._coder = model.coder
+        self._data = data
+        self._some = tf.constant(data.test.x[:_RANGED])
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether images have codes; if not, the number of a test image is a seed."""
+        return self._coder.encode is not None
+
+    def ask(self, row: Rows, request: TryRun, step: int) -> Tried:
+        """What the network of ``step`` updates draws from the code of the image ``row``, or from the one asked for.
+        Raises ``ProblemError`` for a code of another size."""
+        coder, error = self._coder, None
+        if request.code:
+            code = np.array(request.code, np.float32)
+            if len(code) != coder.size or not np.isfinite(code).all():
+                text = f"The code of this network has {coder.size} numbers, and {len(code)} were sent."
+                raise problem("try.code", text, "Send as many finite numbers.", "code")
+        elif coder.encode is not None:
+            code = coder.encode(tf.constant(row[np.newaxis])).numpy()[0]
+        else:
+            code = np.random.default_rng(max(request.sample, 0)).standard_normal(coder.size).astype(np.float32)
+        drawn = coder.decode(tf.constant(code[np.newaxis])).numpy()[0]
+        shown = row if self.reads_images and not request.code else None
+        if shown is not None:
+            error = float(np.mean(np.square(drawn - shown)))
+        return Tried(
+            run=request.run,
+            step=step,
+            code=tuple(map(float, code)),
+            ranges=self._ranges(),
+            error=error,
+            threshold=float(coder.threshold()) if coder.threshold is not None else None,
+            pictures=_pictures(step, self._all(drawn, shown)),
+        )
+
+    def _all(self, drawn: Rows, row: Rows | None) -> Iterator[tuple[PictureSpec, Any]]:
+        if row is not None:
+            yield ImageGrid("input", "As the network sees it"), as_images(row[np.newaxis], self._data)
+        yield ImageGrid("output", "What it draws"), as_images(np.clip(drawn[np.newaxis], 0, 1), self._data)
+        if row is not None:
+            missing = tf.constant((row - drawn)[np.newaxis])
+            yield (
+                ImageGrid("difference", "Missing (light), too much (dark)"),
+                around_grey(as_images(missing, self._data)),
+            )
+
+    def _ranges(self) -> tuple[tuple[float, float], ...]:
+        """Where the codes of test images lie, or those of noise."""
+        if self._coder.encode is None:
+            return ((-_NOISE, _NOISE),) * self._coder.size
+        codes = self._coder.encode(self._some).numpy()
+        return tuple((float(low), float(high)) for low, high in zip(codes.min(0), codes.max(0), strict=True))

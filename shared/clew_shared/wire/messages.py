@@ -160,20 +160,26 @@ class OpenService(Request, frozen=True, kw_only=True, tag="open"):
 
 
 class TryRun(Request, frozen=True, kw_only=True, tag="try"):
-    """Asks what a run's network, as its last checkpoint has it, makes of one image.
+    """Asks what a run's network, as its last checkpoint has it, makes of one image, or draws from a ``code``.
 
     The image is the data set's test image ``sample`` (counted round and round), or with -1 these ``pixels``, one byte a
     channel, row by row. ``drawn``: light strokes on black, to be scaled and centred as the data set's images are.
-    ``close``: nobody asks any more, after this if there is an image.
+    ``close``: nobody asks any more, after this if it asks something.
     """
 
     run: str
     sample: int = -1
+    code: tuple[float, ...] = ()
     width: int = 0
     height: int = 0
     pixels: bytes = b""
     drawn: bool = False
     close: bool = False
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is something to answer."""
+        return self.sample >= 0 or bool(self.pixels) or bool(self.code)
 
 
 class Shutdown(Request, frozen=True, kw_only=True, tag="shutdown"):
@@ -287,15 +293,22 @@ class TriedPicture(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tried(Reply, frozen=True, kw_only=True, tag="tried"):
-    """Answer to ``TryRun``: a probability for each class, by the checkpoint of ``step``.
+    """Answer to ``TryRun``, by the checkpoint of ``step``: a probability for each class, or of a network with a code
+    the code that was decoded.
 
-    ``pictures`` are the image as the network got it (``input``), and what the network sees in it. ``label`` is the
-    class of the test image ``sample`` of ``samples``; both are -1 for an image that came with the request.
+    ``ranges`` are the least and largest usual value of each number of the code, ``error`` the mean squared difference
+    between the image and what the network draws, ``threshold`` the error above which it is an anomaly. ``pictures`` are
+    the image as the network got it (``input``), and what the network makes of it. ``label`` is the class of the test
+    image ``sample`` of ``samples``; both are -1 for an image that came with the request.
     """
 
     run: str
     step: int
-    probabilities: tuple[float, ...]
+    probabilities: tuple[float, ...] = ()
+    code: tuple[float, ...] = ()
+    ranges: tuple[tuple[float, float], ...] = ()
+    error: float | None = None
+    threshold: float | None = None
     class_names: tuple[str, ...] = ()
     label: int = -1
     sample: int = -1

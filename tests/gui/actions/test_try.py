@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QImage
@@ -23,6 +24,10 @@ from tests.gui.conftest import Opener
 INPUT = TriedPicture(
     spec=ImageGrid("input", "Image"),
     figure=Image(name="input", step=9, width=2, height=2, channels=1, data=bytes([0, 255, 0, 255])),
+)
+OUTPUT = TriedPicture(
+    spec=ImageGrid("output", "What it draws"),
+    figure=Image(name="output", step=9, width=2, height=2, channels=1, data=bytes(4)),
 )
 
 
@@ -60,17 +65,14 @@ class Lab:
 
     def answer(self, label: int = -1, sample: int = -1, probabilities: tuple[float, ...] = (0.1, 0.9)) -> None:
         """The agent answers."""
-        self.tell(
-            Tried(
-                run=self.run.id,
-                step=9,
-                probabilities=probabilities,
-                label=label,
-                sample=sample,
-                samples=30,
-                pictures=(INPUT,),
-            )
-        )
+        image = Tried(run=self.run.id, step=9, label=label, sample=sample, samples=30, pictures=(INPUT,))
+        self.tell(msgspec.structs.replace(image, probabilities=probabilities))
+
+    def answer_code(self, *code: float, error: float | None = None, threshold: float | None = None) -> None:
+        """The agent of a network with a code answers, of an image where there is an error."""
+        pictures = (INPUT, OUTPUT) if error is not None else (OUTPUT,)
+        drawn = Tried(run=self.run.id, step=9, code=code, ranges=((-2.0, 2.0),) * len(code), pictures=pictures)
+        self.tell(msgspec.structs.replace(drawn, error=error, threshold=threshold))
 
     def tell(self, reply: Tried | Refused) -> None:
         self.session.tell(tried=[TryAnswered(self.run.id, reply)])
@@ -201,3 +203,37 @@ def test_there_is_one_for_each_run_and_closing_it_says_that_nobody_asks_any_more
     assert lab.asked() == [TryRun(run=lab.run.id, close=True)]
     assert lab.program.actions.trying.dialogs == {}
     lab.answer()  # of a question that was on its way
+
+
+def test_a_code_is_moved_by_sliders_beside_the_image_that_it_came_from(open_window: Opener) -> None:
+    lab = Lab(open_window, "code")
+    dialog = lab.open()
+    lab.answer_code(-1.0, 0.5, error=0.02)
+    assert dialog.answer.text() == "Error 0.0200"
+    assert [slider.value() for slider in dialog.sliders.sliders] == [50, 125]
+    assert not dialog.sliders.isHidden()
+    assert dialog.shares.isHidden()
+    lab.asked()
+    dialog.sliders.sliders[0].setValue(200)
+    assert lab.asked() == [TryRun(run=lab.run.id, code=(2.0, 0.5))]
+    lab.answer_code(2.0, 0.5)
+    chart = dialog.seen.chart
+    assert isinstance(chart, PicturesChart)
+    assert [one.spec.id for one in chart.taken] == ["input", "output"]
+    assert "Drawn from the code below." in dialog.about.text()
+    assert not dialog.field.isHidden()
+
+
+def test_an_anomaly_is_called_one_and_noise_has_no_image_to_draw(open_window: Opener) -> None:
+    lab = Lab(open_window, "code")
+    dialog = lab.open()
+    for error, word in ((0.05, "Anomaly"), (0.01, "Normal")):
+        lab.answer_code(0.0, error=error, threshold=0.03)
+        assert dialog.answer.text().startswith(f"{word}, error ")
+        assert "Threshold 0.0300." in dialog.about.text()
+    lab.program.actions.trying.dialogs[lab.run.id].close()
+    dialog = lab.open()
+    lab.answer_code(*[0.0] * 20)
+    assert len(dialog.sliders.sliders) == 12
+    assert dialog.field.isHidden()
+    assert dialog.sample.accessibleName() == "Another code"

@@ -25,6 +25,7 @@ _LOOK_S = 0.02
 _SIDE = int((MAX_TRIED_BYTES // 3) ** 0.5)
 """Pixels of the longer side of an image that is sent: a larger one is made smaller."""
 _BAR = 30
+_NUMBERS = 8
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 _ABOUT = """Ask the network of a trained run what an image shows, by the run's last checkpoint.
 
@@ -124,11 +125,32 @@ def _best(tried: Tried) -> int:
 
 
 def _as_json(tried: Tried) -> dict[str, object]:
+    if tried.code:
+        return {name: getattr(tried, name) for name in ("run", "step", "code", "error", "threshold", "label", "sample")}
     names = ("run", "step", "probabilities", "class_names", "label", "sample")
     return {"answer": _names(tried)[_best(tried)]} | {name: getattr(tried, name) for name in names}
 
 
+def _print_code(context: CommandContext, word: str, tried: Tried) -> None:
+    numbers = ", ".join(quantity(number) for number in tried.code[:_NUMBERS])
+    more = f" and {len(tried.code) - _NUMBERS} more" if len(tried.code) > _NUMBERS else ""
+    what = f"test image {tried.sample:,} of {tried.samples:,}" if tried.sample >= 0 else "the image"
+    if tried.error is None:
+        context.say(f"Run {word} after {tried.step:,} steps draws an image from the code {numbers}{more}.")
+        context.say("The window shows it: Try it (F6).")
+        return
+    context.say(f"Run {word} after {tried.step:,} steps: {what} has the code {numbers}{more}.")
+    judged = ""
+    if tried.threshold is not None:
+        above = tried.error > tried.threshold
+        judged = f", {'above' if above else 'below'} {quantity(tried.threshold)}: {'an anomaly' if above else 'normal'}"
+    context.say(f"What is drawn from it has the error {quantity(tried.error)}{judged}.")
+
+
 def _print(context: CommandContext, word: str, tried: Tried) -> None:
+    if tried.code:
+        _print_code(context, word, tried)
+        return
     names, best = _names(tried), _best(tried)
     what = f"test image {tried.sample:,} of {tried.samples:,}" if tried.sample >= 0 else "the image"
     known = ""

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFileDialog, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QSizePolicy, QSlider, QWidget
 
 from clew_gui.charts.chart import Layout
 from clew_gui.charts.pictures.page import PicturesChart
+from clew_gui.plotting.axes.numbers import value_text
 from clew_gui.plotting.pictures import TakenPicture, pixels
 from clew_gui.views.charts.chart_widget import ChartWidget
 from clew_gui.views.charts.painter import image_of, paint_ring
@@ -24,7 +25,7 @@ from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Image, Matrix
 from clew_shared.wire.messages import MAX_TRIED_BYTES, Refused, Tried, TryRun
 
-KINDS: Final = ("classes",)
+KINDS: Final = ("classes", "code")
 """What of exercises can be tried here (``ExerciseCard.tries``)."""
 GRID: Final = 112
 """Pixels of a side of a drawing: four times those of MNIST, so that it can be made smaller smoothly."""
@@ -32,6 +33,9 @@ _PEN: Final = 10
 """Pixels of a stroke's width: two and a half of MNIST's."""
 _LARGEST: Final = int((MAX_TRIED_BYTES // 3) ** 0.5)
 _LEFT: Final = 250
+_FINE: Final = 200
+"""Places of a slider."""
+_MOST_SLIDERS: Final = 12
 _FILES: Final = "Images (*.png *.jpg *.jpeg *.bmp *.gif *.pgm *.ppm *.webp)"
 
 
@@ -127,6 +131,58 @@ class DrawingField(QWidget):
         painter.end()
 
 
+class CodeSliders(QWidget):
+    """A slider for each number of a code, as far as there is room; the others stay."""
+
+    moved = Signal(tuple)
+    """The code after a person moved a slider."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._code: tuple[float, ...] = ()
+        self._ranges: tuple[tuple[float, float], ...] = ()
+        self.sliders: list[QSlider] = []
+        self._values: list[QLabel] = []
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setVerticalSpacing(2)
+        self._more = label("", "caption", "3", wrap=True)
+
+    def show_code(self, code: tuple[float, ...], ranges: tuple[tuple[float, float], ...]) -> None:
+        """Move the sliders to a code; ``ranges`` are their ends."""
+        self._code, self._ranges = code, ranges
+        while len(self.sliders) < min(len(code), _MOST_SLIDERS):
+            self._add(len(self.sliders))
+        left = len(code) - len(self.sliders)
+        self._more.setText(f"The other {left} numbers stay as they are." if left else "")
+        for number, slider in enumerate(self.sliders):
+            low, high = ranges[number]
+            with QSignalBlocker(slider):
+                slider.setValue(round(_FINE * (code[number] - low) / max(high - low, 1e-12)))
+            self._values[number].setText(value_text(code[number]))
+
+    def _add(self, number: int) -> None:
+        slider, value = QSlider(Qt.Orientation.Horizontal), label("", "caption", "2")
+        slider.setRange(0, _FINE)
+        slider.setAccessibleName(f"Number {number + 1} of the code")
+        slider.valueChanged.connect(lambda place, number=number: self._moved(number, place))
+        value.setFixedWidth(value.fontMetrics().horizontalAdvance("-0.0000"))
+        self.sliders.append(slider)
+        self._values.append(value)
+        for place, item in enumerate((label(str(number + 1), "caption", "2"), slider, value)):
+            self._grid.addWidget(item, number, place)
+        self._grid.addWidget(self._more, number + 1, 0, 1, 3)
+        self._grid.setRowStretch(number + 1, 0)
+        self._grid.setRowStretch(number + 2, 1)
+
+    def _moved(self, number: int, place: int) -> None:
+        low, high = self._ranges[number]
+        value = low + (high - low) * place / _FINE
+        self._code = (*self._code[:number], value, *self._code[number + 1 :])
+        self._values[number].setText(value_text(value))
+        self.moved.emit(self._code)
+
+
 class TryDialog(Dialog):
     """Asks a run about images. One question is on its way at a time; of what changes meanwhile the last counts."""
 
@@ -151,11 +207,17 @@ class TryDialog(Dialog):
         self.about = label("The network of the run is being loaded…", "body", "2", wrap=True)
         self.shares = ChartWidget(appearance, "Probabilities")
         self.seen = ChartWidget(appearance, "What the network sees")
+        self.sliders = CodeSliders()
+        self.sliders.moved.connect(self._ask_code)
+        self.sliders.hide()
+        self._image: TakenPicture | None = None
+        """The last image that was asked, beside what is drawn from a code."""
         buttons = row(self.sample, self.open_file, self.clear, gap=6)
-        left = column(self.field, buttons, self.answer, self.about, self.shares, gap=8)
+        left = column(self.field, buttons, self.answer, self.about, self.shares, self.sliders, gap=8)
         left.setStretchFactor(self.shares, 1)
-        self.shares.setMaximumWidth(_LEFT + 30)
-        self.about.setMaximumWidth(_LEFT + 30)
+        left.setStretchFactor(self.sliders, 1)
+        for part in (self.shares, self.sliders, self.about):
+            part.setFixedWidth(_LEFT + 30)
         both = row(gap=22)
         both.addLayout(left)
         both.addWidget(self.seen, 1)
@@ -182,6 +244,9 @@ class TryDialog(Dialog):
         painter.end()
         self.field.show_image(plain)
         self._ask(TryRun(run=self._run, width=plain.width(), height=plain.height(), pixels=_bytes(plain, 3)))
+
+    def _ask_code(self, code: tuple[float, ...]) -> None:
+        self._ask(TryRun(run=self._run, code=code))
 
     def open_image(self, path: Path) -> None:
         """Ask about the image in a file; one that is none is refused here."""
@@ -234,27 +299,60 @@ class TryDialog(Dialog):
         self._waiting = False
 
     def _show(self, tried: Tried) -> None:
+        taken = [TakenPicture(one.spec, one.figure) for one in tried.pictures]
+        image = next((one for one in taken if one.spec.id == "input"), None)
+        if tried.sample >= 0 and image is not None and isinstance(image.figure, Image):
+            self.field.show_image(image_of(pixels(image.figure)[0]))
+        self.shares.setVisible(not tried.code)
+        self.sliders.setVisible(bool(tried.code))
+        if tried.code:
+            taken = self._show_code(tried, taken, image)
+        else:
+            self._show_shares(tried)
+        self.seen.show_chart(_page(taken, tried.step))
+
+    def _show_code(self, tried: Tried, taken: list[TakenPicture], image: TakenPicture | None) -> list[TakenPicture]:
+        """The code and how well it is drawn again; returns the pictures to show."""
+        self._image = image or self._image
+        self.sliders.show_code(tried.code, tried.ranges)
+        if self._image is None:  # codes are noise: there is no image to encode
+            for part in (self.field, self.open_file, self.clear):
+                part.hide()
+            self.sample.set_words("Another code", "Draw from other noise")
+        answer = ""
+        if tried.error is not None:
+            answer = f"Error {value_text(tried.error)}"
+            if tried.threshold is not None:
+                what = "Anomaly" if tried.error > tried.threshold else "Normal"
+                answer = f"{what}, error {value_text(tried.error)}"
+        about = f"Threshold {value_text(tried.threshold)}. " if tried.threshold is not None else ""
+        source = self._about_sample(tried) if tried.error is not None else "Drawn from the code below. "
+        self._say(answer, f"{source}{about}{self._about_step(tried)}")
+        return taken if image is not None or self._image is None else [self._image, *taken]
+
+    def _about_sample(self, tried: Tried) -> str:
+        if tried.label < 0:
+            return ""
+        name = tried.class_names[tried.label] if tried.class_names else str(tried.label)
+        return f"Test image {tried.sample:,} of {tried.samples:,}: it is {name}. "
+
+    def _about_step(self, tried: Tried) -> str:
+        return f"By the checkpoint of step {tried.step:,}."
+
+    def _show_shares(self, tried: Tried) -> None:
         names = tried.class_names or tuple(map(str, range(len(tried.probabilities))))
         shares = np.array(tried.probabilities)
         best = int(shares.argmax())
         sure = quantity(float(shares[best]), "percent")
-        known, tone = "", "2"
-        if tried.label >= 0:
-            right = tried.label == best
-            known = f"Test image {tried.sample:,} of {tried.samples:,}: it is {names[tried.label]}. "
-            tone = "ok" if right else "bad"
-        self._say(f"{names[best]}, {sure}", f"{known}By the checkpoint of step {tried.step:,}.", tone)
-        taken = [TakenPicture(one.spec, one.figure) for one in tried.pictures]
-        shown = next((one.figure for one in taken if one.spec.id == "input"), None)
-        if tried.sample >= 0 and isinstance(shown, Image):
-            self.field.show_image(image_of(pixels(shown)[0]))
+        tone = "2" if tried.label < 0 else "ok" if tried.label == best else "bad"
+        self._say(f"{names[best]}, {sure}", self._about_sample(tried) + self._about_step(tried), tone)
         spec = PictureSpec(id="answer", title="Probabilities", form="shares", labels=names)
         figure = Matrix(name=spec.id, step=tried.step, rows=1, columns=len(names), data=shares.astype("<f8").tobytes())
         self.shares.show_chart(_page([TakenPicture(spec, figure)], tried.step))
-        self.seen.show_chart(_page(taken, tried.step))
 
     def _say(self, answer: str, about: str, tone: str = "2") -> None:
         self.answer.setText(answer)
+        self.answer.setVisible(bool(answer))
         self.about.setText(about)
         set_role(self.about, tone, "tone")
 
