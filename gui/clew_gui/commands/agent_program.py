@@ -6,6 +6,7 @@ import os
 import queue
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ import psutil
 
 from clew_gui.targets import local_agent
 from clew_shared.base import operating_system
+from clew_shared.base.harmless import say
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 from clew_shared.cards import Catalogue
@@ -36,6 +38,8 @@ def cards(places: Places, exercises: str | None = None) -> Catalogue:
     if not folder.is_dir():
         raise problem("cli.exercises", f"There is no folder {exercises}.", "Check --exercises.", "exercises")
     command = agent_command(places, "catalogue", "--json", "--exercises", str(folder))
+    if sys.stderr.isatty():  # TensorFlow is imported once for each file, which takes some seconds
+        say(f"Reading the exercises in {folder} …", sys.stderr)
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_CATALOGUE_S, check=False)
         return decode(done.stdout)
