@@ -53,7 +53,7 @@ def ending(history: History, state: RunState | None = None) -> str:
     text = f"{words.state_word(state or fold.state)}: {fold.step:,} steps in {words.duration(history.fold.seconds)}"
     speed = history.steps_per_second()
     if speed:
-        text += f" at {rate(speed, history.schema.batch_size if history.schema is not None else 1)}"
+        text += f" at {rate(speed)}"
     values = values_line(history, None)
     return f"{text}; {values}." if values else f"{text}."
 

@@ -16,7 +16,7 @@ from clew_gui.views.runs.details_panel import details
 from clew_gui.views.runs.log_panel import read_tail
 from clew_gui.views.runs.run_card import can_be_tried
 from clew_gui.views.runs.run_choices import estimate, goals_for
-from clew_gui.views.runs.run_columns import is_number, more_columns
+from clew_gui.views.runs.run_columns import is_number, more_columns, unused_columns
 from clew_gui.views.runs.runs_model import RunRow, added
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base import operating_system
@@ -235,7 +235,7 @@ class PanelUpdater:
         card, bottom = self._scope.card, self._window.bottom
         if card is not None:
             offered = more_columns(card)
-            bottom.offer_columns(offered, self._scope.columns)
+            bottom.offer_columns(offered, unused_columns(card) | self._scope.columns)
             names = self._scope.added_columns()
             bottom.model.set_columns([added(name, offered[name], is_number(card, name)) for name in names])
         bottom.model.set_rows(self.rows(self._scope.listed_runs()))

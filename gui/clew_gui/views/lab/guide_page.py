@@ -20,7 +20,9 @@ from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.goal_settings import goal_detail
 
-TEXT_WIDTH = 620
+TEXT_WIDTH = 720
+_SIDE = (196, 300)
+"""The least and the largest width of goals and facts beside the text."""
 _ASKED = "## Questions\n"
 LINE_HEIGHT = 142.0
 _HINT = re.compile(r"^\*\*(Hint[^*]*)\*\*\s*", re.IGNORECASE)
@@ -195,6 +197,7 @@ class GuidePage(QWidget):
         side = self._side(card)
         box: QHBoxLayout = row(text, side, None, gap=28, margins=(20, 18, 18, 16), parent=self)
         box.setStretch(0, 1000)
+        box.setStretch(1, 300)
 
     def _text_column(self, card: ExerciseCard, parent: QWidget) -> QVBoxLayout:
         box = column(gap=9, parent=parent)
@@ -229,7 +232,8 @@ class GuidePage(QWidget):
 
     def _side(self, card: ExerciseCard) -> QWidget:
         side = panel()
-        side.setFixedWidth(196)
+        side.setMinimumWidth(_SIDE[0])
+        side.setMaximumWidth(_SIDE[1])
         box = column(gap=12, parent=side)
         if self._goals:
             box.addWidget(

@@ -23,6 +23,7 @@ class AnswerEdit(QPlainTextEdit):
     def __init__(self, question: str, text: str) -> None:
         super().__init__()
         self.setFont(font("guide"))
+        self.setProperty("role", "lines")
         self.setPlainText(text)
         self.setTabChangesFocus(True)
         self.setPlaceholderText("Your answer. It goes into your report.")

@@ -32,6 +32,7 @@ from clew_shared.base.harmless import for_tooltip
 from clew_shared.base.number_words import rate
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.params import BATCH_SIZE
 from clew_shared.study.advice import Advice
 
 _TROUBLE = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST)
@@ -216,7 +217,7 @@ class RunCard(QFrame):
         _text(self.notice, notice)
         self.notice.setVisible(bool(notice))
         self.sentence.set_text(self._sentence(run))
-        self._show_progress(run)
+        self._show_progress(run, card is not None and any(one.name == BATCH_SIZE for one in card.params))
         self.try_it.setVisible(can_be_tried(run, card))
         self._show_buttons(run, has_live, pauses=card is None or card.kind != "script")
         _text(self.advice, "\n".join(one.text for one in advice))
@@ -288,7 +289,7 @@ class RunCard(QFrame):
             RunState.PREPARING: "data and compiling",
         }.get(run.state, "")
 
-    def _show_progress(self, run: RunModel) -> None:
+    def _show_progress(self, run: RunModel, has_batches: bool) -> None:
         history = run.history
         fold = history.fold
         self.bar.show_share(fold.step, fold.steps)
@@ -302,11 +303,12 @@ class RunCard(QFrame):
         _text(self.progress, "" if self.job_words.below else f"Step {words.count(fold.step)}{of}")
         self.progress.setVisible(not self.job_words.below)
         speed = history.steps_per_second()
-        epochs, batch = "", 1
+        epochs, images = "", 1
         if history.schema is not None:
             batch, samples = history.schema.batch_size, history.schema.samples_per_epoch
             epochs = words.epochs(fold.step, fold.steps, batch, samples)
-        self.speed.set_text(self.job_words.below or words.join([epochs, rate(speed, batch)]))
+            images = batch if has_batches else 1
+        self.speed.set_text(self.job_words.below or words.join([epochs, rate(speed, images)]))
         running = run.state is RunState.RUNNING and not run.link_stale
         text = words.forecast(fold.step, fold.steps, speed) if running else ""
         if run.state in TERMINAL and fold.seconds:

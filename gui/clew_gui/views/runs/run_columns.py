@@ -28,6 +28,13 @@ def more_columns(card: ExerciseCard) -> dict[str, str]:
     return NOTED | params | placed | metrics | {name: one.heading for name, one in USAGE.items()}
 
 
+def unused_columns(card: ExerciseCard) -> dict[str, bool]:
+    """The usual columns that would be empty for every run of this exercise, as ones that nobody shows."""
+    params = {param.name for param in card.params}
+    there = dict(zip(("optimizer", "rate", "batch"), (name in params for name in _USUAL), strict=True))
+    return {name: False for name, has in (there | {"data": bool(card.datasets)}).items() if not has}
+
+
 def is_number(card: ExerciseCard, name: str) -> bool:
     """Whether a column's values are numbers, which are aligned to the right."""
     numbers = {"seed", "devices", "nodes", *(param.name for param in card.params if param.type.number)}
