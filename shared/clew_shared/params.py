@@ -52,7 +52,8 @@ class Knob(msgspec.Struct, frozen=True):
     ``gt``/``ge``/``lt``/``le`` bound a number; ``live`` means it may be changed while the run trains; ``log`` means
     that the arrow keys multiply instead of adding; ``choices`` turns a ``str`` into a choice. ``runs_of`` names the
     exercise of which an earlier run's folder may be the value of a ``str``: the window offers those that are here.
-    ``example`` is shown in an empty field, or beside a switch; a field has ``lines`` lines.
+    ``example`` is shown in an empty field, or beside a switch; a field has ``lines`` lines. ``plane``: the text are
+    points in the square from -1 to 1, which a window lets a person set with the mouse (``read_points``).
     """
 
     label: str
@@ -70,6 +71,7 @@ class Knob(msgspec.Struct, frozen=True):
     runs_of: str = ""
     example: str = ""
     lines: int = 1
+    plane: bool = False
 
 
 class ParamSpec(Knob, frozen=True, kw_only=True):
@@ -279,10 +281,40 @@ def _read_choice(spec: ParamSpec, raw: object) -> Value:
     return str(raw)
 
 
-def _read_text(_spec: ParamSpec, raw: object) -> Value:
+def _read_text(spec: ParamSpec, raw: object) -> Value:
     if not isinstance(raw, str):
         raise ValueError(f"expected text, got {raw!r}")
-    return raw
+    return points_text(read_points(raw)) if spec.plane else raw
+
+
+MOST_POINTS = 500
+"""The largest number of points in a text."""
+PlanePoint = tuple[float, float, int]
+"""x, y and the class, 0 or 1."""
+
+
+def read_points(text: str) -> tuple[PlanePoint, ...]:
+    """The points in a text such as "0.5,-0.2,1 -0.4,0.1,0". Raises ``ValueError`` that names the wrong one."""
+    words = text.split()
+    if len(words) > MOST_POINTS:
+        raise ValueError(f"expected at most {MOST_POINTS} points, got {len(words):,}")
+    return tuple(map(_read_point, words))
+
+
+def _read_point(word: str) -> PlanePoint:
+    try:
+        x, y, kind = word.split(",")
+        at = read_number(x), read_number(y)
+    except ValueError:
+        at, kind = (2.0, 2.0), ""
+    if not all(abs(one) <= 1 for one in at) or kind not in ("0", "1"):
+        raise ValueError(f"expected points as x,y,class with x and y from -1 to 1 and class 0 or 1, got {word[:40]!r}")
+    return (*at, int(kind))
+
+
+def points_text(points: Sequence[PlanePoint]) -> str:
+    """The text of points, as ``read_points`` reads it."""
+    return " ".join(f"{x:.3g},{y:.3g},{kind}" for x, y, kind in points)
 
 
 def _thousands(_spec: ParamSpec, value: Value) -> str:

@@ -30,7 +30,7 @@ from clew_agent.training.settings import (
 )
 from clew_shared.base.problem import problem
 from clew_shared.cards import ByHand, Goal, Lane, Plane, Preset, RaceSpec, Requirement, Surface
-from clew_shared.params import Choice, Knob
+from clew_shared.params import Choice, Condition, Knob, read_points
 
 GUIDE = """\
 ## Bend the line
@@ -54,9 +54,11 @@ together.
    change? Under *Record* you can choose other weights.
 8. Set the noise to 0.3, the training points to 20 and the units to 32. Compare training and test accuracy. Does an *L2
    penalty* help?
-9. Choose *By hand* above the curves: a training step of a network with two hidden units, one number after the other.
-   Compute each number yourself before you press **Step**. How does the mean loss change in the first four steps? In a
-   terminal `clew by-hand --steps 80` writes all numbers until XOR is learned.
+9. Choose *Your own* points and click them into the square: a few of class 1 in the middle of class 0, say. Can you
+   find points that 8 units do not get?
+10. Choose *By hand* above the curves: a training step of a network with two hidden units, one number after the other.
+    Compute each number yourself before you press **Step**. How does the mean loss change in the first four steps? In a
+    terminal `clew by-hand --steps 80` writes all numbers until XOR is learned.
 
 ## What to watch
 
@@ -102,6 +104,10 @@ RANGE, GRID, LOOKED_AT = 8.0, 25, 100
 """The loss surface: its weights go from minus to plus this, at so many places, for so many points."""
 
 
+MADE = ("xor", "circles", "moons", "spirals", "blobs")
+"""Points that are made from the seed."""
+
+
 class PerceptronSettings(BatchSettings, frozen=True, kw_only=True):
     """Which points, and which network is to tell them apart."""
 
@@ -117,16 +123,42 @@ class PerceptronSettings(BatchSettings, frozen=True, kw_only=True):
                 Choice("moons", "Moons"),
                 Choice("spirals", "Two spirals"),
                 Choice("blobs", "Gaussian blobs"),
+                Choice("own", "Your own"),
             ),
         ),
     ] = "xor"
+    own: Annotated[
+        str,
+        Knob(
+            "Own points",
+            "Click for class 0, right-click for class 1; click on a point to remove it. As text: x,y,class for each."
+            " They train and test the network.",
+            "Data",
+            shown_when=Condition("shape", ("own",)),
+            plane=True,
+        ),
+    ] = ""
     points: Annotated[
-        int, Knob("Training points", "Half of them are of each class.", "Data", ge=10, le=5000, log=True)
+        int,
+        Knob(
+            "Training points",
+            "Half of them are of each class.",
+            "Data",
+            ge=10,
+            le=5000,
+            log=True,
+            shown_when=Condition("shape", MADE),
+        ),
     ] = 200
     noise: Annotated[
         float,
         Knob(
-            "Noise", "Standard deviation of what is added to each coordinate; the plane is 2 wide.", "Data", ge=0, le=1
+            "Noise",
+            "Standard deviation of what is added to each coordinate; the plane is 2 wide.",
+            "Data",
+            ge=0,
+            le=1,
+            shown_when=Condition("shape", MADE),
         ),
     ] = 0.05
     layers: Annotated[
@@ -339,7 +371,18 @@ Array = npt.NDArray[np.float64]
 
 
 def make_sets(options: PerceptronSettings, seed: int) -> dict[str, Samples]:
-    """Points for training, validation and test; those of one seed are always the same."""
+    """Points for training, validation and test; those of one seed are always the same.
+
+    A person's own points are all three. Raises ``ProblemError`` where these are not of both classes.
+    """
+    if options.shape == "own":
+        own = read_points(options.own)
+        if len({kind for _, _, kind in own}) < 2:
+            text = "Your own points are all of one class." if own else "There are no points of your own yet."
+            raise problem("exercise.points", text, "Set at least one point of each class.", "own")
+        table = np.array(own)
+        samples = Samples(table[:, :2].astype(np.float32), table[:, 2].astype(np.int32))
+        return dict.fromkeys(("train", *SIZES), samples)
     draw = np.random.default_rng(seed)
     make = {"xor": xor, "circles": circles, "moons": moons, "spirals": spirals, "blobs": blobs}[options.shape]
     sets = {}

@@ -14,9 +14,10 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.commands.run.arguments import make_parser
-from clew_gui.views.form.fields import EDITORS, NumberEdit, RunEdit
+from clew_gui.views.form.fields import EDITORS, NumberEdit, RunEdit, make_editor
 from clew_gui.views.form.form import GroupHead, ParamForm
 from clew_gui.views.form.next_run import SLIDES, NextRun
+from clew_gui.views.form.points_edit import PointsEdit
 from clew_gui.views.theme.parts import Appearance, Button, column
 from clew_gui.views.theme.theme import LIGHT, font
 from clew_gui.views.window.message_bar import MessageBar
@@ -25,7 +26,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.cards import DataSetCard, Preset
 from clew_shared.catalogue import encode, load_builtin
 from clew_shared.journal.events import Checkpoint
-from clew_shared.params import TYPES, Kind, ParamSpec, ParamType, Value, describe
+from clew_shared.params import TYPES, Kind, ParamSpec, ParamType, Value, convert, describe
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 
@@ -451,3 +452,22 @@ def test_a_text_of_several_lines_has_a_field_of_several_lines_and_its_example(qt
     assert form.values() == {"note": "Three\nFour"}
     form.row("note").reset.click()
     assert field.toPlainText() == ""
+
+
+def test_points_are_set_and_removed_with_the_mouse_and_are_text_as_well(qtbot: QtBot) -> None:
+    spec = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
+    editor = make_editor(spec)
+    assert isinstance(editor, PointsEdit)
+    qtbot.addWidget(editor)
+    square, (left, right) = editor.square, (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton)
+    QTest.mouseClick(square, left, pos=square.at(0, 0).toPoint())
+    with qtbot.waitSignal(editor.edited):
+        QTest.mouseClick(square, right, pos=square.at(1, 1).toPoint())
+    assert editor.raw() == "0,0,0 1,1,1"
+    QTest.mouseClick(square, right, pos=square.at(0, 0).toPoint())
+    assert editor.raw() == "1,1,1"
+    editor.set_value("0.5,-0.25,0 -1,1,1")
+    assert list(square.points) == [(0.5, -0.25, 0), (-1.0, 1.0, 1)]
+    editor.set_value("0.5,-0.25")
+    assert list(square.points) == []
+    assert convert(spec, editor.raw())[1] is not None

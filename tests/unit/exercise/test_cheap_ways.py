@@ -248,7 +248,7 @@ TABLE = {
                 {"shape": "spirals", "layers": 2, "units": 8, "steps": 6000, "schedule": "cosine"},
             ),
         ),
-        free=free("activation", "initial", "l2", "across", "up"),
+        free=free("own", "activation", "initial", "l2", "across", "up"),
     ),
     "generalisation": Exercise(
         one_step=Run({"test_error": 0.8293, "train_error": 0.831}, {"steps": 1}),

@@ -260,3 +260,12 @@ def test_a_setting_that_counts_with_a_switch_is_idle_only_without_it(on: bool, i
     switch = ParamSpec(name="noise", kind="bool", label="Noise", default=False)
     level = ParamSpec(name="level", kind="float", label="Level", default=0.1, shown_when=Condition("noise", ("true",)))
     assert [one.code for one in without_effect((switch, level), ["level"], {"noise": on, "level": 0.2})] == idle
+
+
+@pytest.mark.parametrize("text", ["0,0", "0,0,2", "1.5,0,1", "a,b,c", "0,0,1 0,nan,1", "0,0,1 " * 501])
+def test_points_that_are_none_are_refused_and_named(text: str) -> None:
+    spec = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
+    assert convert(spec, " 0.50,-1,1\n0,.25,0 ") == ("0.5,-1,1 0,0.25,0", None)
+    wrong = convert(spec, text)[1]
+    assert wrong is not None
+    assert "points" in wrong.text

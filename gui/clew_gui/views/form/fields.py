@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from clew_gui.views.form.points_edit import PointsEdit
 from clew_gui.views.theme.theme import font
 from clew_shared.params import Kind, ParamSpec, Value, format_value
 
@@ -333,12 +334,18 @@ def keep_from_wheel(control: QWidget) -> None:
     control.installEventFilter(QuietWheel(control))
 
 
+def _text_editor(spec: ParamSpec) -> Callable[[ParamSpec], Editor]:
+    if spec.runs_of:
+        return RunEdit
+    return PointsEdit if spec.plane else LinesEdit if spec.lines > 1 else NumberEdit
+
+
 EDITORS: Mapping[Kind, Callable[[ParamSpec], Editor]] = {
     "float": NumberEdit,
     "int": NumberEdit,
     "bool": SwitchEdit,
     "choice": ChoiceEdit,
-    "text": lambda spec: RunEdit(spec) if spec.runs_of else LinesEdit(spec) if spec.lines > 1 else NumberEdit(spec),
+    "text": lambda spec: _text_editor(spec)(spec),
 }
 """The control for each kind of hyperparameter; all else that depends on the kind is in ``clew_shared.params.TYPES``."""
 

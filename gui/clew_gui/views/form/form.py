@@ -106,7 +106,7 @@ class FormRow:
     def put(self, grid: QGridLayout, line: int) -> int:
         """Puts the field into this line of the grid, with the error's sentence below it; returns the next free line."""
         self._grid, self._line = grid, line
-        place = Qt.AlignmentFlag.AlignTop if self.spec.lines > 1 else Qt.AlignmentFlag(0)
+        place = Qt.AlignmentFlag.AlignTop if self.spec.lines > 1 or self.spec.plane else Qt.AlignmentFlag(0)
         grid.addWidget(self.label, line, 0, place)
         grid.addWidget(self.editor.widget(), line, 1)
         return line + 2
