@@ -20,7 +20,7 @@ from clew_gui.base.state_words import NONE
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.numbers import Format, value_text
 from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks
-from clew_shared.base.number_words import quantity
+from clew_shared.base.number_words import difference, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
@@ -442,16 +442,9 @@ def _row(
     best = NONE if found.best is None else quantity(found.best, metric.format)
     best += f" ± {quantity(found.deviation, metric.format)}" if found.deviation is not None else ""
     values = (value_words(one, run.settings.get(one), card) for one in differ)
-    delta = "" if group.baseline else difference_words(found.best, base, metric)
+    delta = "" if group.baseline else difference(found.best, base, metric.format) or NONE
     met = (
         NONE if found.steps is None else f"{found.steps:,.0f}",
         NONE if found.seconds is None else value_text(found.seconds),
     )
     return (title, *values, best, delta, *(met if target is not None else ()))
-
-
-def difference_words(value: float | None, base: float | None, metric: MetricSpec) -> str:
-    """Says how far a value is from the baseline's, with its sign; a dash if one is missing."""
-    if value is None or base is None:
-        return NONE
-    return "0" if value == base else f"{'+' if value > base else '-'}{quantity(abs(value - base), metric.format)}"

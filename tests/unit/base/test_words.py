@@ -52,3 +52,23 @@ def test_steps_of_batches_have_a_rate_of_images() -> None:
 def test_every_state_has_a_word() -> None:
     assert set(state_words.STATE_WORDS) == set(RunState)
     assert state_words.STATE_WORDS[RunState.TIMED_OUT] == "Timed out"
+
+
+@pytest.mark.parametrize(
+    ("value", "base", "form", "text"),
+    [
+        (0.91, 0.9, "percent", "+1.00 %"),
+        (0.5, 0.75, "number", "-0.25"),
+        (1.75e-21, 5.72e-11, "number", "×3.1e-11"),
+        (40.0, 2.0, "number", "×20"),
+        (-1.0, 1.0, "number", "-2"),
+        (0.9, 0.01, "percent", "+89.00 %"),
+        (0.5, 0.5, "number", "0"),
+        (None, 0.5, "number", ""),
+        (math.nan, 0.5, "number", ""),
+    ],
+)
+def test_values_are_compared_by_a_difference_or_by_how_many_times_one_is_the_other(
+    value: float | None, base: float | None, form: str, text: str
+) -> None:
+    assert number_words.difference(value, base, form) == text

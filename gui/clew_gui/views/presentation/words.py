@@ -69,14 +69,6 @@ def metric_value(spec: MetricSpec | None, value: float | None) -> str:
     return f"{text} {spec.unit}" if spec.unit and spec.format != "percent" and math.isfinite(value) else text
 
 
-def delta(spec: MetricSpec | None, value: float | None, base: float | None) -> str:
-    """Returns how far a value is from the baseline's: "+1.20 %" (percentage points), "-0.031"; empty if one is
-    missing."""
-    if value is None or base is None or not math.isfinite(value - base):
-        return ""
-    return f"{'+' if value > base else '-'}{metric_value(spec, abs(value - base))}" if value != base else "0"
-
-
 WAITS = frozenset({"data.unknown", "data.checking", "exercise.reading"})
 """The codes of problems that pass by themselves: nothing is wrong yet."""
 

@@ -14,6 +14,7 @@ from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.run_columns import cells, facts, keys
 from clew_gui.views.runs.runs_model import RunRow
+from clew_shared.base.number_words import difference
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import is_for
 from clew_shared.goals import GoalResult, check_goal, shortfall
@@ -350,7 +351,7 @@ class RunChoices:
 
     def _delta(self, metric: MetricSpec | None, best: float | None, baseline: RunModel | None) -> str:
         base = self.best(metric, baseline) if metric is not None and baseline is not None else None
-        return words.delta(metric, best, base) if metric is not None else ""
+        return difference(best, base, metric.format) if metric is not None else ""
 
     def facts(self, card: ExerciseCard, run: RunModel) -> Facts:
         """A run as the filter sees it."""
