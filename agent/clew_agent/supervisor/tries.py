@@ -36,6 +36,8 @@ MOST = 2
 """Processes at the same time: each has TensorFlow and a data set in memory. One more ends the one that was idle
 longest."""
 _MOST_WAITING = 16
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+"""One image needs no more, and the cores are those of runs that train."""
 _END_S = 5.0
 
 
@@ -113,7 +115,9 @@ class Tries:
         command = [*self._command, str(folder), *self._more]
         make_private(self._log.parent)
         try:
-            one = _Answering(command, {**os.environ, "CLEW_HOME": str(self._home)}, self._log, self._wakeup.wake)
+            one = _Answering(
+                command, {**os.environ, **_ONE_THREAD, "CLEW_HOME": str(self._home)}, self._log, self._wakeup.wake
+            )
         except OSError as error:
             text = f"The process that answers cannot be started: {error.strerror or error}."
             raise problem("try.start", text, "The node may be short of memory or processes.") from None

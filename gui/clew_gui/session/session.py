@@ -295,7 +295,11 @@ class Session:
         self._ask(run, SetLive(run=run, name=name, value=value))
 
     def try_run(self, request: TryRun) -> None:
-        """Ask what the network of a run makes of an image; the answer is in ``Changes.tried`` of a later tick."""
+        """Ask what the network of a run makes of an image; the answer is in ``Changes.tried`` of a later tick. Raises
+        ``ProblemError`` where nobody can answer any more."""
+        model = self.runs[self._known(request.run)]
+        if model.elsewhere and not model.link:
+            raise try_over(str(model.number))
         self._ask(request.run, request)
 
     def trace(self, run: str, steps: int) -> None:
@@ -397,6 +401,12 @@ class Session:
         if run not in self.runs:
             raise problem("run.unknown", f"There is no run {run!r}.")
         return run
+
+
+def try_over(run: str) -> ProblemError:
+    """The refusal to try a run on a site whose job is over."""
+    text = f"The job of run {run} is over, and its checkpoints are on the site."
+    return problem("try.over", text, "Hold a node, run it there, and try it before you give the node back.", "run")
 
 
 # --- Smaller ----------------------------------------------------------------------------------------------------------

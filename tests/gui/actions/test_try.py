@@ -123,6 +123,16 @@ def test_it_begins_with_a_test_image_and_shows_what_the_network_makes_of_it(lab:
     assert dialog.about.property("tone") == "ok"
 
 
+def test_the_arrows_go_through_the_test_images(lab: Lab) -> None:
+    dialog = lab.open()
+    lab.answer(sample=7)
+    for key, sample in ((Qt.Key.Key_Right, 8), (Qt.Key.Key_Right, 9), (Qt.Key.Key_Left, 8)):
+        lab.asked()
+        QTest.keyClick(dialog.field, key)
+        assert lab.asked() == [TryRun(run=lab.run.id, sample=sample)]
+        lab.answer(sample=sample)
+
+
 def test_what_is_drawn_is_asked_and_while_an_answer_is_awaited_only_the_last_counts(lab: Lab) -> None:
     dialog = lab.open()
     stroke(dialog, 10, 40, 80)

@@ -42,6 +42,7 @@ from clew_shared.wire.messages import (
     Refused,
     RunStatus,
     Stop,
+    TryRun,
     Unpause,
 )
 from tests.unit.runs import RUN, small_run
@@ -395,6 +396,7 @@ def test_recorded_runs_are_shown_and_nobody_acts_on_them(places: Places, tmp_pat
         lambda: session.start_runs([RunSpec(exercise="softmax")], Place(site="cave")),
         lambda: session.continue_study([RUN], []),
         lambda: session.try_here(RUN),
+        lambda: session.try_run(TryRun(run=RUN, sample=1)),
         lambda: session.hold(Place(site="cave")),
         lambda: session.cancel("job"),
         lambda: session.pause(RUN),
@@ -414,4 +416,15 @@ def test_recorded_runs_are_shown_and_nobody_acts_on_them(places: Places, tmp_pat
     session.start()
     assert session.tick() == Changes()
     assert list(session.runs) == [RUN], "nothing has gone"
+    session.close()
+
+
+def test_a_run_whose_job_is_over_cannot_be_tried_because_its_checkpoints_are_there(
+    places: Places, tmp_path: Path
+) -> None:
+    small_run(tmp_path / RUN)
+    session = Session(places, load_builtin(), recorded=read_runs(read_heads([tmp_path / RUN]), run_record(places)))
+    session.runs[RUN].elsewhere = True
+    with pytest.raises(ProblemError, match="its checkpoints are on the site"):
+        session.try_run(TryRun(run=RUN, sample=1))
     session.close()

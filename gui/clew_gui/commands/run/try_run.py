@@ -16,6 +16,7 @@ from clew_gui.commands.find import RUN_HELP, find_run, is_copy
 from clew_gui.commands.output.result import word_for
 from clew_gui.commands.run.site_run import open_session, open_terminal
 from clew_gui.session.links.conversation import TRY_WITHIN_S
+from clew_gui.session.session import try_over
 from clew_shared.base.foreign import from_json
 from clew_shared.base.number_words import quantity
 from clew_shared.base.problem import ProblemError, problem
@@ -99,8 +100,7 @@ def _ask_there(context: CommandContext, folder: Path, request: TryRun, _: str | 
     job = terminal.manager.book.job_of(folder.name)
     if not job or terminal.manager.book.news(job).over:
         terminal.manager.close()
-        text = f"The job of run {word_for(context.places, folder)} is over, and its checkpoints are on the site."
-        raise problem("try.over", text, "Hold a node, run it there, and try it before you give the node back.", "run")
+        raise try_over(word_for(context.places, folder))
     with open_session(terminal, cards(context.places), (job,)) as session:
         session.recall(folder.name)
         session.try_run(msgspec.structs.replace(request, close=True))

@@ -44,6 +44,8 @@ class DrawingField(QWidget):
 
     drawn = Signal()
     """Emitted with each piece of a stroke, and when it was cleared."""
+    stepped = Signal(int)
+    """Asks for the test image so many places on (left and right arrow)."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -52,7 +54,7 @@ class DrawingField(QWidget):
         self.is_drawn = False
         self._last: QPointF | None = None
         self.setAccessibleName("Drawing field")
-        self.setToolTip("Draw with the mouse; Delete clears")
+        self.setToolTip("Draw with the mouse; Delete clears; Left and Right go through the test images")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.CrossCursor)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -111,9 +113,11 @@ class DrawingField(QWidget):
         self._last = None
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Delete and Backspace clear."""
+        """Delete and Backspace clear; the arrows go through the test images."""
         if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.clear()
+        elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.stepped.emit(1 if event.key() == Qt.Key.Key_Right else -1)
         else:
             super().keyPressEvent(event)
 
@@ -197,6 +201,8 @@ class TryDialog(Dialog):
         self._next: TryRun | None = None
         self.field = DrawingField(appearance)
         self.field.drawn.connect(self._changed)
+        self.field.stepped.connect(self._step)
+        self._sample = 0
         self.clear = Button(appearance, "Clear", "quiet", "cross", "Clear the drawing (Delete)")
         self.clear.clicked.connect(self.field.clear)
         self.sample = Button(appearance, "Test image", "", "reset", "A random test image of the data set")
@@ -231,6 +237,10 @@ class TryDialog(Dialog):
     def ask_sample(self) -> None:
         """Ask for a random test image."""
         self._ask(TryRun(run=self._run, sample=random.getrandbits(31)))
+
+    def _step(self, places: int) -> None:
+        self._sample = max(0, self._sample + places)  # beyond the last one it begins again
+        self._ask(TryRun(run=self._run, sample=self._sample))
 
     def ask_image(self, image: QImage) -> None:
         """Ask about an image, made smaller if it is large."""
@@ -301,6 +311,7 @@ class TryDialog(Dialog):
     def _show(self, tried: Tried) -> None:
         taken = [TakenPicture(one.spec, one.figure) for one in tried.pictures]
         image = next((one for one in taken if one.spec.id == "input"), None)
+        self._sample = tried.sample if tried.sample >= 0 else self._sample
         if tried.sample >= 0 and image is not None and isinstance(image.figure, Image):
             self.field.show_image(image_of(pixels(image.figure)[0]))
         self.shares.setVisible(not tried.code)
