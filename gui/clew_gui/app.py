@@ -15,6 +15,7 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
+from clew_gui.base.settings import local_settings
 from clew_gui.jobs.manager import JobManager, open_manager
 from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
@@ -23,6 +24,7 @@ from clew_gui.session.session import Session
 from clew_gui.sites.logins import stays_s
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
+from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.data_check import DataChecker
 from clew_gui.views.actions.handin_check import HandinCheck
@@ -80,6 +82,7 @@ class Program(QObject):
         window.next_run.check_data_with(self.checker.check)
         self._recall()
         self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
+        self.notices = BackgroundNotices(self.controller, lambda: local_settings(places).load().notices)
         self._collector = Collector(self)
         self._closed = False
         self._seen = self.state

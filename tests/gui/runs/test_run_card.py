@@ -109,7 +109,7 @@ def test_advice_belongs_to_its_run_and_can_be_switched_off(open_window: Opener) 
     program.controller.select(stuck.id)
     program.actions.show_settings()
     (dialog,) = program.window.findChildren(SettingsDialog)
-    dialog.advice.setChecked(False)
+    dialog.switches["advice"].setChecked(False)
     assert not card.advice.isVisible()
     assert not local_settings(program.places).load().advice
 

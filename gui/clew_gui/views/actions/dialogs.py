@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QPlainTextEdit, QTextEdit, QWidget
 
+from clew_gui.base.settings import LocalSettings
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.form.fields import NumberEdit, combo
 from clew_gui.views.form.form import short
@@ -361,12 +362,20 @@ def _grid(groups: Sequence[_Group], wrap: bool) -> QGridLayout:
     return grid
 
 
+_SWITCHES = {
+    "advice": "Advice on runs, such as another learning rate",
+    "notices": "Messages of the system about runs while the window is in the background",
+}
+"""The settings of this computer that are on or off."""
+
+
 class SettingsDialog(Dialog):
     """Lets a person choose light or dark, the layout, and this computer's agent."""
 
     theme_chosen = Signal(str)
     reset_asked = Signal()
-    advice_chosen = Signal(bool)
+    chosen = Signal(str, bool)
+    """A setting of this computer by name, and whether it is on."""
 
     def __init__(
         self,
@@ -375,7 +384,7 @@ class SettingsDialog(Dialog):
         theme: str,
         folder: str,
         agent: AgentSettings,
-        advice: bool = True,
+        kept: LocalSettings,
     ) -> None:
         super().__init__(parent, "Settings", "Stored on this computer. They do not change existing runs.")
         choice = combo([("system", "Same as the system"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
@@ -385,11 +394,12 @@ class SettingsDialog(Dialog):
         name.setBuddy(choice)
         self.add(row(name, choice, gap=16))
         self.choice = choice
-        self.advice = QCheckBox("Advice on runs, such as another learning rate")
-        self.advice.setAccessibleName(self.advice.text())
-        self.advice.setChecked(advice)
-        self.advice.toggled.connect(self.advice_chosen)
-        self.add(self.advice)
+        self.switches = {key: QCheckBox(text) for key, text in _SWITCHES.items()}
+        for key, switch in self.switches.items():
+            switch.setAccessibleName(switch.text())
+            switch.setChecked(getattr(kept, key))
+            switch.toggled.connect(lambda on, key=key: self.chosen.emit(key, on))
+            self.add(switch)
         self.add(row(label("Runs and settings are in", "body", "2"), Elided(folder, "mono", "2"), gap=8))
         self.agent = agent
         self.add(frame("hline"))

@@ -311,8 +311,8 @@ class WindowActions(QObject):
         appearance, kept = self._window.appearance, self._local_settings().load()
         agent = AgentSettings(appearance, kept.interpreter, kept.exercises)
         agent.accepted.connect(self._use_agent)
-        dialog = SettingsDialog(self._window, appearance, self.theme_choice, str(self._places.home), agent, kept.advice)
-        dialog.advice_chosen.connect(self._choose_advice)
+        dialog = SettingsDialog(self._window, appearance, self.theme_choice, str(self._places.home), agent, kept)
+        dialog.chosen.connect(self._choose)
         dialog.theme_chosen.connect(self.choose_theme)
         dialog.reset_asked.connect(self._window.reset_layout)
         dialog.open()
@@ -320,13 +320,13 @@ class WindowActions(QObject):
     def _local_settings(self) -> SettingsFile[LocalSettings]:
         return local_settings(self._places)
 
-    def _choose_advice(self, on: bool) -> None:
-        """Keep whether advice on runs is shown, and show it or not."""
+    def _choose(self, name: str, on: bool) -> None:
+        """Keep a setting of this computer, and let it act."""
         file = self._local_settings()
-        file.save(msgspec.structs.replace(file.load(), advice=on))
+        file.save(msgspec.structs.replace(file.load(), **{name: on}))
         if file.problem is not None:
             self._window.messages.show_problems((file.problem,))
-        self._controller.panels.gives_advice = on
+        self._controller.panels.gives_advice = None  # it is read again
         self._controller.panels.card()
 
     def _use_agent(self, interpreter: str, exercises: str) -> None:

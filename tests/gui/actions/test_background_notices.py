@@ -1,0 +1,93 @@
+"""What the system says of runs while nobody looks at the window."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from clew_gui.app import Program
+from clew_gui.base.settings import local_settings
+from clew_gui.views.actions.background_notices import BackgroundNotices, Notice
+from clew_gui.views.actions.dialogs import SettingsDialog
+from clew_shared.journal.events import Diverged, RunState
+from tests.gui.conftest import Opener
+from tests.gui.fakes import FakeRun, FakeSession
+
+
+class Watched:
+    """A window in the background with its messages."""
+
+    def __init__(self, program: Program, session: FakeSession) -> None:
+        self.program, self.session = program, session
+        self.told: list[Notice] = []
+        self.active = False
+        program.window.isActiveWindow = lambda: self.active  # type: ignore[method-assign]
+        wanted = lambda: local_settings(program.places).load().notices  # noqa: E731
+        self.notices = BackgroundNotices(program.controller, wanted, self.told.append)
+
+    def tick(self, **changes: object) -> list[str]:
+        """The titles of what is said now."""
+        self.told.clear()
+        self.session.tell(**changes)
+        self.program.controller.bridge.tick()
+        return [notice.title for notice in self.told]
+
+    def end(self, run: FakeRun, state: RunState = RunState.FINISHED) -> list[str]:
+        run.end(state)
+        return self.tick(states=frozenset({run.id}))
+
+
+@pytest.fixture
+def session() -> FakeSession:
+    return FakeSession()
+
+
+@pytest.fixture
+def watched(session: FakeSession, open_window: Opener) -> Watched:
+    old = session.add()
+    old.begin(500)
+    old.end(RunState.FINISHED)
+    return Watched(open_window(session), session)
+
+
+def begun(watched: Watched, study: str = "") -> FakeRun:
+    run = watched.session.add()
+    if study:
+        run.spec = msgspec.structs.replace(run.spec, study=study)
+    run.begin(500)
+    run.train(10)
+    watched.tick(new=frozenset({run.id}), states=frozenset({run.id}))
+    return run
+
+
+def test_the_end_of_a_run_is_said_once_and_not_to_who_looks_at_the_window(watched: Watched) -> None:
+    first, second = begun(watched), begun(watched)
+    assert watched.end(first) == ["Run 2: Finished"]
+    assert watched.tick(states=frozenset({first.id})) == []
+    watched.active = True
+    assert watched.end(second, RunState.FAILED) == []
+
+
+def test_a_divergence_is_said_while_the_run_goes_on(watched: Watched) -> None:
+    run = begun(watched)
+    run.history.feed(1, Diverged(metric="loss", value="NaN", step=7))
+    assert watched.tick(points=frozenset({run.id})) == ["Run 2 diverged"]
+    assert "step 7" in watched.told[0].text
+    assert watched.tick(points=frozenset({run.id})) == []
+
+
+def test_of_a_study_the_last_end_speaks_for_all(watched: Watched) -> None:
+    runs = [begun(watched, "sweep-1") for _ in range(3)]
+    assert watched.end(runs[0]) == watched.end(runs[1], RunState.FAILED) == []
+    assert watched.end(runs[2]) == ["All 3 runs have ended"]
+    assert watched.told[0].text == "2 of 3 finished."
+
+
+def test_whoever_wants_no_messages_gets_none(watched: Watched) -> None:
+    watched.program.actions.show_settings()
+    (dialog,) = watched.program.window.findChildren(SettingsDialog)
+    assert dialog.switches["notices"].isChecked()
+    dialog.switches["notices"].setChecked(False)
+    dialog.accept()
+    assert watched.end(begun(watched)) == []
+    assert local_settings(watched.program.places).load().advice, "the other settings stay"
