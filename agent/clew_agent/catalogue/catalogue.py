@@ -42,7 +42,7 @@ OWN_CHAPTER = "Your own"
 """The chapter of exercises in a user's folder that name none."""
 _ORDER = (
     *("linear-regression", "softmax", "cnn"),
-    *("minibatch", "vectorize", "model-parallel", "imagenet-bench", "pipeline"),
+    *("minibatch", "vectorize", "model-parallel", "imagenet-bench", "pipeline", "bandwidth"),
     *("perceptron", "generalisation", "activations", "rnn", "memory", "autoencoder", "anomaly", "transfer"),
     *("vae", "gan"),
 )

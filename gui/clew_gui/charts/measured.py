@@ -199,8 +199,9 @@ class MeasuredChart:
         x, y = self.coordinates(drawn.line, plot)
         columns, rows = frame.px(x), frame.py(y)
         drawing.path(columns, rows, Stroke(style.colour, width, style.dash, 1.0 if drawn.main else _FAINT))
-        if drawn.main:
-            drawing.marks(columns, rows, style.colour, _DOT, edge=Stroke(drawing.theme.surface, 1.6))
+        if drawn.main or len(x) == 1:  # a single point is no line
+            edge, opacity = Stroke(drawing.theme.surface, 1.6), 1.0 if drawn.main else _FAINT
+            drawing.marks(columns, rows, style.colour, _DOT, edge=edge, opacity=opacity)
 
     # ------------------------------------------------------------ read-out
     def places(self, number: int) -> list[float]:

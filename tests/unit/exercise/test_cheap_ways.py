@@ -215,6 +215,17 @@ TABLE = {
         honest=(Run({"numpy_gain": 147.4, "tensorflow_gain": 21.7}),),
         free=free("operation", "repeats"),
     ),
+    "bandwidth": Exercise(
+        one_step=anyhow(megabytes=1, rows=32),
+        tiny=anyhow(preset="tiny"),
+        cheap={
+            "as it is": Run({"dense_share": 0.0427, "cnn_share": 0.1893}),
+            "a small matrix": anyhow(rows=1023, batch_size=512),
+            "a small vector": anyhow(megabytes=63, batch_size=512),
+        },
+        honest=(Run({"dense_share": 0.745, "cnn_share": 0.905}, {"batch_size": 512}),),
+        free=free("repeats"),
+    ),
     "pipeline": Exercise(
         one_step=anyhow(images=50, passes=2),
         tiny=anyhow(preset="tiny"),

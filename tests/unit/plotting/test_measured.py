@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from clew_gui.base.tokens import LIGHT
+from clew_gui.charts.chart import drawn
+from clew_gui.charts.drawing import Marks, UsualSizes
+from clew_gui.charts.measured import MeasuredChart, MeasuredRun
+from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import Format
 from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.measured import axis_ticks, measured_plots, quantity_text, span_of, text_tables
 from clew_shared.cards import SeriesPlot
 from clew_shared.journal.events import Series
@@ -100,3 +106,16 @@ def test_a_series_without_points_and_one_as_wide_as_numbers_go_have_axes() -> No
     span = span_of([np.array([-1.7e308, 1.7e308])], log=False)
     assert np.isfinite(span.size)
     assert len(axis_ticks(span, 5, log=False, unit="")) > 1
+
+
+def test_a_point_alone_is_seen_in_other_runs_as_well() -> None:
+    spec = SeriesPlot(id="roof", title="Roofline", series=("Roof", "CNN"))
+    series = {"Roof": measured([1.0, 2.0], [1.0, 2.0]), "CNN": measured([1.5], [1.2])}
+    runs = [
+        MeasuredRun(RunStyle(name, name, 0, selected=name == "this"), measured_plots([spec], series))
+        for name in ("this", "other")
+    ]
+    sizes = UsualSizes()
+    items = drawn(MeasuredChart(runs, Box(0, 0, 600, 300), sizes), LIGHT, sizes)
+    marks = [(len(one.x), one.opacity) for one in items if isinstance(one, Marks)]
+    assert sorted(marks) == [(1, 0.4), (1, 1.0), (2, 1.0)]

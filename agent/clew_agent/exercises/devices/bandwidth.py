@@ -1,0 +1,335 @@
+"""Bandwidth and arithmetic: how fast this device moves numbers and computes with them, and where networks are.
+
+After Jülich's and CINECA's courses. Copy and triad are J. D. McCalpin's, "Memory bandwidth and machine balance in
+current high performance computers", 1995; the roofline is S. Williams, A. Waterman and D. Patterson, "Roofline: an
+insightful visual performance model for multicore architectures", Communications of the ACM 52, 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from clew_agent.training.exercise import Measurement, Setup
+from clew_agent.training.layers import cross_entropy
+from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
+from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
+from clew_shared.params import Knob, Params
+
+GUIDE = """\
+## Is it the arithmetic, or the memory?
+
+A device is sold by its FLOP/s, the additions and multiplications that it does in a second. Most networks do not get
+near that: before a number can be multiplied, it must come from somewhere. Two measurements say what a device can do,
+and one picture says which of the two holds back a network.
+
+| what | how | counts |
+|---|---|---|
+| Copy | b = a | 8 bytes a number: read, written |
+| Triad | a = b + s · a | 12 bytes a number, and 2 operations |
+| Matrix product | C = A · C, n × n | 2 n³ operations |
+
+The **roofline** has the operations for each byte on its x axis. Left of the ridge the roof is the bandwidth: whatever
+does few operations with each byte waits for memory. Right of it the roof is the arithmetic.
+
+## What to do
+
+1. Press **Run**. At which sizes does the bandwidth fall? These are the sizes of this processor's caches, which you can
+   look up (`lscpu` on Linux).
+2. From which size on is the matrix product at its best, and why not at once?
+3. Look at the *Roofline*. Which networks are left of the ridge? How far are they below the roof?
+4. Change the *Batch size* to 8, to 64 and to 512, and tick all runs: the networks move. In which direction, and why?
+   With which batch do they reach half of what the device can compute?
+5. Run it on a GPU and on a processor, and compare the ridges. Which of the two needs larger batches to be worth its
+   money?
+
+## What to watch
+
+Small sizes are slow as well: to begin an operation takes some microseconds, whatever it does. The bytes of a network
+are counted as if every operation read all it needs from memory and wrote its result there. What stays in a cache is
+read faster, so a small network may be above the slope.
+
+## Questions
+
+- Weights are used once for each image of a batch. What does that do to the operations for each byte?
+- A device with ten times the FLOP/s and twice the bandwidth trains the single layer of *Softmax*. How much faster?
+- Numbers of 16 bits halve the bytes. Which networks gain from that, even if the arithmetic is as fast as before?
+
+> **Hint: numbers to compare with**
+> On two cores of a server that others used as well: 8 to 19 GB/s from memory and up to 135 from a cache, and 94 to 164
+> GFLOP/s, so the ridge was near 10 operations a byte. With one image at a time the CNN did 19 % of the arithmetic, with
+> 64 images 51 %, with 512 images 90 %. On paper an NVIDIA V100 does 15,700 GFLOP/s and reads 900 GB/s, which is a ridge
+> at 17; an H100 does 67,000 and reads 3,350, which is 20, and with tensor cores it is much farther to the right.
+"""
+
+LEAST_S = 0.005
+"""So long one measurement lasts at least: far above the clock's own steps."""
+SMALLEST = 2**14
+"""Bytes of the smallest vector."""
+GROWTH = 4
+_FLOAT = 4
+LARGE = (Requirement("megabytes", least=64), Requirement("rows", least=1024))
+KILO, GIGA = 2**10, 1e9
+RATE = 0.01
+
+
+class BandwidthSettings(Params, frozen=True, kw_only=True):
+    """How large vectors and matrices become, and how many images the networks take at once."""
+
+    megabytes: Annotated[
+        int, Knob("Largest vector", "It must not fit into a cache.", ge=1, le=4096, log=True, unit="MB")
+    ] = 256
+    rows: Annotated[
+        int, Knob("Largest matrix", "Rows and columns of the largest product.", ge=32, le=16_384, log=True)
+    ] = 2048
+    batch_size: Annotated[int, Knob("Batch size", "Images in one step of the networks.", ge=1, le=4096, log=True)] = 1
+    repeats: Annotated[int, Knob("Repeats", "How often each time is measured. The fastest counts.", ge=1, le=100)] = 7
+
+
+class Layer(NamedTuple):
+    """A dense layer, or a convolution with ``width`` × ``width`` windows at ``places`` places of an image."""
+
+    inputs: int
+    outputs: int
+    width: int = 1
+    places: int = 1
+
+    @property
+    def weights(self) -> int:
+        """Returns how many numbers its matrix or its kernel has."""
+        return self.width**2 * self.inputs * self.outputs
+
+
+NETWORKS = {
+    "Softmax": (Layer(784, 10),),
+    "Dense": (Layer(784, 1024), Layer(1024, 1024), Layer(1024, 10)),
+    "CNN": (Layer(1, 32, 5, 784), Layer(32, 64, 5, 196), Layer(3136, 1024), Layer(1024, 10)),
+}
+"""The networks of ``softmax`` and ``cnn``, and one of dense layers."""
+
+
+def operations(layers: Sequence[Layer], batch: int) -> int:
+    """Multiplications and additions of a step: each layer's outputs, the gradient of its weights, and but for the first
+    one that of its inputs."""
+    products = [layer.weights * layer.places for layer in layers]
+    return 2 * batch * (3 * sum(products) - products[0])
+
+
+def traffic(layers: Sequence[Layer], batch: int) -> int:
+    """Bytes that the same products and the update of the weights read and write, if nothing stays in a cache."""
+    total = 0
+    for number, layer in enumerate(layers):
+        inner = number > 0
+        taken, given = batch * layer.places * layer.inputs, batch * layer.places * layer.outputs
+        forward, of_weights = taken + layer.weights + given, taken + given + layer.weights
+        of_inputs = given + layer.weights + taken if inner else 0
+        total += forward + of_weights + of_inputs + 3 * layer.weights
+    return _FLOAT * total
+
+
+class Bandwidth(Measurement[BandwidthSettings]):
+    """GB/s and GFLOP/s by size, and the roofline that they make."""
+
+    id = "bandwidth"
+    title = "Bandwidth"
+    subtitle = "and this machine's roofline"
+    chapter = "Many devices"
+    course = "Jülich and CINECA, what a node can do"
+    minutes = 15
+    summary = "Measure how fast this device moves numbers and multiplies them, and see what holds back a network."
+    guide = GUIDE
+    Settings = BandwidthSettings
+    revision = 1
+    metrics = (
+        MetricSpec(name="bandwidth", label="Memory bandwidth", per_step=False, better="higher", unit="GB/s"),
+        MetricSpec(name="peak", label="Arithmetic", per_step=False, better="higher", unit="GFLOP/s"),
+        MetricSpec(name="ridge", label="Ridge", per_step=False, better="none", unit="FLOP/B"),
+        MetricSpec(name="cache_gain", label="Cache against memory", per_step=False, better="higher", unit="×"),
+        *(
+            MetricSpec(
+                name=f"{name.lower()}_share",
+                label=f"{name}, of the arithmetic",
+                per_step=False,
+                better="higher",
+                format="percent",
+            )
+            for name in NETWORKS
+        ),
+    )
+    measured = (
+        SeriesPlot(id="bandwidth", title="Bandwidth", series=("Copy", "Triad"), log_x=True),
+        SeriesPlot(id="product", title="Matrix product", series=("Product",), log_x=True),
+        SeriesPlot(id="roofline", title="Roofline", series=("Roof", *NETWORKS), log_x=True, log_y=True),
+    )
+    presets = (
+        Preset(name="usual", title="Clew's values", help="Vectors up to 256 MB, matrices up to 2,048 rows."),
+        Preset(
+            name="tiny",
+            title="Tiny",
+            values={"megabytes": 4, "rows": 256, "repeats": 2},
+            help="A few seconds; 4 MB may fit into a cache.",
+        ),
+    )
+    goals = tuple(
+        Goal(
+            id=name.lower(),
+            text=f"{name} at half of the arithmetic",
+            metric=f"{name.lower()}_share",
+            op=">=",
+            value=0.5,
+            detail="Half as many operations a second as the best matrix product: give it enough to do at once.",
+            requires=LARGE,
+        )
+        for name in ("Dense", "CNN")
+    )
+
+    def measure(self, setup: Setup[BandwidthSettings]) -> Iterator[Event | None]:
+        """The vectors from small to large, then the matrices, then the networks."""
+        chosen = setup.settings
+        yield Schema(id=0, metrics=self.metrics, steps=3)
+        yield Log(text=f"Computes on {device()}.")
+        rates: dict[str, list[float]] = {"Copy": [], "Triad": []}
+        for size in sizes(SMALLEST, chosen.megabytes * KILO * KILO, GROWTH):
+            a, b = tf.ones([size // _FLOAT]), tf.ones([size // _FLOAT])
+            rates["Copy"].append(2 * size / seconds(copy, a, [], chosen.repeats) / GIGA)
+            yield None
+            rates["Triad"].append(3 * size / seconds(triad, a, [b], chosen.repeats, jit=True) / GIGA)
+            for name, found in rates.items():
+                yield point(name, size, found[-1], "Size of the vector", "B", "Bandwidth", "GB/s")
+        bandwidth, fastest = rates["Triad"][-1], max(rates["Triad"])
+        yield Evaluation(step=1, values={"bandwidth": bandwidth, "cache_gain": fastest / bandwidth})
+        speeds = []
+        for rows in sizes(32, chosen.rows, 2):
+            a, c = tf.fill([rows, rows], 1 / rows), tf.ones([rows, rows])
+            speeds.append(2 * rows**3 / seconds(product, c, [a], chosen.repeats) / GIGA)
+            yield point("Product", rows, speeds[-1], "Rows", "", "Arithmetic", "GFLOP/s")
+        peak = max(speeds)
+        yield Evaluation(step=2, values={"peak": peak, "ridge": peak / bandwidth})
+        yield roof(bandwidth, peak)
+        shares = {}
+        for name, layers in NETWORKS.items():
+            count, moved = operations(layers, chosen.batch_size), traffic(layers, chosen.batch_size)
+            each = seconds(network(layers, chosen.batch_size, setup), tf.zeros([]), [], chosen.repeats)
+            speed, intensity = count / each / GIGA, count / moved
+            shares[f"{name.lower()}_share"] = speed / peak
+            yield point(name, intensity, speed, "Operations for each byte", "", "Arithmetic", "GFLOP/s")
+        yield Evaluation(step=3, values=shares)
+
+
+def sizes(first: int, last: int, factor: int) -> list[int]:
+    """``first``, ``factor`` times as much and so on, and ``last`` itself."""
+    if last <= first:
+        return [last]
+    return [*(first * factor**k for k in range(math.ceil(math.log(last / first, factor) - 1e-9))), last]
+
+
+def device() -> str:
+    """Where TensorFlow puts an operation here."""
+    return str(tf.ones([1]).device).rpartition("device:")[2].replace(":", " ")
+
+
+# What is measured. Each takes what it gave before, so that nothing of it can be left out or done in advance.
+
+
+Work = Callable[..., tf.Tensor]
+"""Computes from what it gave last, and from other tensors, what it gives next."""
+
+
+def copy(a: tf.Tensor) -> tf.Tensor:
+    """b = a: TensorFlow itself would share it."""
+    return tf.raw_ops.DeepCopy(x=a)
+
+
+def triad(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """a = b + s · a, compiled, so that it is one pass."""
+    return b + 0.5 * a
+
+
+def product(c: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
+    """C = A · C; the rows of A add up to 1, so that the numbers stay as they are."""
+    return tf.matmul(a, c)
+
+
+def network(layers: Sequence[Layer], batch: int, setup: Setup[BandwidthSettings]) -> Work:
+    """A step of gradient descent of these layers, on images that are always the same; gives its loss."""
+    weights = []
+    for number, layer in enumerate(layers, 1):
+        window = [layer.width, layer.width] if layer.places > 1 else []
+        deviation = (2 / (layer.width**2 * layer.inputs)) ** 0.5
+        weights.append(setup.truncated_normal(f"layer{number}", [*window, layer.inputs, layer.outputs], deviation))
+    first = layers[0]
+    side = math.isqrt(first.places)
+    images = tf.ones([batch, side, side, first.inputs] if first.places > 1 else [batch, first.inputs])
+    labels = tf.range(batch) % layers[-1].outputs
+
+    def scores(x: tf.Tensor) -> tf.Tensor:
+        for number, (layer, one) in enumerate(zip(layers, weights, strict=True), 1):
+            if layer.places > 1:
+                x = tf.nn.max_pool2d(tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME")), 2, 2, "SAME")
+            else:
+                x = tf.matmul(tf.reshape(x, [batch, layer.inputs]), one)
+                x = x if number == len(layers) else tf.nn.relu(x)
+        return x
+
+    def step(_: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(cross_entropy(scores(images), labels))
+        for one, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+            one.assign_sub(RATE * gradient)
+        return loss
+
+    return step
+
+
+def seconds(work: Work, first: tf.Tensor, others: Sequence[tf.Tensor], repeats: int, *, jit: bool = False) -> float:
+    """The seconds of one ``work``, the fastest of some measurements: many in a row in one call, beginning with
+    ``first``."""
+
+    def run(count: tf.Tensor, state: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        def body(k: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return k + 1, work(last, *given)
+
+        begin = (tf.constant(0), state)
+        return tf.while_loop(lambda k, _: k < count, body, begin, parallel_iterations=1)[1]
+
+    call = tf.function(run, jit_compile=jit, autograph=False)
+
+    def timed(count: int) -> float:
+        start = perf_counter()
+        tf.reshape(call(tf.constant(count), first, *others), [-1])[0].numpy()
+        return perf_counter() - start
+
+    timed(1)
+    count = 1
+    while (taken := min(timed(count), timed(count))) < LEAST_S:  # one alone may be long because others compute
+        count = max(2 * count, int(1.2 * count * LEAST_S / max(taken, 1e-9)) if taken > LEAST_S / 10 else 8 * count)
+    return min(timed(count) for _ in range(repeats)) / count
+
+
+def roof(bandwidth: float, peak: float) -> Series:
+    """What the device can do at most with so many operations for each byte."""
+    x = 4.0 ** np.arange(-2, 6)
+    x = np.unique(np.append(x, peak / bandwidth))
+    y = np.minimum(peak, bandwidth * x)
+    return Series(
+        name="Roof",
+        x=x.astype("<f8").tobytes(),
+        y=y.astype("<f8").tobytes(),
+        x_label="Operations for each byte",
+        y_label="Arithmetic",
+        y_unit="GFLOP/s",
+    )
+
+
+def point(name: str, at: float, value: float, x_label: str, x_unit: str, y_label: str, y_unit: str) -> Series:
+    """One point of a line."""
+    x, y = np.array([at], "<f8").tobytes(), np.array([value], "<f8").tobytes()
+    return Series(name=name, x=x, y=y, x_label=x_label, x_unit=x_unit, y_label=y_label, y_unit=y_unit)
+
+
+EXERCISE = Bandwidth()
