@@ -12,6 +12,7 @@ import io
 import math
 import pickle
 import pickletools
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -55,8 +56,10 @@ def parse_pickle(data: bytes) -> object:
     Raises ``ValueError`` that says what is wrong. No code of the pickle's choosing is ever run.
     """
     try:
-        _check(data)
-        return _finished(_Unpickler(data).load())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # an escape that no Python writes into a text
+            _check(data)
+            return _finished(_Unpickler(data).load())
     except _Refusal as refusal:
         raise ValueError(f"its pickle {refusal}") from None
     except _DAMAGED as error:
@@ -68,6 +71,7 @@ _DAMAGED = (
     ArithmeticError,
     AttributeError,
     BufferError,
+    DeprecationWarning,
     EOFError,
     LookupError,
     MemoryError,

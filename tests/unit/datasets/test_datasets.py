@@ -614,6 +614,12 @@ def test_what_pythons_unpickler_would_believe_is_refused_before(hostile: bytes, 
         parse_pickle(hostile)
 
 
+def test_an_escape_that_no_python_writes_is_damage() -> None:
+    assert parse_pickle(b"S'a\\n'\n.") in ("a\n", b"a\n")
+    with pytest.raises(ValueError, match="its pickle is damaged"):
+        parse_pickle(b"S'a\\u'\n.")
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_plain_data_or_a_refusal(data: bytes) -> None:
     value = ask(parse_pickle, data)
