@@ -23,14 +23,15 @@ def load_builtin() -> Catalogue:
 
     Raises ``ProblemError`` when the package is incomplete.
     """
+    return _read(BUILTIN, lambda data: _with_sources(decode(data), lambda card: agent_file(card.file)))
+
+
+def agent_file(path: str) -> str:
+    """The text of a file of the agent's package, such as ``clew_agent/exercises/cnn.py``; empty where it is not."""
     agent = find_spec("clew_agent")  # as a place of files: nothing of it is imported
     root = Path(agent.origin).parents[1] if agent is not None and agent.origin is not None else Path()
-    return _read(BUILTIN, lambda data: _with_sources(decode(data), lambda card: _text(root / card.file)))
-
-
-def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode()
+        return (root / path).read_bytes().decode()
     except (OSError, UnicodeDecodeError):
         return ""  # guides, forms and curves are shown without the code as well
 

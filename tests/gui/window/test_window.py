@@ -18,6 +18,8 @@ from clew_gui.views.theme.theme import DARK, LIGHT, apply, font
 from clew_gui.views.window.window_state import FileMemory, NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.cards import Catalogue
+from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Checkpoint, Peer, State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
@@ -741,6 +743,24 @@ def test_the_code_is_the_file_that_runs(softmax: Program) -> None:
     dialog = dialog_of(softmax, CodeDialog)
     assert isinstance(dialog, CodeDialog)
     assert dialog.text.toPlainText() == fakes.SOURCE
+
+
+def test_beside_the_file_there_is_a_keras_script_with_the_values_of_the_next_run(open_window: Opener) -> None:
+    cards = tuple(find_card(load_builtin().exercises, name) for name in ("softmax", "gan"))
+    program = open_window(catalogue=Catalogue(chapters=("Convergence", "Generative"), exercises=cards))
+    program.window.next_run.use_rate(0.25)
+    program.window.actions_["code"].trigger()
+    dialog = dialog_of(program, CodeDialog)
+    assert isinstance(dialog, CodeDialog)
+    assert dialog.text.toPlainText() == cards[0].source
+    dialog.pages.button("keras").click()
+    assert "LEARNING_RATE = 0.25\n" in dialog.text.toPlainText()
+    assert "model.fit(" in dialog.text.toPlainText()
+    dialog.accept()
+    program.controller.open_exercise("gan")
+    program.window.actions_["code"].trigger()
+    (other,) = (one for one in program.window.findChildren(CodeDialog) if one.isVisible())
+    assert other.pages.isHidden()
 
 
 def test_no_two_menu_entries_share_a_shortcut(softmax: Program) -> None:

@@ -81,6 +81,14 @@ def test_every_command_has_a_help_of_its_own(command: str, capsys: pytest.Captur
     assert text == said(capsys, "help", command)
 
 
+def test_an_exercise_is_written_as_a_keras_script(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "catalogue", "softmax", "--keras")
+    assert 'OPTIMIZER = "sgd"\nLEARNING_RATE = 0.5\n' in text
+    compile(text, "softmax_keras.py", "exec")
+    assert "no Keras script" in refused(capsys, "catalogue", "gan", "--keras")
+    assert "No exercise is named" in refused(capsys, "catalogue", "--keras")
+
+
 def test_training_steps_are_written_number_by_number(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "by-hand", "--steps", "4")
     assert "    δ₃ = p − class = 0.664 − 0 = 0.664\n" in text

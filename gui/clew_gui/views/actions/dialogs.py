@@ -27,7 +27,7 @@ from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.form.fields import NumberEdit, combo
 from clew_gui.views.form.form import short
 from clew_gui.views.theme.dialog import Dialog
-from clew_gui.views.theme.parts import Appearance, Button, Elided, frame, label, row
+from clew_gui.views.theme.parts import Appearance, Button, Elided, Segments, frame, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, convert, format_value
@@ -161,7 +161,7 @@ class PythonDialog(Dialog):
         self._colours = PythonColours(self.text.document(), appearance)
         self.add(self.text, 1)
         copy = Button(appearance, "Copy", "", "copy", "Copy the whole text")
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.toPlainText()))
         close = Button(appearance, "Close", "primarySmall")
         close.clicked.connect(self.accept)
         self.finish(Elided(foot, "caption", "3"), copy, close)
@@ -176,9 +176,9 @@ class PythonDialog(Dialog):
 
 
 class CodeDialog(PythonDialog):
-    """The text of the very file that runs."""
+    """The text of the very file that runs; and ``script``, the same model as a Keras script, if there is one."""
 
-    def __init__(self, parent: QWidget, appearance: Appearance, card: ExerciseCard) -> None:
+    def __init__(self, parent: QWidget, appearance: Appearance, card: ExerciseCard, script: str = "") -> None:
         lines = card.source.count("\n") + 1
         sentence = f"This is the file that runs, {lines} lines. Every run records its hash."
         wrong = card.problem
@@ -197,6 +197,12 @@ class CodeDialog(PythonDialog):
             foot,
             int(line) if line.isdigit() else 0,
         )
+        self.pages = Segments((("exercise", "The exercise"), ("keras", "As a Keras script")), "exercise", "Code")
+        texts = {"exercise": card.source, "keras": script}
+        self.pages.chosen.connect(lambda page: self.text.setPlainText(texts[page]))
+        self.pages.setToolTip("The file that runs, or one with the values of the next run that runs by itself")
+        self.pages.setVisible(bool(script))
+        self._box.insertWidget(2, self.pages)
 
 
 class LiveDialog(Dialog):

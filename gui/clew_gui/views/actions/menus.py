@@ -42,6 +42,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 from clew_shared.exporters import export_tensorboard
 from clew_shared.spec import RunSpec
+from clew_shared.study.keras_script import keras_script
 
 
 def known_choice(choice: str) -> ThemeChoice:
@@ -304,7 +305,9 @@ class WindowActions(QObject):
         """The very file that runs."""
         card = self._controller.scope.card
         if card is not None and card.source:
-            CodeDialog(self._window, self._window.appearance, card).open()
+            spec = self._window.next_run.spec()
+            script = keras_script(card, spec.params | {"seed": spec.seed})
+            CodeDialog(self._window, self._window.appearance, card, script).open()
 
     def show_settings(self) -> None:
         """Shows the settings: light or dark, layout, this computer's agent."""
