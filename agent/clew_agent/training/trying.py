@@ -17,7 +17,7 @@ from clew_agent.engine.pictures import figure_of
 from clew_agent.training.exercise import Model, Samples
 from clew_agent.training.images import around_grey, as_images
 from clew_shared.base.problem import ProblemError, problem
-from clew_shared.cards import Bars, Gallery, ImageGrid, PictureSpec
+from clew_shared.cards import Bars, Gallery, ImageGrid, PictureSpec, Scatter
 from clew_shared.wire.messages import Tried, TriedPicture, TryRun
 
 Array = npt.NDArray[Any]
@@ -218,6 +218,17 @@ class ImageCodes:
                 ImageGrid("difference", "Missing (light), too much (dark)"),
                 around_grey(as_images(missing, self._data)),
             )
+        if self._coder.encode is None or self._coder.size == 2:
+            yield self._plane()
+
+    def _plane(self) -> tuple[PictureSpec, Any]:
+        """The first two numbers of the codes of test images, or of noise."""
+        if self._coder.encode is None:
+            noise = np.random.default_rng(0).standard_normal([_RANGED, 2])
+            return Scatter("plane", "Noise: click or drag", labels=("noise",)), (noise, np.zeros(_RANGED))
+        codes = self._coder.encode(self._some).numpy()
+        labels = self._data.class_names
+        return Scatter("plane", "Codes: click or drag", labels=labels), (codes, self._data.test.y[: len(codes)])
 
     def _ranges(self) -> tuple[tuple[float, float], ...]:
         """Where the codes of test images lie, or those of noise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from PySide6.QtTest import QTest
 
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.session.links.inbox import TryAnswered
+from clew_gui.views.runs.code_controls import PlaneChart
 from clew_gui.views.runs.try_dialog import GRID, TryDialog
 from clew_shared.base.problem import Problem, problem
-from clew_shared.cards import Catalogue, ImageGrid
-from clew_shared.journal.events import Checkpoint, Image
+from clew_shared.cards import Catalogue, ImageGrid, Scatter
+from clew_shared.journal.events import Checkpoint, Image, Matrix
 from clew_shared.wire.messages import MAX_TRIED_BYTES, Refused, Tried, TriedPicture, TryRun
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -28,6 +30,10 @@ INPUT = TriedPicture(
 OUTPUT = TriedPicture(
     spec=ImageGrid("output", "What it draws"),
     figure=Image(name="output", step=9, width=2, height=2, channels=1, data=bytes(4)),
+)
+PLANE = TriedPicture(
+    spec=Scatter("plane", "Codes"),
+    figure=Matrix(name="plane", step=9, rows=2, columns=3, data=struct.pack("<6d", -2, -2, 0, 2, 2, 1)),
 )
 
 
@@ -70,7 +76,7 @@ class Lab:
 
     def answer_code(self, *code: float, error: float | None = None, threshold: float | None = None) -> None:
         """The agent of a network with a code answers, of an image where there is an error."""
-        pictures = (INPUT, OUTPUT) if error is not None else (OUTPUT,)
+        pictures = (INPUT, OUTPUT, PLANE) if error is not None else (OUTPUT, PLANE)
         drawn = Tried(run=self.run.id, step=9, code=code, ranges=((-2.0, 2.0),) * len(code), pictures=pictures)
         self.tell(msgspec.structs.replace(drawn, error=error, threshold=threshold))
 
@@ -247,3 +253,27 @@ def test_an_anomaly_is_called_one_and_noise_has_no_image_to_draw(open_window: Op
     assert len(dialog.sliders.sliders) == 12
     assert dialog.field.isHidden()
     assert dialog.sample.accessibleName() == "Another code"
+
+
+def test_a_click_in_the_plane_moves_the_code_there_and_an_answer_that_is_behind_moves_nothing_back(
+    open_window: Opener,
+) -> None:
+    lab = Lab(open_window, "code")
+    dialog = lab.open()
+    lab.answer_code(-1.0, 0.5, 7.0, error=0.02)
+    lab.asked()
+    chart = dialog.plane.chart
+    assert isinstance(chart, PlaneChart)
+    assert chart.frame is not None
+    dialog.plane.move_to(QPointF(*chart.frame.at(1.0, -1.0)))
+    (asked,) = lab.asked()
+    assert asked.code == pytest.approx((1.0, -1.0, 7.0))
+    dialog.plane.move_to(QPointF(*chart.frame.at(1.5, 1.5)))
+    dialog.plane.move_to(QPointF(-5, -5))
+    lab.answer_code(1.0, -1.0, 7.0)
+    assert dialog.sliders.sliders[0].value() == 50, "a later answer will move it"
+    (asked,) = lab.asked()
+    assert asked.code == pytest.approx((1.5, 1.5, 7.0))
+    lab.answer_code(1.5, 1.5, 7.0)
+    assert dialog.sliders.sliders[0].value() == 175
+    assert "2 points of 2 classes" in dialog.plane.accessibleDescription()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QSizePolicy, QSlider, QWidget
+from PySide6.QtWidgets import QFileDialog, QSizePolicy, QWidget
 
 from clew_gui.charts.chart import Layout
 from clew_gui.charts.pictures.page import PicturesChart
@@ -18,6 +18,7 @@ from clew_gui.plotting.axes.numbers import value_text
 from clew_gui.plotting.pictures import TakenPicture, pixels
 from clew_gui.views.charts.chart_widget import ChartWidget
 from clew_gui.views.charts.painter import image_of, paint_ring
+from clew_gui.views.runs.code_controls import CodePlane, CodeSliders
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row, set_role
 from clew_shared.base.number_words import quantity
@@ -33,9 +34,6 @@ _PEN: Final = 10
 """Pixels of a stroke's width: two and a half of MNIST's."""
 _LARGEST: Final = int((MAX_TRIED_BYTES // 3) ** 0.5)
 _LEFT: Final = 250
-_FINE: Final = 200
-"""Places of a slider."""
-_MOST_SLIDERS: Final = 12
 _FILES: Final = "Images (*.png *.jpg *.jpeg *.bmp *.gif *.pgm *.ppm *.webp)"
 
 
@@ -135,58 +133,6 @@ class DrawingField(QWidget):
         painter.end()
 
 
-class CodeSliders(QWidget):
-    """A slider for each number of a code, as far as there is room; the others stay."""
-
-    moved = Signal(tuple)
-    """The code after a person moved a slider."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._code: tuple[float, ...] = ()
-        self._ranges: tuple[tuple[float, float], ...] = ()
-        self.sliders: list[QSlider] = []
-        self._values: list[QLabel] = []
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setVerticalSpacing(2)
-        self._more = label("", "caption", "3", wrap=True)
-
-    def show_code(self, code: tuple[float, ...], ranges: tuple[tuple[float, float], ...]) -> None:
-        """Move the sliders to a code; ``ranges`` are their ends."""
-        self._code, self._ranges = code, ranges
-        while len(self.sliders) < min(len(code), _MOST_SLIDERS):
-            self._add(len(self.sliders))
-        left = len(code) - len(self.sliders)
-        self._more.setText(f"The other {left} numbers stay as they are." if left else "")
-        for number, slider in enumerate(self.sliders):
-            low, high = ranges[number]
-            with QSignalBlocker(slider):
-                slider.setValue(round(_FINE * (code[number] - low) / max(high - low, 1e-12)))
-            self._values[number].setText(value_text(code[number]))
-
-    def _add(self, number: int) -> None:
-        slider, value = QSlider(Qt.Orientation.Horizontal), label("", "caption", "2")
-        slider.setRange(0, _FINE)
-        slider.setAccessibleName(f"Number {number + 1} of the code")
-        slider.valueChanged.connect(lambda place, number=number: self._moved(number, place))
-        value.setFixedWidth(value.fontMetrics().horizontalAdvance("-0.0000"))
-        self.sliders.append(slider)
-        self._values.append(value)
-        for place, item in enumerate((label(str(number + 1), "caption", "2"), slider, value)):
-            self._grid.addWidget(item, number, place)
-        self._grid.addWidget(self._more, number + 1, 0, 1, 3)
-        self._grid.setRowStretch(number + 1, 0)
-        self._grid.setRowStretch(number + 2, 1)
-
-    def _moved(self, number: int, place: int) -> None:
-        low, high = self._ranges[number]
-        value = low + (high - low) * place / _FINE
-        self._code = (*self._code[:number], value, *self._code[number + 1 :])
-        self._values[number].setText(value_text(value))
-        self.moved.emit(self._code)
-
-
 class TryDialog(Dialog):
     """Asks a run about images. One question is on its way at a time; of what changes meanwhile the last counts."""
 
@@ -215,14 +161,18 @@ class TryDialog(Dialog):
         self.seen = ChartWidget(appearance, "What the network sees")
         self.sliders = CodeSliders()
         self.sliders.moved.connect(self._ask_code)
+        self.plane = CodePlane(appearance)
+        self.plane.moved.connect(self._ask_code)
         self.sliders.hide()
+        self.plane.hide()
         self._image: TakenPicture | None = None
         """The last image that was asked, beside what is drawn from a code."""
         buttons = row(self.sample, self.open_file, self.clear, gap=6)
-        left = column(self.field, buttons, self.answer, self.about, self.shares, self.sliders, gap=8)
+        left = column(self.field, buttons, self.answer, self.about, self.shares, self.plane, self.sliders, gap=8)
         left.setStretchFactor(self.shares, 1)
+        left.setStretchFactor(self.plane, 3)
         left.setStretchFactor(self.sliders, 1)
-        for part in (self.shares, self.sliders, self.about):
+        for part in (self.shares, self.plane, self.sliders, self.about):
             part.setFixedWidth(_LEFT + 30)
         both = row(gap=22)
         both.addLayout(left)
@@ -295,18 +245,18 @@ class TryDialog(Dialog):
     def take(self, reply: Tried | Refused) -> None:
         """Show an answer, and ask what has come up meanwhile."""
         self._waiting = False
-        waiting, self._next = self._next, None
+        waiting = self._next
         if isinstance(reply, Refused):
             self.refuse(reply.problem.command_text())
         elif self._wanted and (waiting is None or reply.sample < 0):
             self._show(reply)
+        self._next = None
         if waiting is not None:
             self._ask(waiting)
 
     def refuse(self, sentence: str) -> None:
         """Say why there is no answer."""
         self._say("", sentence, "bad")
-        self._waiting = False
 
     def _show(self, tried: Tried) -> None:
         taken = [TakenPicture(one.spec, one.figure) for one in tried.pictures]
@@ -325,7 +275,11 @@ class TryDialog(Dialog):
     def _show_code(self, tried: Tried, taken: list[TakenPicture], image: TakenPicture | None) -> list[TakenPicture]:
         """The code and how well it is drawn again; returns the pictures to show."""
         self._image = image or self._image
-        self.sliders.show_code(tried.code, tried.ranges)
+        plane = next((one for one in taken if one.spec.id == "plane"), None)
+        self.plane.setVisible(plane is not None)
+        if self._next is None:  # a person has moved on: nothing jumps back under the mouse
+            self.sliders.show_code(tried.code, tried.ranges)
+            self.plane.show_code(plane, tried.code)
         if self._image is None:  # codes are noise: there is no image to encode
             for part in (self.field, self.open_file, self.clear):
                 part.hide()
@@ -339,7 +293,8 @@ class TryDialog(Dialog):
         about = f"Threshold {value_text(tried.threshold)}. " if tried.threshold is not None else ""
         source = self._about_sample(tried) if tried.error is not None else "Drawn from the code below. "
         self._say(answer, f"{source}{about}{self._about_step(tried)}")
-        return taken if image is not None or self._image is None else [self._image, *taken]
+        shown = [one for one in taken if one is not plane]
+        return shown if image is not None or self._image is None else [self._image, *shown]
 
     def _about_sample(self, tried: Tried) -> str:
         if tried.label < 0:

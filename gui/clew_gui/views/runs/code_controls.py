@@ -1,0 +1,130 @@
+"""Moves a code by hand: a slider for each number, and the plane of the first two."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QPointF, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QSlider, QWidget
+
+from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
+from clew_gui.charts.pictures.page import PicturesChart
+from clew_gui.charts.pictures.scatter import ScatterPicture
+from clew_gui.plotting.axes.frame import Frame
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.numbers import value_text
+from clew_gui.plotting.pictures import TakenPicture
+from clew_gui.views.charts.chart_widget import ChartWidget
+from clew_gui.views.theme.parts import Appearance, label
+
+_FINE: Final = 200
+"""Places of a slider."""
+_MOST_SLIDERS: Final = 12
+
+
+class CodeSliders(QWidget):
+    """A slider for each number of a code, as far as there is room; the others stay."""
+
+    moved = Signal(tuple)
+    """The code after a person moved a slider."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._code: tuple[float, ...] = ()
+        self._ranges: tuple[tuple[float, float], ...] = ()
+        self.sliders: list[QSlider] = []
+        self._values: list[QLabel] = []
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setVerticalSpacing(2)
+        self._more = label("", "caption", "3", wrap=True)
+
+    def show_code(self, code: tuple[float, ...], ranges: tuple[tuple[float, float], ...]) -> None:
+        """Move the sliders to a code; ``ranges`` are their ends."""
+        self._code, self._ranges = code, ranges
+        while len(self.sliders) < min(len(code), _MOST_SLIDERS):
+            self._add(len(self.sliders))
+        left = len(code) - len(self.sliders)
+        self._more.setText(f"The other {left} numbers stay as they are." if left else "")
+        for number, slider in enumerate(self.sliders):
+            low, high = ranges[number]
+            with QSignalBlocker(slider):
+                slider.setValue(round(_FINE * (code[number] - low) / max(high - low, 1e-12)))
+            self._values[number].setText(value_text(code[number]))
+
+    def _add(self, number: int) -> None:
+        slider, value = QSlider(Qt.Orientation.Horizontal), label("", "caption", "2")
+        slider.setRange(0, _FINE)
+        slider.setAccessibleName(f"Number {number + 1} of the code")
+        slider.valueChanged.connect(lambda place, number=number: self._moved(number, place))
+        value.setFixedWidth(value.fontMetrics().horizontalAdvance("-0.0000"))
+        self.sliders.append(slider)
+        self._values.append(value)
+        for place, item in enumerate((label(str(number + 1), "caption", "2"), slider, value)):
+            self._grid.addWidget(item, number, place)
+        self._grid.addWidget(self._more, number + 1, 0, 1, 3)
+        self._grid.setRowStretch(number + 1, 0)
+        self._grid.setRowStretch(number + 2, 1)
+
+    def _moved(self, number: int, place: int) -> None:
+        low, high = self._ranges[number]
+        value = low + (high - low) * place / _FINE
+        self._code = (*self._code[:number], value, *self._code[number + 1 :])
+        self._values[number].setText(value_text(value))
+        self.moved.emit(self._code)
+
+
+class PlaneChart(PicturesChart):
+    """The codes of test images, and where the code is that is decoded."""
+
+    def __init__(self, taken: TakenPicture, code: tuple[float, ...], box: Box, sizes: TextSizes) -> None:
+        figure = taken.figure
+        super().__init__([taken], box, sizes, step=figure.step if figure is not None else None)
+        self._code = code
+
+    @property
+    def frame(self) -> Frame | None:
+        """The axes; None if it is no plane."""
+        form = next(iter(self.forms), None)
+        return form.axes.frame if isinstance(form, ScatterPicture) else None
+
+    def draw(self, drawing: Drawing) -> None:
+        """Add the codes, and a ring at this one."""
+        super().draw(drawing)
+        frame, theme = self.frame, drawing.theme
+        if frame is not None:
+            place = frame.at(self._code[0], self._code[1])
+            drawing.marks([place[0]], [place[1]], theme.surface, 11.0, edge=Stroke(theme.text, 2.5))
+
+
+class CodePlane(ChartWidget):
+    """The plane of a code's first two numbers: a click or a drag moves the code there."""
+
+    moved = Signal(tuple)
+
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__(appearance, "Plane of the code")
+        self._code: tuple[float, ...] = ()
+        self.setCursor(Qt.CursorShape.CrossCursor)
+
+    def show_code(self, taken: TakenPicture | None, code: tuple[float, ...]) -> None:
+        """Show a code among others; None: there is no plane."""
+        self._code = code
+        self.show_chart(None if taken is None else lambda box, sizes: PlaneChart(taken, code, box, sizes))
+
+    def move_to(self, at: QPointF) -> None:
+        """Move the code to a pixel, if that is in the plane."""
+        chart = self.chart
+        frame = chart.frame if isinstance(chart, PlaneChart) else None
+        if frame is not None and frame.box.holds(at.x(), at.y()):
+            self._code = (*frame.place(at.x(), at.y()), *self._code[2:])
+            self.moved.emit(self._code)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Moves the code."""
+        self.move_to(event.position())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Drags it along."""
+        self.move_to(event.position())
