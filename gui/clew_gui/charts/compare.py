@@ -50,13 +50,18 @@ def scale_colour(place: float, theme: Theme) -> str:
     return mixed(_VIRIDIS[first], _VIRIDIS[first + 1], at - first)
 
 
+_DOT = 9.2
+"""The size of a point, in pixels."""
+
+
 class CompareChart:
     """One form of a scene in a box."""
 
     def __init__(self, scene: CompareScene, form: Form, box: Box, sizes: TextSizes) -> None:
         self._scene, self._form, self._box, self._sizes = scene, form, box, sizes
         left = 58.0 if form != "parallel" else 64.0
-        gutter = min(_GUTTER, box.width * 0.36) if form == "curves" else 64.0 if form == "parallel" else 150.0
+        named = form == "curves" or (form == "scatter" and not scene.legend)
+        gutter = min(_GUTTER, box.width * 0.36) if named else 64.0 if form == "parallel" else 150.0
         self._area = box.inset(left, _TOP, gutter, _FOOT)
         self._axes = (scene.x, scene.y) if form == "curves" else scene.scatter
         self._frame = Frame(self._area, self._axes[0].span, self._axes[1].span)
@@ -126,7 +131,7 @@ class CompareChart:
         numbers = range(len(self._scene.groups))
         for number in sorted(numbers, key=lambda k: self._scene.groups[k].baseline):
             self._draw_group(drawing, number, 0.8 if len(numbers) > _MANY else 1.7)
-        if self._form == "curves":
+        if self._form == "curves" or (self._form == "scatter" and not self._scene.legend):
             self._draw_names(drawing)
         elif self._form == "parallel":
             self._draw_parallel_ticks(drawing)
@@ -160,7 +165,7 @@ class CompareChart:
 
     def _draw_dots(self, drawing: Drawing, number: int, colour: str, width: float) -> None:
         group, area = self._scene.groups[number], self._area
-        size = 9.2 if width < 2.5 else 14.0
+        size = _DOT if width < 2.5 else 14.0
         for one in self._scene.places:
             if one.group != number:
                 continue
@@ -169,9 +174,14 @@ class CompareChart:
                 ends = [self._frame.row(one.y + side * group.outcome.deviation) for side in (-1, 1)]
                 ends = [min(max(end, area.y), area.bottom) for end in ends]
                 drawing.line(x, ends[0], x, ends[1], Stroke(colour, 1.4))
-            shape: Shape = "square" if group.baseline else "dot"
-            edge = Stroke(drawing.theme.surface, 1.2)
-            drawing.marks([x], [y], colour, size, shape=shape, edge=edge)
+            self._draw_dot(drawing, group, x, y, size)
+
+    def _draw_dot(self, drawing: Drawing, group: CompareGroup, x: float, y: float, size: float) -> None:
+        """A point of a group; hollow where its line would be dashed, since another group has the same colour."""
+        stroke, ground = ink_stroke(group.ink, drawing.theme, 2.0), drawing.theme.surface
+        fill, edge = (ground, Stroke(stroke.colour, 2.0)) if stroke.dash else (stroke.colour, Stroke(ground, 1.2))
+        shape: Shape = "square" if group.baseline else "dot"
+        drawing.marks([x], [y], fill, size, shape=shape, edge=edge)
 
     def _draw_axes(self, drawing: Drawing) -> None:
         x, y = self._axes
@@ -201,19 +211,25 @@ class CompareChart:
                 drawing.text(box.x, box.middle, tick.text, theme.text2, room=wide + 2)
 
     def _draw_names(self, drawing: Drawing) -> None:
-        """Writes the names of as many lines as there is room for, the baseline and the best first; the table has
-        all."""
+        """Writes the names of as many lines or points as there is room for, the baseline and the best first; the table
+        has all."""
         theme, area, right = drawing.theme, self._area, self._box.right - 6
         room = int(area.height // _ROW)
         order = self._by_merit()
         shown = order if len(order) <= room else order[: max(room - 1, 0)]
-        lines = {number: self.line(number) for number in shown}
-        ends = {number: float(line[-1, 1]) for number, line in lines.items() if line.size}
+        if self._form == "scatter":
+            ends = {number: area.y + place * _ROW for place, number in enumerate(shown)}
+        else:
+            lines = {number: self.line(number) for number in shown}
+            ends = {number: float(line[-1, 1]) for number, line in lines.items() if line.size}
         rows = spread(list(ends.values()), _ROW, area.y, area.bottom - _ROW / 2)
         start = area.right + 12
         for number, row in zip(ends, rows, strict=True):
             group = self._scene.groups[number]
-            drawing.line(start, row, start + 16, row, ink_stroke(group.ink, theme, 2.0))
+            if self._form == "scatter":
+                self._draw_dot(drawing, group, start + 8, row, _DOT)
+            else:
+                drawing.line(start, row, start + 16, row, ink_stroke(group.ink, theme, 2.0))
             value = "" if group.outcome.best is None else quantity(group.outcome.best, self._scene.metric.format)
             drawing.text(right, row, value, theme.text2, across="right")
             wide = right - start - 28 - drawing.width(value)
@@ -231,7 +247,8 @@ class CompareChart:
             best = group.outcome.best
             return not group.baseline, sign * best if best is not None else math.inf
 
-        return sorted((n for n in range(len(self._scene.groups)) if self._scene.groups[n].x.size), key=order)
+        drawn = [number for number, spots in self._spots() if spots.size]
+        return sorted(drawn, key=order)
 
     def _draw_legend(self, drawing: Drawing) -> None:
         """Draws the legend of the colours, in a line at the top; in a scatter plot beside it."""

@@ -46,6 +46,10 @@ TARGET = ParamSpec(name="target", kind="float", label="Target", default=None, op
 _SWATCH = QSize(18, 12)
 
 
+_LEAST_COMBO = 84
+"""Pixels to which a choice shrinks before the row would push the panels beside it."""
+
+
 class CompareView(QWidget):
     """Asks for another picture with ``changed``; the owner of the runs makes it."""
 
@@ -143,6 +147,7 @@ class CompareView(QWidget):
         combo.setAccessibleName(name)
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         combo.setMinimumContentsLength(8)
+        combo.setMinimumWidth(_LEAST_COMBO)
         combo.view().setTextElideMode(Qt.TextElideMode.ElideNone)
         keep_from_wheel(combo)
         combo.currentIndexChanged.connect(lambda _place: self._combo_changed(combo))
