@@ -217,7 +217,8 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
         compare.export("png", tmp_path / f"{page}.png")
         assert not QImage(str(tmp_path / f"{page}.png")).isNull()
         compare.export("svg", tmp_path / f"{page}.svg")
-    assert "SGD 0.5" in (tmp_path / "curves.svg").read_text()
+    for page in ("curves", "scatter"):
+        assert "SGD 0.5" in (tmp_path / f"{page}.svg").read_text(), page
     QTest.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=spot.toPoint())
     assert program.controller.scope.run() is session.runs[list(session.runs)[3]]
     compare.export("csv", tmp_path / "table.csv")
