@@ -144,7 +144,7 @@ def _plateau(found: _Quarters) -> Iterator[Advice]:
         yield Advice("plateau", found.steps[0], text)
     elif abs(found.means[1] - last) < _FLAT * found.first:
         step = found.steps[1]
-        text = f"The loss has hardly moved since step {step:,}: more steps alone will not help; try a smaller rate."
+        text = f"The loss has hardly moved since step {step:,}: more steps will not help; try another rate or network."
         yield Advice("plateau", step, text)
 
 

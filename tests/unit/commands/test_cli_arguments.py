@@ -123,6 +123,8 @@ def test_no_value_is_written_so_that_it_survives_the_file() -> None:
         ("softmax --steps 10", ["There is no option --steps."]),
         ("softmax --learn 1", ["There is no option --learn."]),
         ("softmax cnn", ["Clew does not expect 'cnn' here."]),
+        ("softmax batch_size=64", ["Clew does not expect 'batch_size=64' here. Write --batch-size 64."]),
+        ("softmax batch_size=8,16", ["several values: clew sweep … --over batch_size=8,16"]),
         ("softmax --preset tinny", ["softmax has no preset 'tinny'. Did you mean tiny?"]),
         ("linear-regression --preset tiny", ["linear-regression has no preset 'tiny'. There are none."]),
         ("linear-regression --data mnist", ["linear-regression needs no data, but got --data mnist."]),

@@ -270,9 +270,19 @@ def _stray(extras: Iterable[str], flags: Sequence[str], exercise: str) -> list[P
             hint = did_you_mean(name, flags) or f"See: clew run {exercise} --help"
             problems.append(Problem("cli.option", f"There is no option {name}.", hint, where=name))
         elif not after_option:
-            problems.append(Problem("cli.word", f"Clew does not expect {word!r} here.", "Leave it out.", where=word))
+            hint = _as_option(word, flags) or "Leave it out."
+            problems.append(Problem("cli.word", f"Clew does not expect {word!r} here.", hint, where=word))
         after_option = word.startswith("--") and "=" not in word
     return problems
+
+
+def _as_option(word: str, flags: Sequence[str]) -> str:
+    """How a setting that was written as ``name=values`` is given; empty if there is none of that name."""
+    name, equals, value = word.partition("=")
+    flag = f"--{name.replace('_', '-')}"
+    if not equals or flag not in flags:
+        return ""
+    return f"A sweep has several values: clew sweep … --over {word}" if "," in value else f"Write {flag} {value}."
 
 
 def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunSpec, list[Problem]]:
