@@ -124,7 +124,10 @@ def test_no_value_is_written_so_that_it_survives_the_file() -> None:
         ("softmax --learn 1", ["There is no option --learn."]),
         ("softmax cnn", ["Clew does not expect 'cnn' here."]),
         ("softmax batch_size=64", ["Clew does not expect 'batch_size=64' here. Write --batch-size 64."]),
-        ("softmax batch_size=8,16", ["several values: clew sweep … --over batch_size=8,16"]),
+        (
+            "softmax batch_size=8,16",
+            ["Clew does not expect 'batch_size=8,16' here. A sweep has several values: clew sweep … --over batch"],
+        ),
         ("softmax --preset tinny", ["softmax has no preset 'tinny'. Did you mean tiny?"]),
         ("linear-regression --preset tiny", ["linear-regression has no preset 'tiny'. There are none."]),
         ("linear-regression --data mnist", ["linear-regression needs no data, but got --data mnist."]),
