@@ -109,6 +109,7 @@ def test_tensorflow_sees_the_steps_and_nothing_else(small_digits: DataSet) -> No
     assert set(found.counts) & {5, 10}, "five steps"
     assert "matmul" in found.kinds
     assert "weights" in found.kinds
+    assert "input" in found.kinds, "the batch is picked"
     assert read_spans(found) is not None
     losses = np.concatenate([block.values[0] for block in blocks])
     np.testing.assert_array_equal(losses, train(plain)["loss"])
@@ -269,6 +270,7 @@ def test_a_file_without_steps_is_a_problem() -> None:
         ("while/Cast", "Cast", "pointwise"),
         ("while/ConvertIt", "Convert", "other"),
         ("while/input/GatherV2", "GatherV2", "input"),
+        ("while/replica_1/input_1/GatherV2", "GatherV2", "input"),
         ("while/GatherV2", "GatherV2", "other"),
         ("ReadFile", "ReadFile", "input"),
         ("nccl", "NcclAllReduce", "reduce"),

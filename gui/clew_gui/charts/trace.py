@@ -28,12 +28,20 @@ _NAMED: Final = 13.0
 _GAP: Final = 8.0
 _LEFT: Final = 14.0
 """Room for the half of the first number of the axis."""
+_ROWS: Final = 12
+"""Rows of their whole height in a file."""
 _LEAST: Final = 24.0
 """The least height of the timeline."""
 _SHARE: Final = 0.45
 """The part of the height that the table takes where the timeline could use more."""
 _COLOURS: Final = dict(zip(KINDS, (0, 4, 2, 9, 1, 3, 6, 7), strict=True))
 _PARTS: Final = {"reduce": _COLOURS["reduce"], "input": _COLOURS["input"], "host": 5}
+
+
+def height_of(timeline: Timeline) -> float:
+    """Pixels that all of a trace takes in a file."""
+    table = 1 + len(dearest(timeline.event))
+    return _HEAD + _BAR + _LINE + _ROW * min(len(timeline), _ROWS) + FOOT + _LINE * table + 6 * _GAP
 
 
 def kind_colour(theme: Theme, kind: str) -> str:

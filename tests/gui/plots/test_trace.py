@@ -77,6 +77,9 @@ def test_the_menu_traces_a_run_that_trains(open_window: Opener) -> None:
     assert action.isEnabled()
     action.trigger()
     assert window.session.asked[-1] == ("trace", window.run.id, 20)
+    assert not page(window).isVisible()
+    window.feed(trace())
+    assert page(window).isVisible(), "who asked for it sees it"
 
 
 def test_a_run_that_is_over_cannot_be_traced(open_window: Opener) -> None:

@@ -336,8 +336,9 @@ class WindowController(QObject):
         self.ask(lambda session, run: session.stop(run.id, now))
 
     def trace(self) -> None:
-        """Trace the next steps of the selected run."""
+        """Trace the next steps of the selected run, and show the trace when it is there."""
         self.ask(lambda session, run: session.trace(run.id, TRACED_STEPS))
+        self.window.run_view.controls.choose_page("trace")
 
     def set_live(self, name: str, value: float, run: str = "") -> None:
         """Change a live hyperparameter of a run, of the selected one if none is named."""

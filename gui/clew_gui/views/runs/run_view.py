@@ -136,7 +136,7 @@ class PlotControls(QWidget):
         self.pages.setToolTip(
             "Curves over the steps, paths over the loss surface, pictures, what traced steps did, or a step by hand"
         )
-        self.pages.chosen.connect(self._page_chosen)
+        self.pages.chosen.connect(self.choose_page)
         self.pages.hide()
         self.units = Segments(UNITS, "step", "X axis")
         self.units.chosen.connect(self.unit_chosen)
@@ -267,9 +267,10 @@ class PlotControls(QWidget):
         if unit in dict(UNITS):
             self.units.choose(unit)
         if page in dict(PAGES):
-            self._page_chosen(page)
+            self.choose_page(page)
 
-    def _page_chosen(self, page: str) -> None:
+    def choose_page(self, page: str) -> None:
+        """Shows a page, or does as soon as it is there."""
         self._chosen_page = page
         self._choose_page()
         self._make_room()
