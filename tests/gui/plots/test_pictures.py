@@ -482,6 +482,16 @@ def drawing_words(drawing: Drawing) -> str:
     return pages.svg(UsualSizes())
 
 
+def test_playing_shows_one_step_after_the_other_and_ends_at_the_last(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    view = show(panel, qtbot, pictured(FakeSession(), 100, 200, 300))
+    view.play.timer.setInterval(1)
+    seen: list[set[int]] = []
+    view.slider.valueChanged.connect(lambda _place: seen.append(steps_shown(view)))
+    view.play.click()
+    qtbot.waitUntil(lambda: view.play.text() == "Play", timeout=10_000)
+    assert [min(one) for one in seen] == [100, 200, 300]
+
+
 def plane_page(
     values: list[list[list[int]]], columns: int = 0, points: bytes = b"", classes: bytes = b""
 ) -> PicturesChart:

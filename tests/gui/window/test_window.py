@@ -756,6 +756,7 @@ def test_beside_the_file_there_is_a_keras_script_with_the_values_of_the_next_run
     dialog.pages.button("keras").click()
     assert "LEARNING_RATE = 0.25\n" in dialog.text.toPlainText()
     assert "model.fit(" in dialog.text.toPlainText()
+    assert dialog.sentence.text().startswith("The same model with Keras' own fit")
     dialog.accept()
     program.controller.open_exercise("gan")
     program.window.actions_["code"].trigger()

@@ -175,6 +175,9 @@ class PythonDialog(Dialog):
             self.text.mark(self._line)
 
 
+_KERAS = "The same model with Keras' own fit and the values of the next run. It runs by itself, beside mnist.npz."
+
+
 class CodeDialog(PythonDialog):
     """The text of the very file that runs; and ``script``, the same model as a Keras script, if there is one."""
 
@@ -198,11 +201,16 @@ class CodeDialog(PythonDialog):
             int(line) if line.isdigit() else 0,
         )
         self.pages = Segments((("exercise", "The exercise"), ("keras", "As a Keras script")), "exercise", "Code")
-        texts = {"exercise": card.source, "keras": script}
-        self.pages.chosen.connect(lambda page: self.text.setPlainText(texts[page]))
+        self._texts = {"exercise": (sentence, card.source), "keras": (_KERAS, script)}
+        self.pages.chosen.connect(self._show_page)
         self.pages.setToolTip("The file that runs, or one with the values of the next run that runs by itself")
         self.pages.setVisible(bool(script))
         self._box.insertWidget(2, self.pages)
+
+    def _show_page(self, page: str) -> None:
+        sentence, text = self._texts[page]
+        self.sentence.setText(sentence)
+        self.text.setPlainText(text)
 
 
 class LiveDialog(Dialog):

@@ -23,8 +23,10 @@ class Dialog(QDialog):
         self.setWindowTitle(title)
         self.setMinimumWidth(WIDTH)
         self._box = column(label(title, "title"), gap=9, margins=(24, 22, 24, 18), parent=self)
-        if sentence:
-            self._box.addWidget(label(sentence, "body", "2", wrap=True))
+        self.sentence = label(sentence, "body", "2", wrap=True)
+        self._box.addWidget(self.sentence)
+        if not sentence:
+            self.sentence.hide()
 
     def add(self, item: QWidget | QLayout, stretch: int = 0) -> None:
         """Adds content."""

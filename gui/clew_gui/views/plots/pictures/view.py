@@ -17,11 +17,13 @@ from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture
 from clew_gui.views.plots.pictures.canvas import PicturesCanvas
+from clew_gui.views.plots.play import PlayButton
 from clew_gui.views.theme.parts import column, label, row
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram
 
+_PLAY_MS: Final = 120
 _FINE: Final = 1000
 """Places of the threshold's slider."""
 
@@ -40,6 +42,7 @@ class PicturesView(QWidget):
         self._wanted: tuple[str, float] | None = None
         self.canvas = PicturesCanvas(theme, self)
         self.slider = _slider("Step of the pictures", "Step (left and right arrow)")
+        self.play = PlayButton(self.slider, _PLAY_MS, 1, "Play the pictures", "Show all steps, one after the other")
         self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
         self._step, self._run = label("", "caption", "2"), label("", "captionStrong")
         self._value, self._word = label("", "caption", "2"), label("Threshold", "caption", "2")
@@ -54,6 +57,7 @@ class PicturesView(QWidget):
         self._foot = QWidget()
         line = row(
             self._run,
+            self.play,
             self.slider,
             self._step,
             8,
@@ -132,6 +136,7 @@ class PicturesView(QWidget):
             self.slider.setRange(0, max(len(self._steps) - 1, 0))
             self.slider.setValue(max(place - 1, 0))
         self.slider.setEnabled(len(self._steps) > 1)
+        self.play.setEnabled(len(self._steps) > 1)
         self._run.setText(run.label if run is not None else "")
         self._step.setText(f"step {count_text(self._steps[max(place - 1, 0)])}" if self._steps else "")
         self._foot.setVisible(bool(self._steps))

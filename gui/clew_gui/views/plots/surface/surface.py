@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QSlider, QToolButton, QWidget
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QSlider, QWidget
 
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.numbers import count_text
+from clew_gui.views.plots.play import PlayButton
 from clew_gui.views.plots.surface.canvas import SurfaceCanvas
 from clew_gui.views.theme.parts import label, row
 from clew_gui.views.theme.theme import Theme
@@ -34,26 +35,18 @@ class ReplayBar(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._last = 0.0
-        self.play = QToolButton()
-        self.play.setProperty("role", "button")
-        self.play.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
-        self.play.setText("Play")
-        self.play.setAccessibleName("Play the paths")
-        self.play.setToolTip("Draw all paths again, step by step")
-        self.play.clicked.connect(self._toggle)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _PLACES)
         self.slider.setValue(_PLACES)
         self.slider.setAccessibleName("Step of the paths")
         self.slider.setToolTip("All paths up to this step (left and right arrow)")
         self.slider.valueChanged.connect(self._slid)
+        tip = "Draw all paths again, step by step"
+        self.play = PlayButton(self.slider, _PLAY_MS, _STRIDE, "Play the paths", tip)
         self.step = label("", "caption", "2")
         self.step.setMinimumWidth(self.step.fontMetrics().horizontalAdvance("step 1,000,000"))
         line = row(self.play, self.slider, self.step, gap=8, margins=(6, 2, 6, 2), parent=self)
         line.setStretchFactor(self.slider, 1)
-        self._timer = QTimer(self)
-        self._timer.setInterval(_PLAY_MS)
-        self._timer.timeout.connect(self._on)
         self.hide()
 
     def show_last(self, last: float) -> None:
@@ -64,25 +57,6 @@ class ReplayBar(QWidget):
     def shown_step(self) -> float:
         """The step that the slider is at: the first steps, in which most happens, have most of its length."""
         return round(self._last * (self.slider.value() / _PLACES) ** 2)
-
-    def stop(self) -> None:
-        """Do not play on."""
-        self._timer.stop()
-        self.play.setText("Play")
-
-    def _toggle(self) -> None:
-        if self._timer.isActive():
-            self.stop()
-            return
-        if self.slider.value() == _PLACES:
-            self.slider.setValue(0)
-        self._timer.start()
-        self.play.setText("Pause")
-
-    def _on(self) -> None:
-        self.slider.setValue(self.slider.value() + _STRIDE)
-        if self.slider.value() >= _PLACES:
-            self.stop()
 
     def _slid(self, place: int) -> None:
         self.moved.emit(math.inf if place == _PLACES else self.shown_step())
@@ -128,11 +102,6 @@ class SurfaceView(SurfaceCanvas):
         high = self.replay.sizeHint().height()
         self.replay.setGeometry(0, self.height() - high, self.width(), high)
         super().resizeEvent(event)
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Stops the replay, so that it does not play unseen."""
-        self.replay.stop()
-        super().hideEvent(event)
 
     # ------------------------------------------------------------ zoom and pan
     def zoom_by(self, factor: float, around: tuple[float, float] | None = None) -> None:

@@ -1,0 +1,49 @@
+"""The button that moves a slider from its beginning to its end."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QSlider, QToolButton
+
+
+class PlayButton(QToolButton):
+    """Moves ``slider`` by ``stride`` every ``milliseconds``, from where it is, or from its beginning if it is at the
+    end. It stops when it is hidden."""
+
+    def __init__(self, slider: QSlider, milliseconds: int, stride: int, name: str, tip: str) -> None:
+        super().__init__()
+        self._slider, self._stride = slider, stride
+        self.setProperty("role", "button")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
+        self.setText("Play")
+        self.setAccessibleName(name)
+        self.setToolTip(tip)
+        self.clicked.connect(self._toggle)
+        self.timer = QTimer(self)
+        self.timer.setInterval(milliseconds)
+        self.timer.timeout.connect(self._on)
+
+    def stop(self) -> None:
+        """Do not play on."""
+        self.timer.stop()
+        self.setText("Play")
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Stops, so that it does not play unseen."""
+        self.stop()
+        super().hideEvent(event)
+
+    def _toggle(self) -> None:
+        if self.timer.isActive():
+            self.stop()
+            return
+        if self._slider.value() == self._slider.maximum():
+            self._slider.setValue(self._slider.minimum())
+        self.timer.start()
+        self.setText("Pause")
+
+    def _on(self) -> None:
+        self._slider.setValue(self._slider.value() + self._stride)
+        if self._slider.value() >= self._slider.maximum():
+            self.stop()
