@@ -11,6 +11,7 @@ from clew_shared.base.problem import ProblemError, problem
 from clew_shared.journal.files import Record, attempts, first_attempt, journal_path, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.trace import shares
 from clew_shared.spec import RunSpec, from_toml
 
 
@@ -95,6 +96,9 @@ def summary(history: History, run_dir: Path) -> dict[str, object]:
     if len(history.pulse):
         used = msgspec.structs.asdict(history.pulse_summary())
         result["usage"] = {name: value for name, value in used.items() if value is not None}
+    traced = history.trace
+    if traced is not None:
+        result["trace"] = {"step": traced.step, "count": traced.count, "seconds": traced.seconds} | shares(traced)
     if history.first_nonfinite:
         result["diverged"] = dict(history.first_nonfinite)
     if fold.problem is not None and fold.state is not RunState.FINISHED:

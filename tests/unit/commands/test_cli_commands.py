@@ -36,7 +36,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value
 from clew_shared.spec import RateRange, RunSpec, read_spec, to_toml
 from tests.simulated_cluster import SCHEMA, SimulatedCluster
-from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, points, pulse, small_run
+from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, points, pulse, small_run, trace
 
 IDS = ("aa11-first", "aa22-second", "bb33-third")
 
@@ -568,6 +568,18 @@ def test_runs_are_filtered_and_fit_eighty_columns(rates: list[Path], capsys: pyt
         ["0.5,", "seed", "2"],
         ["0.1,", "seed", "1"],
     ]
+
+
+def test_where_the_time_of_traced_steps_went_is_said_and_exported(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_run(home / "runs" / RUN, [trace(step=2)])
+    lines = said(capsys, "show", "1").splitlines()
+    assert "Steps 3 to 4, 2.00 ms each: compute 75 %, input 12 %, host 5.0 %, idle 7.5 %." in lines
+    shown = json.loads(said(capsys, "show", "1", "--json"))["trace"]
+    assert (shown["step"], shown["count"], shown["compute"]) == (2, 2, pytest.approx(0.75))
+    (written,) = said(capsys, "export", "1", "--trace", str(tmp_path / "out")).split()
+    assert json.loads(Path(written).read_text(encoding="utf-8"))["displayTimeUnit"] == "ms"
 
 
 def test_what_runs_used_of_their_machine_is_said_listed_and_filtered(
