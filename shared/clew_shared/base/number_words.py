@@ -34,11 +34,11 @@ def either(words: Sequence[str]) -> str:
 
 
 def rate(steps_per_second: float | None, batch_size: int = 1) -> str:
-    """Steps per second with three figures, and images of batches: "182 steps/s", "0.420 steps/s, 13.4 images/s"; empty
+    """Steps per second with three figures, and samples of batches: "182 steps/s", "0.420 steps/s, 13.4 samples/s"; empty
     when unknown."""
     if steps_per_second is None or not math.isfinite(steps_per_second) or steps_per_second <= 0:
         return ""
-    units = {"steps": steps_per_second} | ({"images": steps_per_second * batch_size} if batch_size > 1 else {})
+    units = {"steps": steps_per_second} | ({"samples": steps_per_second * batch_size} if batch_size > 1 else {})
     return ", ".join(f"{_three_figures(value)} {unit}/s" for unit, value in units.items())
 
 

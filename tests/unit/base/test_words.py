@@ -44,8 +44,8 @@ def test_rates(speed: float | None, text: str) -> None:
     assert number_words.rate(speed) == text
 
 
-def test_steps_of_batches_have_a_rate_of_images() -> None:
-    assert number_words.rate(3.45, 32) == "3.45 steps/s, 110 images/s"
+def test_steps_of_batches_have_a_rate_of_samples() -> None:
+    assert number_words.rate(3.45, 32) == "3.45 steps/s, 110 samples/s"
     assert number_words.rate(None, 32) == ""
 
 
