@@ -42,8 +42,8 @@ together.
 
 ## What to do
 
-1. Press **Run**, open *Pictures* and move the slider from the first step to the last. Each of the four units turns its
-   line, and the border of the answer bends.
+1. Press **Run**, open *Pictures* and press *Play* there. Each of the four units turns its line, and the border of the
+   answer bends.
 2. Set *Hidden layers* to 0 and run again. What is the best that a line can do with XOR?
 3. Go back to one layer. How many units does XOR need? Start the *Race of units*.
 4. Set *Activation* to *None (linear)*. Why are four hidden units no better than a line now?
@@ -91,7 +91,8 @@ values of two weights, while all others are as they are at that step. So the map
 
 > **Hint: learned by heart**
 > With 20 points and 32 units the training accuracy is 100 % and the test accuracy 72 to 78 %; with 200 points and 4
-> units it is 80 to 85 %. At a noise of 0.3 the classes overlap, and nobody can tell all points apart.
+> units it is 80 to 85 %. An L2 penalty of 0.003 brings the 20 points to 76 to 80 %, and one of 0.03 only to 60 %. At a
+> noise of 0.3 the classes overlap, and nobody can tell all points apart.
 """
 
 SMALL = (Requirement("layers", most=1), Requirement("units", most=3))

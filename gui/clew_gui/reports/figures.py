@@ -239,6 +239,6 @@ def _pictures(specs: Sequence[PictureSpec], run: LabelledRun, alone: str) -> Ite
 
 
 def _is_tile(one: TakenPicture) -> bool:
-    return one.spec.form == "images" or (
+    return one.spec.form in ("images", "plane", "surface") or (
         one.spec.form == "matrix" and isinstance(one.figure, Matrix) and one.figure.columns <= _CELLS
     )
