@@ -34,8 +34,10 @@ def either(words: Sequence[str]) -> str:
 
 
 def rate(steps_per_second: float | None, batch_size: int = 1) -> str:
-    """Steps per second with three figures, and samples of batches: "182 steps/s", "0.420 steps/s, 13.4 samples/s"; empty
-    when unknown."""
+    """Steps per second with three figures, and samples of batches: "182 steps/s", "0.420 steps/s, 13.4 samples/s".
+
+    Empty when unknown.
+    """
     if steps_per_second is None or not math.isfinite(steps_per_second) or steps_per_second <= 0:
         return ""
     units = {"steps": steps_per_second} | ({"samples": steps_per_second * batch_size} if batch_size > 1 else {})
