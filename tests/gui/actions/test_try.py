@@ -109,6 +109,15 @@ def test_it_is_offered_for_a_run_with_a_checkpoint_where_the_exercise_has_someth
         other = Lab(open_window, tries)
         other.save()
         assert not other.action.isEnabled()
+    without = Lab(open_window)
+    without.run.end()
+    without.session.tell(states={without.run.id})
+    without.program.controller.bridge.tick()
+    card = without.program.window.run_view.card
+    assert card is not None
+    assert not card.try_it.isHidden()
+    assert not card.try_it.isEnabled()
+    assert "no checkpoint" in card.try_it.toolTip()
 
 
 def test_it_begins_with_a_test_image_and_shows_what_the_network_makes_of_it(lab: Lab) -> None:
