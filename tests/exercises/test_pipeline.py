@@ -123,6 +123,19 @@ def test_gains_are_against_files_one_after_the_other() -> None:
     assert gains({"cache": 10.0}) == {}
 
 
+def test_a_full_disk_is_a_problem_and_leaves_nothing(
+    small_digits: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    (tmp_path / "images").mkdir()
+    with pytest.raises(ProblemError, match="cannot be written: No space left on device"):
+        measured(small_digits, folder=str(tmp_path / "images"))
+    assert not list((tmp_path / "images").iterdir())
+
+
 class SlowFiles:
     """Takes the place of the extra time: a file comes as soon as ``together`` are asked for at once, or in vain."""
 

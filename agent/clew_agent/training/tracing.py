@@ -82,7 +82,7 @@ class Profiler:
 
     def start(self) -> None:
         """Begins to watch. Raises ``ProblemError`` where that is not possible, because somebody else does already."""
-        self._folder = tempfile.TemporaryDirectory(prefix="clew-trace-")
+        self._folder = tempfile.TemporaryDirectory(prefix="clew-trace-", ignore_cleanup_errors=True)
         try:
             tf.profiler.experimental.start(self._folder.name)
         except tf.errors.OpError as error:

@@ -278,11 +278,22 @@ def written(setup: Setup[PipelineSettings]) -> Iterator[Source]:
         there, asked = f"{len(data.train):,}", f"{chosen.images:,}"
         text = f"There are {there} training images in {data.name}, fewer than the {asked} asked for."
         raise problem("exercise.images", text, f"Ask for {there} images or fewer.", "images")
+    with written_or_refused():
+        place = tempfile.TemporaryDirectory(prefix="clew-pipeline-", dir=folder, ignore_cleanup_errors=True)
+    with place:
+        with written_or_refused():
+            source = write(data, chosen, setup.seed, Path(place.name))
+        yield source
+
+
+@contextmanager
+def written_or_refused() -> Iterator[None]:
+    """Makes a problem of what the system refuses meanwhile."""
     try:
-        with tempfile.TemporaryDirectory(prefix="clew-pipeline-", dir=folder) as place:
-            yield write(data, chosen, setup.seed, Path(place))
-    except OSError as error:
-        text = f"The images cannot be written: {error.strerror or error}."
+        yield
+    except (OSError, tf.errors.OpError) as error:
+        reason = error.message if isinstance(error, tf.errors.OpError) else error.strerror or error
+        text = f"The images cannot be written: {reason}."
         raise problem("feeding.write", text, "Choose another folder, or fewer images.", "folder") from None
 
 
