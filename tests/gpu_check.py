@@ -2,8 +2,8 @@
 
 Without a GPU it says so and changes nothing. It trains a run through the agent (whose nursery starts it if the driver
 allows that), one on a single GPU, one on all GPUs, one in 16 bits, a network cut into stages and one cut as the hybrid
-with a part on each GPU, parameter servers whose workers share the GPUs, and a study. The exit status is 1 if one of
-them failed.
+with a part on each GPU, parameter servers whose workers share the GPUs, the input pipeline and the bandwidth, and a
+study. Steps of two of them are traced. The exit status is 1 if one of them failed.
 """
 
 from __future__ import annotations
@@ -73,14 +73,16 @@ def commands(gpus: int) -> list[tuple[str, ...]]:
     cut = ("run", "model-parallel", "--preset", "tiny", *(spread if counts[-1] > 1 else ()))
     return [
         (*softmax, "--queue"),
-        softmax,
-        (*softmax, *spread),
+        (*softmax, "--trace", "20"),
+        (*softmax, "--trace", "20", *spread),
         (*softmax, *spread, "--reduce", "float16", "--precision", "float16"),
         cut,
         (*cut, "--cut", "hybrid"),
         servers,
         (*servers, "--mode", "sync"),
         (*servers, "--local-steps", "4"),
+        ("run", "pipeline", "--data", "digits", "--feeding", "prefetch"),
+        ("run", "bandwidth", "--batch-size", "64"),
         ("scaling", "cnn", "--data", "digits", "--steps", "200", "--devices", ",".join(map(str, counts))),
     ]
 
