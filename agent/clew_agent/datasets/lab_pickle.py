@@ -57,7 +57,7 @@ def parse_pickle(data: bytes) -> object:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", DeprecationWarning)  # an escape that no Python writes into a text
+            warnings.filterwarnings("error", "invalid escape sequence", DeprecationWarning)  # no Python writes one
             _check(data)
             return _finished(_Unpickler(data).load())
     except _Refusal as refusal:

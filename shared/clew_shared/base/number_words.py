@@ -61,17 +61,14 @@ def quantity(value: float, form: str = "number") -> str:
     return f"{value:.3g}" if "e" in text else text
 
 
-_FACTOR = 10.0
-"""Two values of which one is so many times the other are compared by a factor: their difference is the larger one."""
-
-
 def difference(value: float | None, base: float | None, form: str = "number") -> str:
-    """How far a value is from another: "+1.20 %" (percentage points), "-0.031", or how many times it is that,
-    "×3.1e-08"; empty if one is missing."""
+    """How far a value is from another: "+1.20 %" (percentage points), "-0.031", or from a factor of
+    ten on, where the difference is the larger value, how many times it is that, "×3.1e-08"; empty if one is missing."""
     if value is None or base is None or not math.isfinite(value - base):
         return ""
-    if form == "number" and value > 0 < base and not 1 / _FACTOR < value / base < _FACTOR:
-        return f"×{value / base:.2g}"
+    if form == "number" and value > 0 < base and abs(math.log10(value) - math.log10(base)) >= 1:
+        ratio = value / base
+        return f"×{ratio:.2g}" if 0 < ratio < math.inf else ""
     return f"{'+' if value > base else '-'}{quantity(abs(value - base), form)}" if value != base else "0"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 
 from clew_gui.app import Program
 from clew_gui.base.settings import local_settings
@@ -17,13 +19,17 @@ from tests.gui.fakes import FakeRun, FakeSession
 class Watched:
     """A window in the background with its messages."""
 
-    def __init__(self, program: Program, session: FakeSession) -> None:
+    def __init__(self, program: Program, session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
         self.program, self.session = program, session
         self.told: list[Notice] = []
         self.active = False
-        program.window.isActiveWindow = lambda: self.active  # type: ignore[method-assign]
+        monkeypatch.setattr(QGuiApplication, "applicationState", self._application)
         wanted = lambda: local_settings(program.places).load().notices  # noqa: E731
         self.notices = BackgroundNotices(program.controller, wanted, self.told.append)
+
+    def _application(self) -> Qt.ApplicationState:
+        state = Qt.ApplicationState
+        return state.ApplicationActive if self.active else state.ApplicationInactive
 
     def tick(self, **changes: object) -> list[str]:
         """The titles of what is said now."""
@@ -43,11 +49,11 @@ def session() -> FakeSession:
 
 
 @pytest.fixture
-def watched(session: FakeSession, open_window: Opener) -> Watched:
+def watched(session: FakeSession, open_window: Opener, monkeypatch: pytest.MonkeyPatch) -> Watched:
     old = session.add()
     old.begin(500)
     old.end(RunState.FINISHED)
-    return Watched(open_window(session), session)
+    return Watched(open_window(session), session, monkeypatch)
 
 
 def begun(watched: Watched, study: str = "") -> FakeRun:
@@ -64,7 +70,7 @@ def test_the_end_of_a_run_is_said_once_and_not_to_who_looks_at_the_window(watche
     first, second = begun(watched), begun(watched)
     assert watched.end(first) == ["Run 2: Finished"]
     assert watched.tick(states=frozenset({first.id})) == []
-    watched.active = True
+    watched.active = True  # the window itself, or a dialog of it
     assert watched.end(second, RunState.FAILED) == []
 
 

@@ -64,6 +64,8 @@ def test_every_state_has_a_word() -> None:
         (-1.0, 1.0, "number", "-2"),
         (0.9, 0.01, "percent", "+89.00 %"),
         (0.5, 0.5, "number", "0"),
+        (1e300, 5e-324, "number", ""),
+        (5e-324, 1e300, "number", ""),
         (None, 0.5, "number", ""),
         (math.nan, 0.5, "number", ""),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
 from clew_gui.session.runs import RunModel
@@ -70,11 +71,16 @@ class BackgroundNotices(QObject):
             now = _Known(run.state, bool(run.history.first_nonfinite))
             before = self._known.get(run.id)
             self._known[run.id] = now
-            if before is None or silent or before == now or self._controller.window.isActiveWindow():
+            if before is None or silent or before == now or self._in_front():
                 continue
             notice = self._notice(run, before, now)
             if notice is not None and self._wanted():
                 self._show(notice)
+
+    @staticmethod
+    def _in_front() -> bool:
+        """Whether a person looks at the window or a dialog of it."""
+        return QGuiApplication.applicationState() is Qt.ApplicationState.ApplicationActive
 
     def _notice(self, run: RunModel, before: _Known, now: _Known) -> Notice | None:
         name = words.join([f"Run {run.number}", words.name_of(run)])

@@ -132,7 +132,8 @@ class SpeedupActions(QObject):
             return usual, None
         values, wrong = read_values(COUNTS, text)
         counts = tuple(sorted({value for value in values if isinstance(value, int)}))
-        few = Problem("study.fields", "A comparison needs two numbers of devices or more.", "Write 1, 2, 4.", "values")
+        text = f"A comparison needs two numbers of {usual.axis} or more."
+        few = Problem("study.fields", text, "Write 1, 2, 4.", "values")
         return usual._replace(counts=counts), next(iter(wrong), few if len(counts) < 2 else None)
 
     def study(self) -> StudySpec | None:
