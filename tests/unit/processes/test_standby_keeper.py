@@ -222,7 +222,7 @@ def test_a_trainer_whose_guard_has_gone_ends_in_the_middle_of_its_import(tmp_pat
     program = f"""
 import time
 from clew_agent.processes import standby_process
-def prepare(computes, lines):
+def prepare(computes, lines, asked):
     import numpy  # on Windows a thread that reads standard input would keep this one from loading libraries
     open({str(tmp_path / "imports")!r}, "w").close()
     time.sleep(600)
