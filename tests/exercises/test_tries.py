@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from clew_agent.cli.tries import TriedRun
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.engine import Engine
 from clew_agent.training.trying import NEAREST, ImageClasses, ImageCodes
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Evaluation, Image, Matrix
@@ -22,11 +23,12 @@ from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build
 from clew_shared.spec import read_spec, to_toml
-from clew_shared.wire.messages import TryRun
+from clew_shared.wire.messages import Refused, Tried, TryRun
 from tests.exercises.attempts import attempt, new_run
 
-TRIED = [card for card in load_builtin().exercises if card.tries == "classes" and card.id != "transfer"]
-CODED = [card for card in load_builtin().exercises if card.tries == "code"]
+CARDS = {card.id: card for card in load_builtin().exercises}
+TRIED = [card.id for card in CARDS.values() if card.tries == "classes" and card.id != "transfer"]
+CODED = [card.id for card in CARDS.values() if card.tries == "code"]
 SMALL = {"activations": {"layers": 3, "units": 20}, "generalisation": {"images": 200, "batch_norm": True}}
 
 
@@ -41,10 +43,27 @@ def engine_of(card: ExerciseCard, data: DataSet) -> Engine:
     return engine
 
 
-@pytest.mark.parametrize("card", TRIED, ids=lambda card: card.id)
-def test_the_answers_to_the_test_images_are_those_of_the_evaluation(card: ExerciseCard, small_digits: DataSet) -> None:
-    engine, test = engine_of(card, small_digits), small_digits.test
-    found = ImageClasses(engine.model, small_digits).probabilities(test.x)
+class Made:
+    """Each network, and what answers for it, once."""
+
+    def __init__(self, data: DataSet) -> None:
+        self._data = data
+        self.engine = cache(lambda name: engine_of(CARDS[name], data))
+        self.classes = cache(lambda name: ImageClasses(self.engine(name).model, data))
+        self.codes = cache(lambda name: ImageCodes(self.engine(name).model, data))
+
+
+@pytest.fixture(scope="module")
+def made(small_digits: DataSet) -> Made:
+    return Made(small_digits)
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_the_answers_to_the_test_images_are_those_of_the_evaluation(
+    name: str, made: Made, small_digits: DataSet
+) -> None:
+    engine, test = made.engine(name), small_digits.test
+    found = made.classes(name).probabilities(test.x)
     assert np.allclose(found.sum(1), 1, atol=1e-5)
     evaluated = engine.evaluate()
     assert (found.argmax(1) == test.y).mean() == pytest.approx(evaluated["test_accuracy"], abs=1e-9)
@@ -52,9 +71,8 @@ def test_the_answers_to_the_test_images_are_those_of_the_evaluation(card: Exerci
     assert loss == pytest.approx(evaluated["test_loss"], rel=1e-4)
 
 
-def test_each_layer_the_pixels_that_matter_and_the_nearest_images_are_shown(small_digits: DataSet) -> None:
-    card = next(card for card in TRIED if card.id == "cnn")
-    trying = ImageClasses(engine_of(card, small_digits).model, small_digits)
+def test_each_layer_the_pixels_that_matter_and_the_nearest_images_are_shown(made: Made, small_digits: DataSet) -> None:
+    trying = made.classes("cnn")
     seventh = small_digits.train.x[7]
     pictures = {one.spec.id: one for one in trying.ask(seventh, TryRun(run="r"), 40).pictures}
     titles = [one.spec.title for one in pictures.values() if one.spec.id.startswith("layer")]
@@ -77,21 +95,18 @@ def test_each_layer_the_pixels_that_matter_and_the_nearest_images_are_shown(smal
     assert np.frombuffer(nearest.classes, "<i4")[0] == small_digits.train.y[7]
 
 
-def test_few_units_are_bars_and_the_scores_of_a_single_layer_are_no_layer(small_digits: DataSet) -> None:
+def test_few_units_are_bars_and_the_scores_of_a_single_layer_are_no_layer(made: Made, small_digits: DataSet) -> None:
     for name, forms in (("softmax", []), ("activations", ["bars"] * 3)):
-        card = next(card for card in TRIED if card.id == name)
-        trying = ImageClasses(engine_of(card, small_digits).model, small_digits)
-        pictures = trying.ask(small_digits.test.x[0], TryRun(run="r"), 1).pictures
+        pictures = made.classes(name).ask(small_digits.test.x[0], TryRun(run="r"), 1).pictures
         layers = [one for one in pictures if one.spec.id.startswith("layer")]
         assert [one.spec.form for one in layers] == forms
         assert all(isinstance(one.figure, Matrix) for one in layers)
 
 
-def test_what_the_pixels_add_is_the_score_of_a_single_layer(small_digits: DataSet) -> None:
-    engine = engine_of(next(card for card in TRIED if card.id == "softmax"), small_digits)
+def test_what_the_pixels_add_is_the_score_of_a_single_layer(made: Made, small_digits: DataSet) -> None:
     row = small_digits.test.x[0]
-    weights = engine.model.parts[0].variables["W"].numpy()
-    answer = ImageClasses(engine.model, small_digits).ask(row, TryRun(run="r"), 1)
+    weights = made.engine("softmax").model.parts[0].variables["W"].numpy()
+    answer = made.classes("softmax").ask(row, TryRun(run="r"), 1)
     best = np.argmax(answer.probabilities)
     added = row * weights[:, best]
     (ink,) = (one for one in answer.pictures if one.spec.id == "saliency")
@@ -100,16 +115,17 @@ def test_what_the_pixels_add_is_the_score_of_a_single_layer(small_digits: DataSe
     assert np.abs(np.frombuffer(ink.figure.data, np.uint8) - wanted).max() <= 1
 
 
-@pytest.mark.parametrize("card", CODED, ids=lambda card: card.id)
+@pytest.mark.parametrize("name", CODED)
 def test_an_image_is_drawn_again_from_its_code_and_a_moved_code_draws_another(
-    card: ExerciseCard, small_digits: DataSet
+    name: str, made: Made, small_digits: DataSet
 ) -> None:
-    trying = ImageCodes(engine_of(card, small_digits).model, small_digits)
+    trying = made.codes(name)
     row = small_digits.test.x[5]
     first = trying.ask(row, TryRun(run="r", sample=5), 8)
     shown = {one.spec.id: one.figure for one in first.pictures}
     plane = ["plane"] if len(first.code) == 2 or not trying.reads_images else []
     assert list(shown) == (["input", "output", "difference"] if trying.reads_images else ["output"]) + plane
+    assert (first.threshold is not None) == (name == "anomaly")
     assert len(first.ranges) == len(first.code)
     assert all(low <= high for low, high in first.ranges)
     again = trying.ask(row, TryRun(run="r", code=first.code), 8)
@@ -123,28 +139,38 @@ def test_an_image_is_drawn_again_from_its_code_and_a_moved_code_draws_another(
             trying.ask(row, TryRun(run="r", code=wrong), 8)
 
 
-def test_the_error_of_a_drawn_image_is_that_of_the_evaluation(small_digits: DataSet) -> None:
-    engine = engine_of(next(card for card in CODED if card.id == "autoencoder"), small_digits)
-    trying = ImageCodes(engine.model, small_digits)
+def test_the_error_of_a_drawn_image_is_that_of_the_evaluation(made: Made, small_digits: DataSet) -> None:
+    trying = made.codes("autoencoder")
     errors = [trying.ask(row, TryRun(run="r", sample=1), 1).error for row in small_digits.test.x]
-    assert np.mean(np.array(errors, float)) == pytest.approx(engine.evaluate()["test_error"], rel=1e-5)
+    assert np.mean(np.array(errors, float)) == pytest.approx(
+        made.engine("autoencoder").evaluate()["test_error"], rel=1e-5
+    )
 
 
-def test_an_anomaly_has_a_threshold_and_noise_its_seed(small_digits: DataSet) -> None:
-    answers = {}
-    for card in CODED:
-        trying = ImageCodes(engine_of(card, small_digits).model, small_digits)
-        answers[card.id] = [trying.ask(small_digits.test.x[0], TryRun(run="r", sample=seed), 1) for seed in (1, 2, 1)]
-    assert {name for name, found in answers.items() if found[0].threshold is not None} == {"anomaly"}
-    first, second, again = answers["gan"]
+def test_noise_is_that_of_its_seed(made: Made, small_digits: DataSet) -> None:
+    trying = made.codes("gan")
+    row = small_digits.test.x[0]
+    first, second, again = (trying.ask(row, TryRun(run="r", sample=seed), 1) for seed in (1, 2, 1))
     assert first.error is None
     assert first.code == again.code != second.code
 
 
-def test_a_code_is_no_question_to_a_network_that_sorts_images(small_digits: DataSet) -> None:
-    trying = ImageClasses(engine_of(TRIED[0], small_digits).model, small_digits)
+def test_a_code_is_no_question_to_a_network_that_sorts_images(made: Made, small_digits: DataSet) -> None:
     with pytest.raises(ProblemError, match="it has no code"):
-        trying.ask(small_digits.test.x[0], TryRun(run="r", code=(1.0,)), 1)
+        made.classes("softmax").ask(small_digits.test.x[0], TryRun(run="r", code=(1.0,)), 1)
+
+
+def test_a_network_that_has_diverged_says_so(made: Made, small_digits: DataSet) -> None:
+    row = np.full_like(small_digits.test.x[0], np.nan)  # as with weights that are no numbers
+    for trying in (made.classes("softmax"), made.codes("autoencoder")):
+        with pytest.raises(ProblemError, match="step 7 answers with values that are no numbers") as refused:
+            trying.ask(row, TryRun(run="r", sample=0), 7)
+        assert refused.value.problems[0].code == "try.diverged"
+
+
+def test_scores_have_a_column_for_each_class_of_the_data_set(made: Made, small_digits: DataSet) -> None:
+    with pytest.raises(ProblemError, match=r"the shape \(1, 10\), and digits has 3 classes"):
+        ImageClasses(made.engine("softmax").model, msgspec.structs.replace(small_digits, classes=3))
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +206,7 @@ def test_a_run_answers_by_its_last_checkpoint_and_by_a_newer_one_when_there_is_o
         for item in read_journal(run.journal(1))
         if isinstance(item, Record) and isinstance(item.event, Evaluation)
     )
-    engine = engine_of(next(card for card in TRIED if card.id == "softmax"), small_digits)
+    engine = engine_of(CARDS["softmax"], small_digits)
     engine.restore(run.checkpoint(40))
     whole = ImageClasses(engine.model, small_digits).probabilities(test.x)
     assert np.allclose([answer.probabilities for answer in answers], whole[:20], atol=1e-6)
@@ -193,9 +219,55 @@ def test_an_image_is_answered_and_what_is_none_is_refused(run: RunFolder, small_
     answer = tried.answer(TryRun(run="r", width=28, height=28, pixels=known.tobytes()))
     assert (answer.label, answer.sample) == (-1, -1)
     assert answer.probabilities == pytest.approx(tried.answer(TryRun(run="r", sample=3)).probabilities, abs=1e-6)
-    for width, height, pixels in ((28, 28, b""), (0, 0, b""), (2, 2, b"12345"), (200, 200, bytes(40_000))):
+    for width, height, pixels in (
+        (28, 28, b""),
+        (0, 0, b""),
+        (2, 2, b"12345"),
+        (-1, -1, b"1"),
+        (200, 200, bytes(40_000)),
+    ):
         with pytest.raises(ProblemError, match="no image of"):
             tried.answer(TryRun(run="r", width=width, height=height, pixels=pixels))
+
+
+def test_whatever_goes_wrong_is_refused_and_the_next_question_answered(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = TriedRun(run)
+    asked = msgspec.json.encode(TryRun(run="r", sample=3))
+    nan = msgspec.json.encode(TryRun(run="r", code=(float("nan"),)))
+    negative = msgspec.json.encode(TryRun(run="r", width=-1, height=-1, pixels=b"1"))
+    for line, code in ((nan, "try.failed"), (b"{", "try.failed"), (negative, "try.image")):
+        refused = tried.reply(line)
+        assert isinstance(refused, Refused)
+        assert refused.problem.code == code
+    with monkeypatch.context() as patch:
+        patch.setattr(ImageClasses, "probabilities", lambda *_: np.zeros(3) @ np.zeros(2))
+        refused = tried.reply(asked)
+    assert isinstance(refused, Refused)
+    assert "This cannot be answered: ValueError: " in refused.problem.text
+    assert isinstance(tried.reply(asked), Tried)
+
+
+def test_after_weights_that_could_not_be_read_they_are_read_again(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = run.checkpoint(40).rename(run.path / "hidden")
+    tried = TriedRun(run)
+    hidden.rename(run.checkpoint(40))
+    restore, restored = Engine.restore, list[str]()
+
+    def count(engine: Engine, folder: Path) -> None:
+        restored.append(folder.name)
+        if len(restored) == 1:
+            raise problem("checkpoint.damaged", "It is gone.")
+        restore(engine, folder)
+
+    monkeypatch.setattr(Engine, "restore", count)
+    with pytest.raises(ProblemError, match="It is gone"):
+        tried.answer(TryRun(run="r", sample=0))
+    assert tried.answer(TryRun(run="r", sample=0)).step == 40
+    assert restored == [run.checkpoint(40).name] * 2
 
 
 def test_a_run_without_a_checkpoint_or_with_nothing_to_try_says_so(run: RunFolder, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +25,9 @@ from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import AttemptStart, find_start
 from clew_agent.trainer.spec_check import data_name, misfits, recorded_revision
 from clew_shared.base import operating_system
+from clew_shared.base.foreign import from_json
 from clew_shared.base.places import find_places
-from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.journal.run_folder import RunFolder
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from clew_agent.datasets.dataset import DataSet, Rows
     from clew_agent.training.engine import Engine
     from clew_agent.training.trying import ImageClasses, ImageCodes
+
+_SAID = 500
+"""Characters of an exception that are passed on."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -56,16 +61,22 @@ def main(argv: Sequence[str]) -> int:
 
         try:
             tried = TriedRun(RunFolder(options.folder.absolute()), options.exercises)
-        except ProblemError as error:
-            say(Refused(problem=error.problems[0]))
+        except Exception as error:  # noqa: BLE001  # an exercise of one's own may raise anything
+            say(_refusal(error))
             return BAD_INPUT
         say(Done(run=options.folder.name))
         for line in sys.stdin.buffer:
-            try:
-                say(tried.answer(msgspec.json.decode(line, type=TryRun)))
-            except ProblemError as error:
-                say(Refused(problem=error.problems[0]))
+            say(tried.reply(line))
     return 0
+
+
+def _refusal(error: Exception) -> Refused:
+    if isinstance(error, ProblemError):
+        return Refused(problem=error.problems[0])
+    traceback.print_exc()
+    text = f"This cannot be answered: {type(error).__name__}: {str(error)[:_SAID] or 'no message'}."
+    hint = "If the exercise is your own, look at the scores or the coder of its model."
+    return Refused(problem=Problem("try.failed", text, hint))
 
 
 class TriedRun:
@@ -74,8 +85,8 @@ class TriedRun:
 
     def __init__(self, folder: RunFolder, exercises: Path | None = None) -> None:
         self._folder = folder
-        self._listed: frozenset[str] = frozenset()
-        self._start = self._find()
+        self._listed: frozenset[str] | None = None
+        self._find()  # before TensorFlow is imported
         attempt = folder.attempts()[-1]
         spec = read_spec(folder.spec_of(attempt))
         card = _card(spec, exercises)
@@ -83,19 +94,26 @@ class TriedRun:
         raise_all(misfits(spec, card, search, revision=revision))
         self._data = load(data_name(spec, card), search)
         self._engine, self._trying = _build(spec, card, exercises, self._data)
-        self._restore()
+        self._step = self._restored()
+
+    def reply(self, line: bytes) -> Reply:
+        """Returns the answer to a line of JSON, or why there is none: whatever the network raises, the next question is
+        answered."""
+        try:
+            return self.answer(from_json(line, TryRun))
+        except Exception as error:  # noqa: BLE001  # as in ``main``
+            return _refusal(error)
 
     def answer(self, request: TryRun) -> Tried:
         """The answer by the checkpoint that is the last one now. Raises ``ProblemError`` for an image that is none."""
         if self._names() != self._listed:
-            self._start = self._find()
-            self._restore()
+            self._step = self._restored()
         test = self._data.test
         images = self._trying.reads_images and not request.code
         sample = request.sample % len(test) if request.sample >= 0 and len(test) and images else -1
         row = test.x[max(sample, 0)] if sample >= 0 or not images else self._row(request)
         return msgspec.structs.replace(
-            self._trying.ask(row, request, self._start.step),
+            self._trying.ask(row, request, self._step),
             class_names=self._data.class_names,
             label=int(test.y[sample]) if sample >= 0 else -1,
             sample=sample,
@@ -108,7 +126,11 @@ class TriedRun:
         from clew_agent.datasets.drawing import as_row
 
         size = request.width * request.height
-        if size < 1 or len(request.pixels) not in (size, 3 * size) or len(request.pixels) > MAX_TRIED_BYTES:
+        if (
+            min(request.width, request.height) < 1
+            or len(request.pixels) not in (size, 3 * size)
+            or len(request.pixels) > MAX_TRIED_BYTES
+        ):
             text = f"{len(request.pixels):,} bytes are no image of {request.width} × {request.height} pixels."
             hint = f"Send 1 or 3 bytes for each pixel, {MAX_TRIED_BYTES:,} at most."
             raise problem("try.image", text, hint, "image")
@@ -120,15 +142,21 @@ class TriedRun:
         return frozenset(path.name for path in folder.iterdir()) if folder.is_dir() else frozenset()
 
     def _find(self) -> AttemptStart:
-        self._listed, attempts = self._names(), self._folder.attempts()
+        attempts = self._folder.attempts()
         start = find_start(self._folder, attempts[-1] + 1) if attempts else AttemptStart()
         if not start.checkpoint:
             text = f"The run in {self._folder.path} has no checkpoint yet, so there is no trained network to try."
             raise problem("try.checkpoint", text, "Wait for its first checkpoint, or run it to its end.", "run")
         return start
 
-    def _restore(self) -> None:
-        self._engine.restore(self._folder.path / self._start.checkpoint)
+    def _restored(self) -> int:
+        """The step of the last checkpoint, whose weights the network has now. If that fails, the next question tries it
+        again: the weights may be those of two checkpoints."""
+        self._listed = None
+        listed, start = self._names(), self._find()
+        self._engine.restore(self._folder.path / start.checkpoint)
+        self._listed = listed
+        return start.step
 
 
 def _card(spec: RunSpec, exercises: Path | None) -> ExerciseCard:

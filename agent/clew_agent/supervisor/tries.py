@@ -26,6 +26,7 @@ from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, problem
 from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.wire.messages import Done, Refused, Reply, Tried, TryRun
+from clew_shared.wire.turns import ONE_THREAD
 
 _log = logging.getLogger(__name__)
 
@@ -36,8 +37,6 @@ MOST = 2
 """Processes at the same time: each has TensorFlow and a data set in memory. One more ends the one that was idle
 longest."""
 _MOST_WAITING = 16
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
-"""One image needs no more, and the cores are those of runs that train."""
 _END_S = 5.0
 
 
@@ -55,7 +54,7 @@ class Tries:
         unused_s: float = UNUSED_S,
     ) -> None:
         self._home = places.home.absolute()
-        self._log = places.agents / f"{agent}.try.log"
+        self._logs, self._agent = places.agents, agent
         self._more = ["--exercises", str(exercises)] if exercises else []
         self._router = router
         self._wakeup = WakeupPipe()
@@ -72,8 +71,10 @@ class Tries:
         at once. Raises ``ProblemError`` when no process can be had."""
         one = self._at_work.get(request.run)
         if request.close and not request.asks:
-            if one is not None and not one.busy:
-                self._end(request.run)
+            if one is not None:
+                one.viewers.discard(caller.identity)
+                if not one.busy and not one.viewers:
+                    self._end(request.run)
             return Done(run=request.run)
         if one is None:
             self._make_room()
@@ -81,7 +82,7 @@ class Tries:
         if len(one.waiting) >= _MOST_WAITING:
             raise problem("try.busy", "Too many questions about this run wait already.", "Try again in a moment.")
         one.waiting.append((caller, request))
-        one.closes = request.close
+        (one.viewers.discard if request.close else one.viewers.add)(caller.identity)
         one.go_on()
         return None
 
@@ -91,7 +92,7 @@ class Tries:
         answers: list[tuple[Caller, Reply]] = []
         for run, one in tuple(self._at_work.items()):
             answers += one.receive()
-            unused = one.closes or time.monotonic() - one.used > self._unused_s
+            unused = not one.viewers or time.monotonic() - one.used > self._unused_s
             if one.ended or (unused and not one.busy):
                 answers += self._end(run)
         return answers
@@ -113,10 +114,13 @@ class Tries:
 
     def _start(self, folder: Path) -> _Answering:
         command = [*self._command, str(folder), *self._more]
-        make_private(self._log.parent)
+        make_private(self._logs)
+        used = {one.log for one in self._at_work.values()}
+        logs = (self._logs / f"{self._agent}.try.{number}.log" for number in range(1, MOST + 1))
+        log = next(log for log in logs if log not in used)
         try:
             one = _Answering(
-                command, {**os.environ, **_ONE_THREAD, "CLEW_HOME": str(self._home)}, self._log, self._wakeup.wake
+                command, {**os.environ, **ONE_THREAD, "CLEW_HOME": str(self._home)}, log, self._wakeup.wake
             )
         except OSError as error:
             text = f"The process that answers cannot be started: {error.strerror or error}."
@@ -138,11 +142,13 @@ class _Answering:
     ) -> None:
         self.waiting: deque[tuple[Caller, TryRun]] = deque()
         self.used = time.monotonic()
-        self.ended = self.closes = False
+        self.ended = False
+        self.viewers: set[bytes] = set()
+        """Who may ask again: without any it ends after its last answer."""
         self._asked: Caller | None = None
         self._ready = False
         self._said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._log = log
+        self.log = log
         with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600), "wb") as file:
             self._process = operating_system.start_session(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=environment
@@ -206,6 +212,6 @@ class _Answering:
             with suppress(OSError):
                 if pipe is not None:
                     pipe.close()
-        said = tail(self._log) if self.busy else ""
+        said = tail(self.log) if self.busy else ""
         text = "The process that answers has ended before it could." + (f" It said:\n{said}" if said else "")
-        return self._refuse(Refused(problem=Problem("try.ended", text, f"Try again. See {self._log}.")))
+        return self._refuse(Refused(problem=Problem("try.ended", text, f"Try again. See {self.log}.")))

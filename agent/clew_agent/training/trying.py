@@ -45,6 +45,12 @@ def _lacking(what: str) -> ProblemError:
     return problem("exercise.tries", text, f"Give Model its {what}, or take tries off the exercise.")
 
 
+def _refuse_diverged(step: int, *answers: npt.ArrayLike) -> None:
+    if not all(np.isfinite(answer).all() for answer in answers):
+        text = f"The network of step {step:,} answers with values that are no numbers (NaN): its training has diverged."
+        raise problem("try.diverged", text, "Train it again, with a smaller learning rate for example.")
+
+
 def _pictures(step: int, found: Iterator[tuple[PictureSpec, Any]]) -> tuple[TriedPicture, ...]:
     return tuple(TriedPicture(spec=spec, figure=figure_of(spec, step, returned)[0]) for spec, returned in found)
 
@@ -71,6 +77,10 @@ class ImageClasses:
         rows = [tf.TensorSpec([None, features], tf.float32)]
         answers = tf.function(model.scores, input_signature=rows, autograph=False)
         self._answers = answers.get_concrete_function()
+        shape = tuple(self._answers(tf.zeros([1, features])).shape)
+        if shape != (1, data.classes):
+            text = f"For one image its scores have the shape {shape}, and {data.name} has {data.classes} classes."
+            raise problem("exercise.tries", text, "Give Model scores with a column for each class.")
 
     def probabilities(self, rows: Rows) -> npt.NDArray[np.float32]:
         """The probabilities [n, classes] for ``rows`` [n, features]."""
@@ -82,6 +92,7 @@ class ImageClasses:
         if request.code:
             raise problem("try.code", "This network sorts images; it has no code.", "Send an image.", "code")
         found = tuple(map(float, self.probabilities(row[np.newaxis])[0]))
+        _refuse_diverged(step, found)
         return Tried(run=request.run, step=step, probabilities=found, pictures=_pictures(step, self._all(row)))
 
     def _all(self, row: Rows) -> Iterator[tuple[PictureSpec, Any]]:
@@ -198,13 +209,16 @@ class ImageCodes:
         shown = row if self.reads_images and not request.code else None
         if shown is not None:
             error = float(np.mean(np.square(drawn - shown)))
+        ranges = self._ranges()
+        threshold = float(coder.threshold()) if coder.threshold is not None else None
+        _refuse_diverged(step, code, drawn, ranges, error or 0.0, threshold or 0.0)
         return Tried(
             run=request.run,
             step=step,
             code=tuple(map(float, code)),
-            ranges=self._ranges(),
+            ranges=ranges,
             error=error,
-            threshold=float(coder.threshold()) if coder.threshold is not None else None,
+            threshold=threshold,
             pictures=_pictures(step, self._all(drawn, shown)),
         )
 

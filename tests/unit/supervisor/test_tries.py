@@ -58,12 +58,12 @@ def make(tmp_path: Path) -> Iterator[Make]:
         tries.close()
 
 
-def caller(number: int) -> Caller:
-    return Caller(b"viewer", str(number).encode())
+def caller(number: int, viewer: str = "viewer") -> Caller:
+    return Caller(viewer.encode(), str(number).encode())
 
 
-def ask(tries: Tries, run: str, number: int, close: bool = False) -> None:
-    assert tries.ask(Path(run), TryRun(run=run, sample=number, close=close), caller(number)) is None
+def ask(tries: Tries, run: str, number: int, close: bool = False, viewer: str = "viewer") -> None:
+    assert tries.ask(Path(run), TryRun(run=run, sample=number, close=close), caller(number, viewer)) is None
 
 
 def answers(tries: Tries, count: int) -> dict[int, Reply]:
@@ -106,7 +106,7 @@ def test_nothing_is_left_when_it_is_closed_unused_or_the_agent_ends(make: Make, 
     ask(tries, "one", 3, close=True)
     answers(tries, 1)
     assert (len(tries), children()) == (0, 0), "a last question ends it after its answer"
-    unused = make(ANSWERS, unused_s=0.0)
+    unused = make(ANSWERS, unused_s=-1.0)
     ask(unused, "one", 4)
     answers(unused, 1)
     assert (len(unused), children()) == (0, 0)
@@ -114,6 +114,34 @@ def test_nothing_is_left_when_it_is_closed_unused_or_the_agent_ends(make: Make, 
     assert children() == 1
     tries.close()
     assert children() == 0
+
+
+def test_a_viewer_that_closes_ends_nothing_for_another(make: Make, children: Callable[[], int]) -> None:
+    tries = make(ANSWERS)
+    ask(tries, "one", 1, viewer="window")
+    answers(tries, 1)
+    ask(tries, "one", 2, close=True, viewer="command")
+    answers(tries, 1)
+    assert (len(tries), children()) == (1, 1), "the window is still open"
+    close = TryRun(run="one", close=True)
+    tries.ask(Path("one"), close, caller(3, "command"))
+    assert len(tries) == 1
+    tries.ask(Path("one"), close, caller(4, "window"))
+    assert (len(tries), children()) == (0, 0)
+    ask(tries, "one", 5, close=True, viewer="command")
+    ask(tries, "one", 6, viewer="window")
+    tries.ask(Path("one"), close, caller(7, "window"))
+    answers(tries, 2)
+    assert (len(tries), children()) == (0, 0), "closed while answers were awaited"
+
+
+def test_each_process_that_dies_is_quoted_by_its_own_words(make: Make) -> None:
+    tries = make("import sys; raise SystemExit(sys.argv[1])")
+    for number, run in enumerate(("one", "other")):
+        ask(tries, run, number)
+    for (_, reply), run in zip(sorted(answers(tries, 2).items()), ("one", "other"), strict=True):
+        assert isinstance(reply, Refused)
+        assert reply.problem.text.endswith(f"It said:\n{run}")
 
 
 def test_a_further_run_ends_the_process_that_was_idle_longest(make: Make, children: Callable[[], int]) -> None:
