@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -194,6 +197,7 @@ def Plane(  # noqa: N802
     The row of the highest y comes first; values go from 0 (class 0) to 1 (class 1). With (values, points [m, 2],
     classes int [m]) the points are shown over each map.
     """
+    _check_ranges(x, y)
     return PictureSpec(id=id, title=title or _title(id), form="plane", x=x, y=y, labels=labels, every=every)
 
 
@@ -207,7 +211,29 @@ def Surface(  # noqa: N802
 ) -> PictureSpec:
     """A loss over two weights as it is now, with the way that they have come: (losses [rows, columns], the row of the
     lowest y first; where the two weights are [2])."""
+    _check_ranges(x, y)
     return PictureSpec(id=id, title=title or _title(id), form="surface", x=x, y=y, every=every)
+
+
+MAX_PREDICTED = 1000
+"""Points of a prediction, which a hand draws."""
+
+
+def is_curve(steps: Sequence[int], values: Sequence[float]) -> bool:
+    """Whether these are the points of a prediction: finite values at rising steps."""
+    rising = all(before < after for before, after in pairwise(steps)) and min(steps, default=-1) >= 0
+    return rising and 2 <= len(steps) == len(values) <= MAX_PREDICTED and all(map(math.isfinite, values))
+
+
+def has_extent(span: tuple[float, float]) -> bool:
+    """Whether an axis can show this range."""
+    return 0 < span[1] - span[0] < math.inf
+
+
+def _check_ranges(*spans: tuple[float, float]) -> None:
+    for low, high in spans:
+        if not has_extent((low, high)):
+            raise ValueError(f"an axis needs a lower end and a higher one, got {low:g} and {high:g}")
 
 
 def _title(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -14,7 +13,7 @@ import msgspec
 from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import Problem, did_you_mean, problem, raise_all
-from clew_shared.cards import ExerciseCard, StrategyCard
+from clew_shared.cards import MAX_PREDICTED, ExerciseCard, StrategyCard, is_curve
 from clew_shared.params import LEARNING_RATE, Value, check, format_value
 
 SPEC_FORMAT = 1
@@ -23,8 +22,6 @@ RATES = 100
 """Number of learning rates that a range test tries."""
 MAX_STEP = 2**53
 """The largest number of steps: they are counted as whole numbers that every reader of a journal can hold."""
-MAX_PREDICTED = 1000
-"""Points of a prediction, which a hand draws."""
 MOST_TRACED = 200
 """Steps of one trace: each has hundreds of operations, and a few steps show the same as many."""
 MAX_BYTES = 1 << 20
@@ -255,12 +252,11 @@ def _check_prediction(spec: RunSpec) -> list[Problem]:
     drawn = spec.prediction
     if drawn is None:
         return []
-    rising = all(before < after for before, after in pairwise(drawn.steps)) and min(drawn.steps, default=0) >= 0
-    fits = 2 <= len(drawn.steps) == len(drawn.values) <= MAX_PREDICTED and all(map(math.isfinite, drawn.values))
-    if rising and fits and max(drawn.steps) > MAX_STEP:
-        text = f"A prediction cannot reach step {max(drawn.steps):,}: no run has more than {MAX_STEP:,}."
+    curve = is_curve(drawn.steps, drawn.values)
+    if curve and drawn.steps[-1] > MAX_STEP:
+        text = f"A prediction cannot reach step {drawn.steps[-1]:,}: no run has more than {MAX_STEP:,}."
         return [Problem("spec.prediction", text, "Check its steps.", "prediction")]
-    if rising and fits:
+    if curve:
         return []
     text = f"A prediction needs 2 to {MAX_PREDICTED:,} points with rising steps and finite values."
     return [Problem("spec.prediction", text, "Check its steps and values.", "prediction")]

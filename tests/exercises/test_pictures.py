@@ -234,13 +234,15 @@ def test_maps_of_a_plane_and_a_surface_keep_their_points(small_digits: DataSet) 
     assert isinstance(plane, Image)
     assert (plane.count, plane.columns, plane.height, plane.width, plane.answers) == (6, 3, 4, 5, b"")
     assert np.frombuffer(plane.points, "<f4").tolist() == [0.5, -1, 0, 2]
-    assert np.frombuffer(plane.classes, "<i4").tolist() == [1, 0]
+    assert np.frombuffer(plane.point_classes, "<i4").tolist() == [1, 0]
     assert plane.class_labels == ("a", "b")
     assert isinstance(table, Matrix)
     assert (table.rows, table.columns) == (4, 5)
     assert np.frombuffer(table.points, "<f4").tolist() == [0.5, 1]
     history = History()
-    torn = [msgspec.structs.replace(plane, name="torn", classes=b""), msgspec.structs.replace(table, points=b"x")]
+    for_older = len(plane.classes), len(plane.answers)
+    assert for_older == (0, 0), "of one map, they would read other numbers than 0 and 1 as damage"
+    torn = [msgspec.structs.replace(plane, name="torn", point_classes=b""), msgspec.structs.replace(table, points=b"x")]
     for event in (plane, *torn):
         history.feed(1, event)
     assert list(history.figures.items()) == [("one", [plane])]

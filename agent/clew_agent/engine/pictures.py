@@ -344,7 +344,7 @@ def _plane(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image,
     table, thinned = _thinned(spec, _points_table(spec, parts[1], parts[2]), 12, FRAME_BYTES - size_of(figure))
     points, classes = _bytes(table[:, :2], "<f4"), _bytes(table[:, 2], "<i4")
     return msgspec.structs.replace(
-        figure, points=points, classes=classes, class_labels=spec.labels
+        figure, points=points, point_classes=classes, class_labels=spec.labels
     ), left_out or thinned
 
 

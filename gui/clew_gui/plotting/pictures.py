@@ -84,7 +84,7 @@ def map_points(image: Image) -> tuple[FloatArray, Labels]:
     """The points [n, 2] over maps of a plane that are finite numbers, and their classes."""
     places = places_of(image)
     good = np.isfinite(places).all(axis=1)
-    return places[good], integers(image.classes)[good] if image.points else np.empty(0, np.int32)
+    return places[good], integers(image.point_classes)[good]
 
 
 def map_values(image: Image) -> FloatArray:

@@ -153,7 +153,8 @@ class Image(Event, frozen=True, kw_only=True, tag="image"):
     """``count`` images of one size after ``step`` updates, one after the other: ``data`` is row-major uint8,
     ``channels`` 1 or 3. A gallery has the class of each image and the model's answer (little-endian int32), and the
     names of classes 0, 1 and so on where these have names. Where images are maps of a plane, ``points`` in it
-    (little-endian float32, x and y in turn) may be shown over each of them, and ``classes`` are those of the points."""
+    (little-endian float32, x and y in turn) with their ``point_classes`` (little-endian int32) may be shown over each
+    of them."""
 
     name: str
     step: int
@@ -168,6 +169,7 @@ class Image(Event, frozen=True, kw_only=True, tag="image"):
     answers: bytes = b""
     class_labels: tuple[str, ...] = ()
     points: bytes = b""
+    point_classes: bytes = b""
 
 
 class Histogram(Event, frozen=True, kw_only=True, tag="histogram"):

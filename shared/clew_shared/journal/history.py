@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.cards import MetricSpec
+from clew_shared.cards import MetricSpec, is_curve
 from clew_shared.journal.buffer import Buffer
 from clew_shared.journal.curves import (
     EVALUATED,
@@ -176,9 +176,9 @@ def fits(event: Image | Histogram | Matrix) -> bool:
         case Image():
             known = event.channels in (1, 3) and min(event.width, event.height) > 0 and event.count >= 0
             whole = len(event.data) == event.count * event.width * event.height * event.channels
-            if event.points:
-                return known and whole and len(event.points) % 8 == 0 and 2 * len(event.classes) == len(event.points)
-            return known and whole and {len(event.classes), len(event.answers)} <= {0, 4 * event.count}
+            judged = {len(event.classes), len(event.answers)} <= {0, 4 * event.count}
+            placed = len(event.points) % 8 == 0 and 2 * len(event.point_classes) == len(event.points)
+            return known and whole and judged and placed
         case Histogram():
             counts = len(event.counts) > 0 and len(event.edges) == len(event.counts) + 8 and len(event.counts) % 8 == 0
             values = len(event.values) % 4 == 0 and len(event.classes) in (0, len(event.values))
@@ -389,7 +389,10 @@ class History:
             self._sayings.add(attempt, offset, event)
             return
         if isinstance(event, Predicted):
-            self.prediction = event
+            if is_curve(event.steps, event.values):
+                self.prediction = event
+            else:
+                self._damaged(attempt, f"the prediction of {event.metric} is no curve", offset)
             return
         self.peers[event.role, event.index] = event
         self.peer_news.append(event)

@@ -66,7 +66,7 @@ from clew_shared.cards import (
 )
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Histogram, Image, Matrix
-from clew_shared.journal.history import Figure
+from clew_shared.journal.history import Figure, fits
 from clew_shared.spec import RunSpec
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
@@ -507,7 +507,7 @@ def plane_page(
         columns=columns,
         data=maps.tobytes(),
         points=points,
-        classes=classes,
+        point_classes=classes,
     )
     spec = Plane("answer", x=(-2, 2), y=(-2, 2), labels=("blue", "orange"))
     return PicturesChart([TakenPicture(spec, image)], Box(0, 0, 500, 300), UsualSizes())
@@ -563,6 +563,41 @@ def test_a_surface_has_the_way_that_its_weights_have_come() -> None:
     assert (head.x[0], head.y[0]) == (way.x[-1], way.y[-1])
     assert page.words().endswith("weights -0.250 and 0.500, loss 1.31")
     assert page.read(float(head.x[0]), float(head.y[0])) == "-0.250, 0.500: 1.31"
+
+
+def test_maps_and_surfaces_that_cannot_be_shown_say_so() -> None:
+    """Somebody else's run may have any numbers that fit each other."""
+    image = Image(name="a", step=1, width=2, height=1, channels=1, count=2, columns=-3, data=bytes(4))
+    none = msgspec.structs.replace(image, count=0, data=b"")
+    table = Matrix(name="a", step=1, rows=2, columns=2, data=bytes(32), points=np.array([np.nan, 1], "<f4").tobytes())
+    flat = [msgspec.structs.replace(table, rows=rows, columns=columns, data=b"") for rows, columns in ((0, 0), (0, 3))]
+    plane, surface = Plane("a"), Surface("a", x=(0, 1), y=(0, 1))
+    odd = [msgspec.structs.replace(plane, x=span) for span in ((0.0, 0.0), (1.0, 0.0), (np.nan, 1.0), (-1e308, 1e308))]
+    cases: list[tuple[PictureSpec, Image | Matrix]] = [
+        (plane, image),
+        (plane, none),
+        (surface, table),
+        *((surface, one) for one in flat),
+    ]
+    cases += [(one, image) for one in odd]
+    said = []
+    for spec, figure in cases:
+        assert fits(figure)
+        page = PicturesChart([TakenPicture(spec, figure)], Box(0, 0, 500, 300), UsualSizes())
+        page.draw(Drawing(LIGHT, UsualSizes()))
+        page.read(100.0, 100.0)
+        said.append(page.words().partition(": ")[2])
+    assert said == ["2 maps", "there is nothing to show", "a loss over two weights"] + 2 * [
+        "there is nothing to show"
+    ] + 4 * ["its axes have no extent"]
+
+
+@pytest.mark.parametrize("span", [(0.0, 0.0), (1.0, 0.0), (float("nan"), 1.0)])
+def test_an_exercise_whose_axes_have_no_extent_is_refused(span: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="an axis needs a lower end"):
+        Plane("a", x=span)
+    with pytest.raises(ValueError, match="an axis needs a lower end"):
+        Surface("a", x=(0, 1), y=span)
 
 
 def planes_of(page: PicturesChart) -> list[Frame]:

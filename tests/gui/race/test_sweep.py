@@ -259,7 +259,7 @@ def test_a_prediction_is_drawn_with_the_arrow_keys_alone(program: Program) -> No
 
 
 def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_result(
-    program: Program, session: FakeSession, qtbot: QtBot
+    program: Program, session: FakeSession, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     form = program.window.next_run
     form.predict.click()
@@ -291,6 +291,10 @@ def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_resu
     session.tell(states=frozenset(session.runs))
     program.controller.bridge.tick()
     assert found.whole().startswith("Training loss: you predicted ")
+    asked: list[object] = []
+    monkeypatch.setattr("clew_gui.views.actions.panel_updater.prediction_words", asked.append)
+    program.controller.panels.card()
+    assert not asked, "it is worked out when something is new, not with each look at the card"
 
 
 def test_the_axis_of_a_prediction_shows_what_earlier_runs_have_measured(program: Program, session: FakeSession) -> None:

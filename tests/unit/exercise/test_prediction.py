@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from clew_shared.journal.events import Predicted
@@ -26,6 +28,17 @@ def test_the_last_value_is_compared_with_what_was_expected_there(percent: bool, 
 def test_a_metric_without_a_value_is_not_judged() -> None:
     history = history_of(0.8)
     history.feed(1, Predicted(metric="loss", steps=(0, 40), values=(0.5, 1.0)))
+    assert prediction_words(history) == ""
+
+
+@pytest.mark.parametrize(
+    ("steps", "values"),
+    [((), ()), ((0, 40), (0.5,)), ((40, 0), (0.5, 1.0)), ((0, 40), (0.5, math.nan)), ((-1, 3), (0.5, 1.0))],
+)
+def test_a_prediction_that_is_no_curve_is_damage(steps: tuple[int, ...], values: tuple[float, ...]) -> None:
+    history = history_of(0.8, 0.91)
+    history.feed(1, Predicted(metric="test_accuracy", steps=steps, values=values))
+    assert [note.text for note in history.damages] == ["the prediction of test_accuracy is no curve"]
     assert prediction_words(history) == ""
 
 

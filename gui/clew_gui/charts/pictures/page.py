@@ -17,6 +17,7 @@ from clew_gui.charts.pictures.tile import TITLE, Blank, Picture, Tile
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import count_text
 from clew_gui.plotting.pictures import TakenPicture, tile_columns
+from clew_shared.cards import PictureSpec, has_extent
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import Figure
 
@@ -124,7 +125,19 @@ def picture_of(tile: Tile) -> Picture:
     if spec.form not in FORMS:
         return Blank(tile, f"This version of Clew cannot show the form {spec.form[:40]!r}")
     event, form = FORMS[spec.form]
-    return form(tile, figure) if isinstance(figure, event) else Blank(tile, "Not taken yet")
+    if not isinstance(figure, event):
+        return Blank(tile, "Not taken yet")
+    reason = _reason(spec, figure) if spec.form in ("plane", "surface") else ""
+    return Blank(tile, reason) if reason else form(tile, figure)
+
+
+def _reason(spec: PictureSpec, figure: Figure | None) -> str:
+    """Says why maps over a plane cannot be shown; empty when they can."""
+    if not (has_extent(spec.x) and has_extent(spec.y)):
+        return "Its axes have no extent"
+    none = isinstance(figure, Image) and not figure.count
+    flat = isinstance(figure, Matrix) and min(figure.rows, figure.columns) < 2
+    return "There is nothing to show" if none or flat else ""
 
 
 def _boxes(count: int, box: Box, aspect: float) -> list[Box]:

@@ -50,10 +50,10 @@ class Planes:
                 self._key = Box(area.x, area.bottom + 22, area.width, _KEY_HEIGHT)
             self.frames = [self._axes.frame]
         else:
-            self.frames = self._small(room, max(image.count, 1), image.columns)
+            self.frames = self._small(room, image.count, image.columns)
 
     def _small(self, room: Box, count: int, columns: int) -> list[Frame]:
-        columns = columns or grid_columns(count, (1.0, 1.0), (room.width, room.height), _GAP)
+        columns = max(columns, 0) or grid_columns(count, (1.0, 1.0), (room.width, room.height), _GAP)
         rows = -(-count // columns)
         side = max(min(room.width / columns, room.height / rows) - _GAP, 1.0)
         places = (divmod(number, columns) for number in range(len(self._values)))

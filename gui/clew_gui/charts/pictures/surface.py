@@ -36,7 +36,8 @@ class SurfacePicture:
             )
         )
         taken = [places_of(one) for one in (*tile.taken.earlier, matrix) if isinstance(one, Matrix)]
-        self._way = np.concatenate(taken)
+        way = np.concatenate(taken)
+        self._way = way[np.isfinite(way).all(axis=1)]
         self._axes = PictureAxes(tile.room, (Span(*spec.x), Span(*spec.y)), tile.sizes, square=True)
 
     def draw(self, drawing: Drawing) -> None:

@@ -81,12 +81,14 @@ class PanelUpdater:
         learning rate to begin with."""
         if run.state not in TERMINAL or not run.history.fold.step:
             return "", None
-        if run.spec.rate_range is None:
-            return prediction_words(run.history), None
-        known = (run.id, run.history.fold.attempt, run.history.fold.step)
+        history, test = run.history, run.spec.rate_range
+        known = (history, history.fold.attempt, history.fold.step, history.prediction)
         if self._found[0] != known:
-            curve = rate_curve(run.history, run.spec.rate_range, run.history.fold.steps)
-            self._found = (known, (rate_words(curve), curve.steepest))
+            if test is None:
+                self._found = (known, (prediction_words(history), None))
+            else:
+                curve = rate_curve(history, test, history.fold.steps)
+                self._found = (known, (rate_words(curve), curve.steepest))
         return self._found[1]
 
     def _advice_on(self, run: RunModel) -> tuple[Advice, ...]:
