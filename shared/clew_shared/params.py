@@ -142,7 +142,18 @@ def check(specs: Sequence[ParamSpec], values: Mapping[str, object]) -> tuple[dic
                 typed[name] = value
             else:
                 problems.append(found)
-    return typed, tuple(problems)
+    return typed, (*problems, *_points_missing(specs, typed, {one.where for one in problems}))
+
+
+def _points_missing(specs: Sequence[ParamSpec], values: Mapping[str, Value], wrong: set[str]) -> Iterator[Problem]:
+    """What is wrong with a person's own points where a run would take them: a network needs both classes."""
+    for spec in specs:
+        if not spec.plane or spec.name in wrong or not matters(spec, values):
+            continue
+        own = read_points(str(values[spec.name]))
+        if len({kind for _, _, kind in own}) < 2:
+            text = "Your own points are all of one class." if own else "There are no points of your own yet."
+            yield Problem("params.points", text, "Set at least one point of each class.", spec.name)
 
 
 def matters(spec: ParamSpec, values: Mapping[str, object]) -> bool:
@@ -314,7 +325,7 @@ def _read_point(word: str) -> PlanePoint:
 
 def points_text(points: Sequence[PlanePoint]) -> str:
     """The text of points, as ``read_points`` reads it."""
-    return " ".join(f"{x:.3g},{y:.3g},{kind}" for x, y, kind in points)
+    return " ".join(f"{format_value(x)},{format_value(y)},{kind}" for x, y, kind in points)
 
 
 def _thousands(_spec: ParamSpec, value: Value) -> str:

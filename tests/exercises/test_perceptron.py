@@ -55,15 +55,15 @@ def test_the_classes_lie_as_they_are_called() -> None:
     np.testing.assert_allclose(np.cos(angle), np.where(y == 1, -1, 1), atol=1e-5)
 
 
-def test_ones_own_points_train_and_test_the_network() -> None:
+def test_ones_own_points_train_and_test_the_network_and_are_of_both_classes() -> None:
     sets = make_sets(build(PerceptronSettings, {"shape": "own", "own": "0.5,-1,1  0,0.25,0"}), 1)
     for name in ("train", "validation", "test"):
         assert sets[name].x.tolist() == [[0.5, -1], [0, 0.25]]
         assert sets[name].y.tolist() == [1, 0]
     with pytest.raises(ProblemError, match="There are no points of your own yet"):
-        made(shape="own")
+        build(PerceptronSettings, {"shape": "own"})
     with pytest.raises(ProblemError, match="Your own points are all of one class") as found:
-        made(shape="own", own="0,0,1 0.5,0,1")
+        build(PerceptronSettings, {"shape": "own", "own": "0,0,1 0.5,0,1"})
     assert found.value.problems[0].hint == "Set at least one point of each class."
 
 

@@ -104,16 +104,17 @@ def test_a_single_way_is_traced_as_well(small_digits: DataSet) -> None:
     assert any(name.startswith("Reader") for name in trace.rows)
 
 
-def test_the_trace_of_a_way_that_waits_says_what_the_clock_says(small_digits: DataSet) -> None:
-    chosen, profiler = setup(small_digits, extra_ms=2.0), Profiler()
+def test_the_trace_of_a_way_that_waits_for_its_files_says_so(small_digits: DataSet) -> None:
+    chosen, profiler = setup(small_digits, extra_ms=50.0, batch_size=4), Profiler()
     with written(chosen) as source:
         run = Feeding("files", source, chosen, traced=False)
         run.once()
         profiler.start()
         with profiler.steps():
-            waited, trained = np.array([run.once() for _ in range(4)]).sum(axis=0)
-        found = shares(profiler.stop(1, 4))
-    assert found["input"] == pytest.approx(waited / (waited + trained), abs=0.1)
+            for _ in range(3):
+                run.once()
+        found = shares(profiler.stop(1, 3))
+    assert found["input"] > found["compute"] > 0
 
 
 def test_gains_are_against_files_one_after_the_other() -> None:

@@ -374,14 +374,10 @@ Array = npt.NDArray[np.float64]
 def make_sets(options: PerceptronSettings, seed: int) -> dict[str, Samples]:
     """Points for training, validation and test; those of one seed are always the same.
 
-    A person's own points are all three. Raises ``ProblemError`` where these are not of both classes.
+    A person's own points are all three.
     """
     if options.shape == "own":
-        own = read_points(options.own)
-        if len({kind for _, _, kind in own}) < 2:
-            text = "Your own points are all of one class." if own else "There are no points of your own yet."
-            raise problem("exercise.points", text, "Set at least one point of each class.", "own")
-        table = np.array(own)
+        table = np.array(read_points(options.own))
         samples = Samples(table[:, :2].astype(np.float32), table[:, 2].astype(np.int32))
         return dict.fromkeys(("train", *SIZES), samples)
     draw = np.random.default_rng(seed)

@@ -468,6 +468,17 @@ def test_points_are_set_and_removed_with_the_mouse_and_are_text_as_well(qtbot: Q
     assert editor.raw() == "1,1,1"
     editor.set_value("0.5,-0.25,0 -1,1,1")
     assert list(square.points) == [(0.5, -0.25, 0), (-1.0, 1.0, 1)]
-    editor.set_value("0.5,-0.25")
-    assert list(square.points) == []
+
+
+def test_a_click_writes_nothing_over_a_text_that_cannot_be_read(qtbot: QtBot) -> None:
+    spec = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
+    editor = make_editor(spec)
+    assert isinstance(editor, PointsEdit)
+    qtbot.addWidget(editor)
+    editor.set_value("0.5,-0.25,0 1,1")
     assert convert(spec, editor.raw())[1] is not None
+    QTest.mouseClick(editor.square, Qt.MouseButton.LeftButton, pos=editor.square.at(0, 0).toPoint())
+    assert editor.raw() == "0.5,-0.25,0 1,1"
+    editor.set_value("0.5,-0.25,0 1,1,1")
+    QTest.mouseClick(editor.square, Qt.MouseButton.LeftButton, pos=editor.square.at(0, 0).toPoint())
+    assert editor.raw() == "0.5,-0.25,0 1,1,1 0,0,0"

@@ -27,7 +27,7 @@ from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
-from clew_shared.catalogue import load_builtin
+from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import JOB_ENDED
@@ -97,6 +97,16 @@ def test_training_steps_are_written_number_by_number(capsys: pytest.CaptureFixtu
     assert float(last[0]) < float(first)
     assert "cli.number" in refused(capsys, "by-hand", "--steps", "0")
     assert "has no network to go through by hand. The exercise perceptron has one." in refused(capsys, "by-hand", "cnn")
+
+
+def test_a_network_of_ones_own_exercise_is_gone_through_as_well(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = load_builtin()
+    own = msgspec.structs.replace(find_card(known.exercises, "perceptron"), id="mine")
+    found = {"here": msgspec.structs.replace(known, exercises=(own,))}
+    monkeypatch.setattr("clew_gui.commands.by_hand.cards", lambda _places, folder: found[folder])
+    assert "Step 1: the point (-1, -1), class 0" in said(capsys, "by-hand", "mine", "--exercises", "here")
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -266,6 +266,7 @@ def test_a_setting_that_counts_with_a_switch_is_idle_only_without_it(on: bool, i
 def test_points_that_are_none_are_refused_and_named(text: str) -> None:
     spec = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
     assert convert(spec, " 0.50,-1,1\n0,.25,0 ") == ("0.5,-1,1 0,0.25,0", None)
+    assert convert(spec, "0.12345,-0.000012,1") == ("0.12345,-1.2e-5,1", None)
     wrong = convert(spec, text)[1]
     assert wrong is not None
     assert "points" in wrong.text

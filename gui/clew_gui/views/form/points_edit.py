@@ -17,6 +17,8 @@ _EDGE: Final = 5.0
 _DOT: Final = 4.0
 _NEAR: Final = 7.0
 """A click within so many pixels of a point removes it."""
+_FADED: Final = 0.4
+"""How much is seen of the points that were there before the text became one that cannot be read."""
 
 
 class _Square(QWidget):
@@ -57,6 +59,7 @@ class _Square(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QColor(theme.border))
         painter.setBrush(QColor(theme.surface))
+        painter.setOpacity(1.0 if self.isEnabled() else _FADED)
         painter.drawRoundedRect(QRectF(0.5, 0.5, _SIDE - 1, _SIDE - 1), 6, 6)
         painter.setPen(QColor(theme.grid))
         painter.drawLine(self.at(-1, 0), self.at(1, 0))
@@ -106,7 +109,8 @@ class PointsEdit(QWidget):
     def _typed(self) -> None:
         try:
             self.square.points = read_points(self.text.text())
-        except ValueError:  # half typed; the form says what is wrong
-            self.square.points = ()
+            self.square.setEnabled(True)
+        except ValueError:  # half typed; the form says what is wrong, and a click must not write over it
+            self.square.setEnabled(False)
         self.square.update()
         self.edited.emit()
