@@ -37,11 +37,17 @@ from clew_agent.supervisor.run_manager import read_record
 from clew_agent.supervisor.run_queue import QueueRecord
 from clew_agent.wire.server import answer_zap
 from clew_gui.base.settings import LocalSettings, SettingsFile
+from clew_gui.base.tokens import LIGHT
+from clew_gui.charts.chart import drawn
+from clew_gui.charts.drawing import UsualSizes
+from clew_gui.charts.trace import TraceChart
 from clew_gui.deploy.bundle import packed
 from clew_gui.deploy.install_there import unpack
 from clew_gui.deploy.there import read_answer as read_remark
 from clew_gui.doctor.context import Diagnosis
 from clew_gui.doctor.node_job import read_answer as read_node
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.trace import Timeline
 from clew_gui.reports.check import check_handin
 from clew_gui.reports.facts import ReportFacts
 from clew_gui.reports.handin import open_handin, pack
@@ -72,6 +78,7 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.params import Kind, ParamSpec, check, convert, format_value
 from clew_shared.reading import read_run, summary
 from clew_shared.study import study
+from clew_shared.study.trace import trace_lines
 from clew_shared.wire import messages
 from clew_shared.wire.messages import (
     AgentAddress,
@@ -83,6 +90,7 @@ from clew_shared.wire.messages import (
     encode,
     read_address,
 )
+from tests.unit.runs import trace
 
 MEBI = 1 << 20
 
@@ -134,6 +142,9 @@ def use_run(folder: Path) -> None:
     except ProblemError:
         return
     summary(history, folder)
+    if history.trace is not None:
+        assert list(trace_lines(history.trace))
+        assert drawn(TraceChart(Timeline(history.trace), Box(0, 0, 640, 420), UsualSizes()), LIGHT, UsualSizes())
     with TemporaryDirectory() as out:
         for export in (export_csv, export_jsonl, export_tensorboard):
             export(history, Path(out))
@@ -385,6 +396,7 @@ READERS = {
                         Evaluation(step=2, values={"test_accuracy": 0.5}),
                         Pulse(process="trainer", host="n", times=bytes(8), names=("cpu",), values=(bytes(4),)),
                         Log(text="x"),
+                        trace(),
                     ),
                 )
             ),

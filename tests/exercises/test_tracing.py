@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XPlane, XSpace
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises.softmax import EXERCISE as SOFTMAX
-from clew_agent.training.tracing import MOST_SPANS, Profiler, kind_of, read_space, short_name, summed_up
+from clew_agent.training.tracing import Profiler, kind_of, read_space, short_name, summed_up
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.journal.events import Trace
 from clew_shared.journal.files import Record, encode_frame, read_journal
-from clew_shared.journal.trace import read_spans
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.trace import MOST_ROWS, MOST_SPANS, read_spans
 from clew_shared.params import Value
 from clew_shared.reading import read_run
 from clew_shared.wire.messages import TraceSteps
@@ -31,14 +35,14 @@ from tests.unit.runs import trace
 class Watcher:
     """A profiler that only notes what it is asked for, and that the steps cannot do without."""
 
-    def __init__(self, refuses: bool = False) -> None:
+    def __init__(self, refuses: str = "") -> None:
         self.noted: list[object] = []
         self._refuses = refuses
 
     def start(self) -> None:
         """Noted, or refused."""
-        if self._refuses:
-            raise problem("trace.start", "TensorFlow's profiler cannot be started: it is busy.")
+        if self._refuses == "start":
+            raise problem("trace.start", "TensorFlow's profiler cannot do that.")
         self.noted.append("start")
 
     @contextmanager
@@ -48,7 +52,9 @@ class Watcher:
         yield
 
     def stop(self, step: int, count: int) -> Trace:
-        """A trace of these steps."""
+        """A trace of these steps, or refused."""
+        if self._refuses == "stop":
+            raise problem("trace.lost", "TensorFlow's profiler cannot do that.")
         self.noted.append((step, count))
         return trace(step)
 
@@ -65,8 +71,18 @@ def ask(steps: int) -> TraceSteps:
 def test_exactly_the_next_steps_are_traced_whatever_the_blocks(tmp_path: Path) -> None:
     watcher, folder = Watcher(), new_run(tmp_path / "run")
     attempt(folder, {40: (ask(25), ask(3)), 200: ask(2)}, engine_of=numpy_engine, profiler=watcher)
-    assert watcher.noted == ["start", *(-(-25 // BLOCK) * ["block"]), (40, 25), "start", "block", (200, 2)]
-    assert [one.step for one in traces(folder.path)] == [40, 200]
+    assert watcher.noted == [
+        "start",
+        *(-(-25 // BLOCK) * ["block"]),
+        (40, 25),
+        "start",
+        "block",
+        (65, 3),
+        "start",
+        "block",
+        (200, 2),
+    ]
+    assert [one.step for one in traces(folder.path)] == [40, 65, 200], "one after the other"
     assert read_run(folder.path).fold.step == 500
 
 
@@ -77,11 +93,13 @@ def test_a_run_that_ends_meanwhile_keeps_what_was_seen(tmp_path: Path) -> None:
     assert len(traces(folder.path)) == 1
 
 
-def test_a_trace_that_is_not_possible_harms_no_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("refuses", "until"), [("start", 500), ("stop", 500), ("stop", 50)])
+def test_a_trace_that_is_not_possible_harms_no_run(tmp_path: Path, refuses: str, until: int) -> None:
     folder = new_run(tmp_path / "run")
-    attempt(folder, {40: ask(25)}, engine_of=numpy_engine, profiler=Watcher(refuses=True))
-    assert "TensorFlow's profiler cannot be started: it is busy." in [log.text for log in read_run(folder.path).logs]
-    assert read_run(folder.path).fold.step == 500
+    attempt(folder, {40: ask(25), until: STOP}, engine_of=numpy_engine, profiler=Watcher(refuses))
+    assert "TensorFlow's profiler cannot do that." in [log.text for log in read_run(folder.path).logs]
+    assert read_run(folder.path).fold.step == until
+    assert read_run(folder.path).fold.state in (RunState.FINISHED, RunState.STOPPED)
 
 
 def test_without_a_profiler_there_is_no_trace(tmp_path: Path) -> None:
@@ -122,6 +140,57 @@ def test_a_second_profiler_is_refused() -> None:
         second.start()
     with pytest.raises(ProblemError, match="saw nothing of the steps"):
         first.stop(0, 1)
+
+
+def test_without_a_folder_for_temporary_files_it_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(ProblemError, match=r"cannot be started: No such file or directory\. It needs a folder"):
+        Profiler().start()
+
+
+def test_a_folder_that_was_cleaned_meanwhile_is_a_problem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    profiler = Profiler()
+    profiler.start()
+    (folder,) = tmp_path.glob("clew-trace-*")
+    shutil.rmtree(folder)
+    folder.write_bytes(b"")
+    with pytest.raises(ProblemError):
+        profiler.stop(0, 1)
+    profiler.start()
+    with pytest.raises(ProblemError, match="saw nothing"):
+        profiler.stop(0, 1)
+
+
+def full(folder: Path) -> None:
+    """What TensorFlow says of a disk without room."""
+    raise tf.errors.ResourceExhaustedError(None, None, f"{folder}; No space left on device")
+
+
+def cut(folder: Path) -> None:
+    """A file with less than it says."""
+    (folder / "one.xplane.pb").write_bytes(b"\x0a\xff")
+
+
+def spoilt(folder: Path) -> None:
+    """A whole file with a program of XLA that is none."""
+    made = XPlane(name="/host:metadata")
+    made.event_metadata[1].stats.add(metadata_id=1, bytes_value=b"\x0a\xff")
+    (folder / "one.xplane.pb").write_bytes(XSpace(planes=[made]).SerializeToString())
+
+
+@pytest.mark.parametrize("mischief", [full, cut, spoilt])
+def test_what_cannot_be_written_or_read_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, mischief: Callable[[Path], None]
+) -> None:
+    folders: list[Path] = []
+    monkeypatch.setattr(tf.profiler.experimental, "start", lambda folder: folders.append(Path(folder)))
+    monkeypatch.setattr(tf.profiler.experimental, "stop", lambda: mischief(folders[0]))
+    profiler = Profiler()
+    profiler.start()
+    with pytest.raises(ProblemError, match="What TensorFlow's profiler saw is lost: "):
+        profiler.stop(0, 1)
+    assert not folders[0].exists()
 
 
 # --- What is in the file ----------------------------------------------------------------------------------------------
@@ -248,6 +317,23 @@ def test_a_long_trace_keeps_its_longest_spans_and_all_sums() -> None:
     assert found.counts == (3 * MOST_SPANS // 2,)
     assert spans.took.min() > 0.0000008
     assert len(encode_frame(found)) < 400_000
+
+
+def test_a_timeline_of_some_threads_has_the_sums_of_all() -> None:
+    threads = {f"tf_Compute/{row}": [("a/MatMul:MatMul", 1.0, 2.0 + row / 100)] for row in range(MOST_ROWS + 6)}
+    found = seen(plane("/host:CPU", {"python": [MARK, ("a/Exp:Exp", 0.0, 0.5)], **threads}))
+    spans = read_spans(found)
+    assert spans is not None
+    assert (found.names, found.counts) == (("a/MatMul", "a/Exp"), (MOST_ROWS + 6, 1))
+    assert sum(found.totals) == pytest.approx(0.0005 + sum(1 + row / 100 for row in range(MOST_ROWS + 6)) / 1000)
+    assert len(found.rows) == len(spans.row) == MOST_ROWS
+    assert found.left_out == 7
+    assert spans.took.min() == pytest.approx(0.00106), "the rows with the most work"
+
+
+def test_marks_that_took_no_time_are_a_problem() -> None:
+    with pytest.raises(ProblemError, match="saw nothing"):
+        seen(plane("/host:CPU", {"python": [("clew:steps", 1.0, 1.0)]}))
 
 
 def test_a_file_without_steps_is_a_problem() -> None:

@@ -34,14 +34,13 @@ class StepTracing:
         self._first = self._until = -1
 
     def ask(self, steps: int) -> None:
-        """Trace the next ``steps``, unless some are being traced."""
-        if self._until < 0:
-            self._asked = steps
+        """Trace the next ``steps``; those after what is being traced."""
+        self._asked = steps
 
     def block(self, step: int, until: int | None) -> tuple[int | None, AbstractContextManager[object]]:
         """Where a block from ``step`` on, which is to end at ``until``, ends at the latest; and in what it is done."""
         profiler = self._profiler
-        if profiler is not None and self._asked:
+        if profiler is not None and self._asked and self._until < 0:
             self._begin(profiler, step)
         if profiler is None or self._until < 0:
             return until, nullcontext()

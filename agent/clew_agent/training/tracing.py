@@ -7,7 +7,7 @@ import math
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -15,17 +15,13 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from clew_agent.training.step import INPUT_SCOPE
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import Trace
+from clew_shared.journal.trace import LEAST_SECONDS, MOST_LETTERS, MOST_NAMES, MOST_ROWS, MOST_SPANS
 
-MOST_SPANS: Final = 16_000
-"""Spans of the timeline: 256 kB, a quarter of what a journal's frame may have."""
-MOST_NAMES: Final = 500
-MOST_ROWS: Final = 64
-_LONGEST: Final = 96
-"""Letters of an operation's name: the last ones say most."""
 _MARK: Final = "clew:steps"
 _CONTAINERS: Final = re.compile(
     r"^(__|While$|StatelessWhile$|If$|StatelessIf$|\w*PartitionedCall$|Case$)|^(while|call|conditional)\b"
@@ -71,7 +67,7 @@ def short_name(name: str, what: str) -> str:
     short = re.sub(r"(^|(?<=/))(while|body|cond|_\d+)/", "", name.replace("gradient_tape/", "gradient/"))
     kernel = re.sub(r"^_?(Mkl)?(Native)?|V\d$|WithBias$", "", what)
     said = kernel.lower().removeprefix("resource") in short.lower().replace("_", "") or what == name
-    return (short if said else f"{short} ({kernel})")[-_LONGEST:]
+    return (short if said else f"{short} ({kernel})")[-MOST_LETTERS:]
 
 
 class Profiler:
@@ -81,13 +77,16 @@ class Profiler:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def start(self) -> None:
-        """Begins to watch. Raises ``ProblemError`` where that is not possible, because somebody else does already."""
-        self._folder = tempfile.TemporaryDirectory(prefix="clew-trace-", ignore_cleanup_errors=True)
-        try:
-            tf.profiler.experimental.start(self._folder.name)
-        except tf.errors.OpError as error:
-            self._folder.cleanup()
-            raise problem("trace.start", f"TensorFlow's profiler cannot be started: {error.message}.") from None
+        """Begins to watch. Raises ``ProblemError`` where that is not possible, because somebody else does already or
+        there is no folder for temporary files."""
+        with _refused("trace.start", "TensorFlow's profiler cannot be started"):
+            folder = tempfile.TemporaryDirectory(prefix="clew-trace-", ignore_cleanup_errors=True)
+            try:
+                tf.profiler.experimental.start(folder.name)
+            except BaseException:
+                folder.cleanup()
+                raise
+            self._folder = folder
 
     def steps(self) -> AbstractContextManager[object]:
         """Marks the steps that are done inside."""
@@ -95,15 +94,26 @@ class Profiler:
         return mark
 
     def stop(self, step: int, count: int) -> Trace:
-        """What was seen of ``count`` steps from ``step`` on. Raises ``ProblemError`` when the profiler saw nothing."""
+        """What was seen of ``count`` steps from ``step`` on. Raises ``ProblemError`` when the profiler saw nothing, or
+        what it saw is lost."""
         folder, self._folder = self._folder, None
         if folder is None:
             raise RuntimeError("the profiler was not started")
-        with folder:
+        with _refused("trace.lost", "What TensorFlow's profiler saw is lost"), folder:
             tf.profiler.experimental.stop()
             files = sorted(Path(folder.name).rglob("*.xplane.pb"))
-            space = read_space(files[-1].read_bytes() if files else b"")
-        return summed_up(space, step, count)
+            return summed_up(read_space(files[-1].read_bytes() if files else b""), step, count)
+
+
+@contextmanager
+def _refused(code: str, text: str) -> Iterator[None]:
+    """Refuses what TensorFlow, the disk or a damaged file does not allow inside: no trace is worth a run."""
+    try:
+        yield
+    except (tf.errors.OpError, OSError, DecodeError) as error:
+        words = error.message if isinstance(error, tf.errors.OpError) else getattr(error, "strerror", None) or error
+        hint = "It needs a folder for temporary files with room (TMPDIR names one), and no other profiler beside it."
+        raise problem(code, f"{text}: {words}.", hint) from None
 
 
 def read_space(data: bytes) -> Any:
@@ -255,11 +265,12 @@ def summed_up(space: Any, step: int, count: int) -> Trace:
     """The trace of ``count`` steps from ``step`` on. Raises ``ProblemError`` when the profiler saw none."""
     rows = list(_rows(space))
     marks = sorted(mark for row in rows for mark in row.marks)
-    if not marks:
+    lengths = np.array([end - begin for begin, end in marks])
+    seconds = float(lengths.sum())
+    if seconds < LEAST_SECONDS:
         text = "TensorFlow's profiler saw nothing of the steps."
         raise problem("trace.empty", text, "Trace them again; other profilers must not run meanwhile.")
     borders = np.array(marks).ravel()
-    lengths = np.array([end - begin for begin, end in marks])
     places = np.repeat(np.cumsum(lengths), 2)
     places[::2] -= lengths
 
@@ -267,15 +278,16 @@ def summed_up(space: Any, step: int, count: int) -> Trace:
         found: Floats = np.interp(np.asarray(moments, np.float64), borders, places)
         return found
 
-    seconds = float(lengths.sum())
     return _event(rows, place, seconds, step, count)
 
 
 def _event(rows: Sequence[_Row], place: Place, seconds: float, step: int, count: int) -> Trace:
-    kept = sorted(((_seconds(row, place), row) for row in rows), key=lambda one: -one[0])[:MOST_ROWS]
-    busy = [row for length, row in kept if length > 0]
-    busy.sort(key=lambda row: (bool(row.device), row.ahead))  # threads of the steps, those that read ahead, devices
+    ranked_rows = sorted(((_seconds(row, place), row) for row in rows), key=lambda one: -one[0])
+    busy = [row for length, row in ranked_rows if length > 0]
+    # threads of the steps, those that read ahead, devices; then those that the timeline has no room for
+    busy[:MOST_ROWS] = sorted(busy[:MOST_ROWS], key=lambda row: (bool(row.device), row.ahead))
     spans = [(number, *one) for number, row in enumerate(busy) for one in row.operations]
+    row_of = np.array([one[0] for one in spans], np.int64)
     begin, end = place([one[1] for one in spans]), place([one[2] for one in spans])
     took = end - begin
     totals: dict[tuple[str, str], list[float]] = {}
@@ -285,7 +297,7 @@ def _event(rows: Sequence[_Row], place: Place, seconds: float, step: int, count:
     ranked = sorted(totals, key=lambda one: -sum(totals[one]))[:MOST_NAMES]
     numbers = {one: number for number, one in enumerate(ranked)}
     known = np.array([numbers.get((name, kind), -1) for _, _, _, name, kind in spans], np.int64)
-    seen = np.flatnonzero((took > 0) & (known >= 0))
+    seen = np.flatnonzero((took > 0) & (known >= 0) & (row_of < MOST_ROWS))
     shown = np.sort(seen[np.argsort(-took[seen], kind="stable")[:MOST_SPANS]])
     return Trace(
         step=step,
@@ -296,8 +308,8 @@ def _event(rows: Sequence[_Row], place: Place, seconds: float, step: int, count:
         kinds=tuple(kind for _, kind in ranked),
         counts=tuple(len(totals[one]) for one in ranked),
         totals=tuple(sum(totals[one]) for one in ranked),
-        rows=tuple(_named(busy)),
-        row=np.array([one[0] for one in spans], "<u2")[shown].tobytes(),
+        rows=tuple(_named(busy[:MOST_ROWS])),
+        row=row_of[shown].astype("<u2").tobytes(),
         name=known[shown].astype("<u2").tobytes(),
         begin=begin[shown].astype("<f8").tobytes(),
         took=took[shown].astype("<f4").tobytes(),
@@ -314,7 +326,7 @@ def _named(rows: Sequence[_Row]) -> Iterator[str]:
     threads = {False: 0, True: 0}
     for row in rows:
         threads[row.ahead] += not row.device
-        yield row.name or f"{'Reader' if row.ahead else 'Thread'} {threads[row.ahead]}"
+        yield row.name[:MOST_LETTERS] or f"{'Reader' if row.ahead else 'Thread'} {threads[row.ahead]}"
 
 
 def _parts(rows: Sequence[_Row], place: Place, seconds: float) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -28,6 +29,17 @@ KINDS: Final = {
     "other": "Copies and other",
 }
 """Kinds of operations in words. A kind that is not known here is "other"."""
+MOST_ROWS: Final = 64
+MOST_NAMES: Final = 500
+MOST_SPANS: Final = 16_000
+"""Spans of the timeline: 256 kB, a quarter of what a journal's frame may have."""
+MOST_LETTERS: Final = 96
+"""Letters of the name of an operation, of which the last ones say most, or of a row."""
+LEAST_SECONDS: Final = 1e-9
+MOST_SECONDS: Final = 1e9
+"""What the steps may take: no clock shows less, nobody waits for more."""
+_ROUNDING: Final = 1 + 1e-6
+"""Spans have a precision of seven digits."""
 
 
 class Operation(NamedTuple):
@@ -49,7 +61,7 @@ class Spans(NamedTuple):
 
 
 def read_spans(event: Trace) -> Spans | None:
-    """The spans of an event; None when its arrays do not fit together."""
+    """The spans of an event; None when its arrays do not fit together, or are not what can be shown."""
     listed = {len(event.names), len(event.kinds), len(event.counts), len(event.totals)}
     count, rest = divmod(len(event.begin), 8)
     sizes = (len(event.row), len(event.name), len(event.took))
@@ -63,9 +75,27 @@ def read_spans(event: Trace) -> Spans | None:
     )
     if count and (spans.row.max() >= len(event.rows) or spans.name.max() >= len(event.names)):
         return None
-    seconds = [event.seconds, *event.totals, *event.parts.values()]
-    finite = np.isfinite(spans.begin).all() and np.isfinite(spans.took).all() and np.isfinite(seconds).all()
-    return spans if finite and event.seconds > 0 else None
+    with np.errstate(invalid="ignore"):  # NaN is inside of nothing
+        inside = (spans.begin >= 0) & (spans.took >= 0) & (spans.begin + spans.took <= event.seconds * _ROUNDING)
+    return spans if inside.all() and _few(event, count) and _possible(event) else None
+
+
+def _few(event: Trace, spans: int) -> bool:
+    """Whether there is not more than a writer writes: a reader goes through all of it at each picture."""
+    letters = max(map(len, (*event.rows, *event.names)), default=0)
+    many = (len(event.rows) > MOST_ROWS, len(event.names) > MOST_NAMES, spans > MOST_SPANS, letters > MOST_LETTERS)
+    return not any(many)
+
+
+def _possible(event: Trace) -> bool:
+    """Whether the sums can be those of steps: shares of them are from 0 to 1."""
+    values = (*event.totals, *event.parts.values(), *event.counts)
+    return (
+        LEAST_SECONDS <= event.seconds <= MOST_SECONDS
+        and all(value >= 0 for value in values)
+        and sum(event.parts.values()) <= event.seconds * _ROUNDING
+        and (not event.totals or 0 < sum(event.totals) < math.inf)
+    )
 
 
 def kind_of(kind: str) -> str:

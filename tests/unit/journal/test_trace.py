@@ -40,9 +40,33 @@ def test_the_latest_trace_counts() -> None:
         {"seconds": 0.0},
         {"totals": (float("nan"), 1.0)},
         {"count": 0},
+        {"totals": (0.0, 0.0)},
+        {"totals": (-0.001, 0.004)},
+        {"totals": (1.7e308, 1.7e308)},
+        {"counts": (-2, 1)},
+        {"parts": {"compute": 0.003, "host": 0.002}},
+        {"parts": {"compute": -0.001}},
+        {"parts": {"compute": 1e10}, "seconds": 1e-320},
+        {"seconds": 1e-10},
+        {"seconds": float("inf")},
+        {"begin": np.array([0.0005, -0.0021, 0.0034], "<f8").tobytes()},
+        {"begin": np.array([0.0005, 0.0039, 0.0034], "<f8").tobytes()},
+        {"took": np.array([0.0015, -0.001, 0.0005], "<f4").tobytes()},
+        {"took": 3 * b"\1\0\x80\x7f"},
+        {"rows": tuple(f"Thread {number}" for number in range(65))},
+        {"rows": ("x" * 97,)},
+        {"names": ("x" * 97, "ReluGrad")},
+        {
+            name: 501 * (value,)
+            for name, value in (("names", "Mul"), ("kinds", "pointwise"), ("counts", 1), ("totals", 1.0))
+        },
+        {
+            name: 16_001 * item
+            for name, item in (("row", bytes(2)), ("name", bytes(2)), ("begin", bytes(8)), ("took", bytes(4)))
+        },
     ],
 )
-def test_arrays_that_do_not_fit_are_damage(changes: dict[str, object]) -> None:
+def test_what_does_not_fit_or_cannot_be_shown_is_damage(changes: dict[str, object]) -> None:
     found = history(msgspec.structs.replace(trace(), **changes))
     assert len(found.damages) == 1
     assert found.trace is None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clew_gui.base.tokens import DARK, LIGHT, Theme
 from clew_gui.charts.chart import drawn
@@ -13,10 +15,42 @@ from clew_gui.charts.trace import TraceChart, kind_colour, part_colour
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.trace import Stretch, Timeline, time_ticks
-from clew_shared.journal.trace import KINDS, PARTS
+from clew_shared.journal.events import Trace
+from clew_shared.journal.trace import KINDS, PARTS, read_spans
+from clew_shared.study.trace import trace_lines
 from tests.unit.runs import trace
 
 BOX = Box(0, 0, 640, 420)
+STRANGE = st.sampled_from((0.0, -1.0, 5e-324, 1e-320, 1e-9, 1e-3, 1.0, 1e5, 1e10, 1.7e308, np.inf, np.nan))
+"""Seconds that somebody else may have written."""
+
+
+@st.composite
+def strange_traces(draw: st.DrawFn) -> Trace:
+    """Events whose arrays fit together, of up to three spans, operations and parts with whatever seconds."""
+    names, spans, rows = draw(st.integers(0, 3)), draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    seconds = draw(st.sampled_from((1e-9, 0.004, 1e9)) | STRANGE)
+    usual = st.sampled_from((0.0, seconds / 4)) | STRANGE
+
+    def some(count: int) -> list[float]:
+        return draw(st.lists(usual, min_size=count, max_size=count))
+
+    spans *= bool(names and rows)
+    return Trace(
+        step=draw(st.integers()),
+        count=draw(st.integers(1, 2**63)),
+        seconds=seconds,
+        parts=draw(st.dictionaries(st.sampled_from([*PARTS, "more"]), usual)),
+        names=("MatMul",) * names,
+        kinds=("matmul",) * names,
+        counts=(1,) * names,
+        totals=tuple(some(names)),
+        rows=("Thread",) * rows,
+        row=bytes(2 * spans),
+        name=bytes(2 * spans),
+        begin=np.array(some(spans), "<f8").tobytes(),
+        took=np.array(np.clip(some(spans), -1e38, 1e38), "<f4").tobytes(),
+    )
 
 
 def chart(box: Box = BOX) -> TraceChart:
@@ -91,3 +125,19 @@ def test_it_is_said_in_words() -> None:
         "Steps 1 to 2, 2.00 ms each: compute 75 %, input 12 %, host 5.0 %, idle 7.5 %. "
         "Dearest: MatMul 2.50 ms in 2 times, ReluGrad 500 µs in 1 time."
     )
+
+
+@given(strange_traces())
+def test_what_a_journal_is_read_for_can_be_shown(event: Trace) -> None:
+    if read_spans(event) is None:
+        return
+    assert all(len(line) < 400 for line in trace_lines(event))
+    found = TraceChart(Timeline(event), BOX, UsualSizes())
+    items = drawn(found, LIGHT, UsualSizes())
+    assert all(
+        one.box.inside(BOX.inset(-1, -1, -1, -1)) for one in items if isinstance(one, Rectangle) and one.box.width > 0
+    )
+    assert found.words()
+    for x in range(0, 640, 40):
+        for y in (30, 70):
+            found.read(x, y)

@@ -90,7 +90,9 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
     parser.add_argument(
         "--rate-range", metavar="LOW,HIGH", help="range test: the learning rate grows from LOW to HIGH during the run"
     )
-    parser.add_argument("--trace", metavar="STEPS", help="record what the operations of the first steps do (20)")
+    parser.add_argument(
+        "--trace", metavar="STEPS", help="record what the operations of the first steps do (20, for example)"
+    )
     parser.add_argument("--out", metavar="DIR", help="the run's folder (default: a new one where runs are kept)")
     parser.add_argument(
         "--queue",
