@@ -29,23 +29,17 @@ from clew_agent.datasets.dataset import DataSet, Split, junk, pixels
 from clew_agent.datasets.files import MAX_BYTES, read_bytes
 from clew_agent.datasets.search import image_classes, images_in, left_out
 from clew_shared.base.foreign import open_regular
+from clew_shared.base.image_files import DEEP, FORMATS, too_large, upright
 from clew_shared.base.number_words import counted
 from clew_shared.base.problem import problem
 
 SIDE = 32
 FEWEST = 6
 """Images in a class: with fewer, one of the three parts would have none."""
-_MOST_PIXELS = 50_000_000
-"""Largest number of pixels of an image; a camera's have half as many."""
 _FILE_BYTES = 64 << 20
 _NAME_LENGTH = 60
 """Characters of a class's name that are kept: the names of all classes go into each picture of them."""
 _GREY = ("1", "L", "LA")
-_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
-"""The formats that a file may have, whatever it is called. Pillow would give PostScript to Ghostscript, which runs
-it."""
-_DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
-"""Pillow's modes of grey images with more than 8 bits."""
 
 
 class _Header(NamedTuple):
@@ -137,35 +131,24 @@ def _form(headers: list[_Header]) -> _Form:
 
 
 def _header(file: Path) -> _Header:
-    with _damage_named(file), open_regular(file) as data, Image.open(data, formats=_FORMATS) as image:
-        deep = image.mode in _DEEP
+    with _damage_named(file), open_regular(file) as data, Image.open(data, formats=FORMATS) as image:
+        deep = image.mode in DEEP
+        large = too_large(image)
         found = _Header(image.size, deep or image.mode in _GREY, deep, getattr(image, "n_frames", 1))
-    if found.size[0] * found.size[1] > _MOST_PIXELS:
-        raise junk(file, f"it has {found.size[0]:,} × {found.size[1]:,} pixels, more than {_MOST_PIXELS:,} in all")
+    if large:
+        raise junk(file, large)
     return found
 
 
 def _decode(file: Path, form: _Form) -> tuple[npt.NDArray[np.uint8], str]:
     """The image [height, width, channels], upright, and the SHA-256 of its file."""
     data = read_bytes(file, _FILE_BYTES)
-    with _damage_named(file), Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-        upright = _in_8_bits(ImageOps.exif_transpose(image))
-        plain = upright.convert("RGBA") if upright.mode == "P" else upright  # a palette may have a transparent colour
-        found = plain.convert("L" if form.channels == 1 else "RGB")
+    with _damage_named(file), Image.open(io.BytesIO(data), formats=FORMATS) as image:
+        found = upright(image).convert("L" if form.channels == 1 else "RGB")
         if found.size != (form.width, form.height):
             found = ImageOps.fit(found, (form.width, form.height), Image.Resampling.BICUBIC)
         rows = np.asarray(found, np.uint8).reshape(form.height, form.width, form.channels)
     return rows, hashlib.sha256(data).hexdigest()
-
-
-def _in_8_bits(image: Image.Image) -> Image.Image:
-    """Scales grey images to 8 bits: Pillow itself would cut off all values above 255."""
-    if image.mode not in _DEEP:
-        return image
-    values = np.nan_to_num(np.asarray(image, np.float64))
-    low, high = values.min(), values.max()
-    scaled = np.rint((values - low) * (255 / (high - low if high > low else 1)))
-    return Image.fromarray(scaled.astype(np.uint8))
 
 
 @contextmanager

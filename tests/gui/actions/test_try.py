@@ -201,8 +201,18 @@ def test_an_image_file_is_asked_in_a_size_that_a_request_can_have(lab: Lab, tmp_
         assert len(request.pixels) <= MAX_TRIED_BYTES
         lab.answer()
     dialog.open_image(Path(__file__))
-    assert "test_try.py is not an image" in dialog.about.text()
+    assert "test_try.py is not a readable image" in dialog.about.text()
     assert lab.asked() == []
+
+
+def test_a_file_that_is_no_image_changes_nothing_about_the_question_on_its_way(lab: Lab) -> None:
+    dialog = lab.open()
+    lab.asked()
+    dialog.open_image(Path(__file__))
+    stroke(dialog, 10, 20)
+    assert lab.asked() == [], "one question is on its way"
+    lab.answer(sample=7)
+    assert len(lab.asked()) == 1
 
 
 def test_a_refusal_is_said_there_and_the_next_question_asked(lab: Lab) -> None:
@@ -247,6 +257,17 @@ def test_a_code_is_moved_by_sliders_beside_the_image_that_it_came_from(open_wind
     assert [one.spec.id for one in chart.taken] == ["input", "output"]
     assert "Drawn from the code below." in dialog.about.text()
     assert not dialog.field.isHidden()
+
+
+def test_a_slider_of_a_number_that_never_changes_stays_at_its_end_and_can_be_moved(open_window: Opener) -> None:
+    lab = Lab(open_window, "code")
+    dialog = lab.open()
+    dead = Tried(run=lab.run.id, step=9, code=(1e9, 0.0, 3.0), ranges=((0.0, 0.0), (0.0, 0.0), (0.0, 1.0)))
+    lab.tell(msgspec.structs.replace(dead, pictures=(INPUT, OUTPUT), error=0.02))
+    assert [slider.value() for slider in dialog.sliders.sliders] == [200, 100, 200]
+    lab.asked()
+    dialog.sliders.sliders[1].setValue(150)
+    assert lab.asked() == [TryRun(run=lab.run.id, code=(1e9, 0.5, 3.0))]
 
 
 def test_an_anomaly_is_called_one_and_noise_has_no_image_to_draw(open_window: Opener) -> None:

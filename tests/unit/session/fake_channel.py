@@ -28,3 +28,6 @@ class FakeChannel:
     def receive(self) -> list[tuple[bytes, AnyReply]]:
         taken, self._replies = self._replies, []
         return taken
+
+    def close(self) -> None:
+        """Nobody is there any more."""

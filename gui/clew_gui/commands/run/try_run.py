@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from clew_gui.base.image_file import read_image
 from clew_gui.commands.agent_program import agent_command, cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run, is_copy
@@ -20,14 +23,12 @@ from clew_gui.session.session import try_over
 from clew_shared.base.foreign import from_json
 from clew_shared.base.number_words import quantity
 from clew_shared.base.problem import ProblemError, problem
-from clew_shared.wire.messages import MAX_TRIED_BYTES, Done, Refused, Tried, TryRun
+from clew_shared.wire.messages import Done, Refused, Tried, TryRun
+from clew_shared.wire.turns import ONE_THREAD
 
 _LOOK_S = 0.02
-_SIDE = int((MAX_TRIED_BYTES // 3) ** 0.5)
-"""Pixels of the longer side of an image that is sent: a larger one is made smaller."""
 _BAR = 30
 _NUMBERS = 8
-_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 _ABOUT = """Ask the network of a trained run what an image shows, by the run's last checkpoint.
 
 Without an image it gets a random test image of the run's data set. A grey image with dark strokes on light paper is
@@ -62,34 +63,24 @@ def try_(context: CommandContext, argv: Sequence[str]) -> int:
     return OK
 
 
-def read_image(run: str, path: Path) -> TryRun:
-    """The image in a file as a question to ``run``. Raises ``ProblemError`` for a file that is no image."""
-    try:
-        from PIL import Image, ImageOps
-    except ImportError:
-        text = "Images are read with Pillow, which this Python environment lacks."
-        raise problem("data.pillow", text, "Install it: pip install pillow.", str(path)) from None
-    try:
-        with Image.open(path, formats=_FORMATS) as opened:
-            upright = ImageOps.exif_transpose(opened).convert("RGBA")
-            image = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright).convert("RGB")
-            image.thumbnail((_SIDE, _SIDE))
-    except Exception as error:  # noqa: BLE001  # Pillow lets through whatever a broken file leads to
-        said = (error.strerror if isinstance(error, OSError) else "") or "it has none of the formats that are read"
-        text = f"{path} is not a readable image: {said}."
-        raise problem("try.file", text, f"Known formats: {', '.join(_FORMATS)}.", str(path)) from None
-    return TryRun(run=run, width=image.width, height=image.height, pixels=image.tobytes())
-
-
 def _ask_here(context: CommandContext, folder: Path, request: TryRun, exercises: str | None) -> Tried | Refused:
     own = ("--exercises", str(Path(exercises).expanduser().absolute())) if exercises else ()
     command = agent_command(context.places, "try", str(folder), *own)
     asked = msgspec.json.encode(request) + b"\n"
-    done = subprocess.run(command, input=asked, capture_output=True, timeout=TRY_WITHIN_S, check=False)
+    environment = {**os.environ, **ONE_THREAD}
+    try:
+        done = subprocess.run(
+            command, input=asked, capture_output=True, timeout=TRY_WITHIN_S, check=False, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        text = f"The network did not answer within {TRY_WITHIN_S:.0f} s."
+        hint = "The first time on a slow disk takes longest: try again."
+        raise problem("try.silent", text, hint, "run") from None
     for line in done.stdout.splitlines():
-        reply: Done | Tried | Refused = from_json(line, Done | Tried | Refused)
-        if not isinstance(reply, Done):
-            return reply
+        with suppress(msgspec.DecodeError):
+            reply: Done | Tried | Refused = from_json(line, Done | Tried | Refused)
+            if not isinstance(reply, Done):
+                return reply
     said = "\n".join(done.stderr.decode("utf-8", "replace").strip().splitlines()[-5:])
     raise problem("try.ended", f"The process that answers has ended before it could. It said:\n{said}", "Try again.")
 

@@ -47,6 +47,8 @@ late trainer."""
 TRY_WITHIN_S = 180.0
 """The same for what is tried with a run: on a cold disk TensorFlow takes a minute or two to be imported."""
 
+_LOST = Problem("link.lost", "The connection to the agent was lost before it answered.", "Try again.")
+
 Command = StartRun | ContinueRun | MoveRun | Stop | RunningRunRequest | TryRun | Shutdown | GetCatalogue
 """A ``Shutdown`` only with ``idle``: it may come twice, also to the next agent."""
 
@@ -80,8 +82,7 @@ class OutgoingCommands:
 
     def sent(self, request_id: bytes, command: Command) -> None:
         """Notes that the command was sent."""
-        patience = TRY_WITHIN_S if isinstance(command, TryRun) else ANSWER_WITHIN_S
-        self._asked[request_id] = (command, time.monotonic() + patience)
+        self._asked[request_id] = (command, time.monotonic() + _patience(command))
 
     def answered(self, request_id: bytes, reply: AnyReply) -> CommandOutcome | None:
         """Returns what a person should know about a reply, if it refuses one of these commands."""
@@ -90,19 +91,29 @@ class OutgoingCommands:
             return None
         return CommandOutcome(asked[0], reply.problem)
 
-    def cut(self) -> None:
-        """Notes that the connection is gone: what has no answer is asked again, in order. Each request may come
-        twice."""
-        self._new.extendleft(reversed([command for command, _ in self._asked.values()]))
+    def cut(self) -> list[CommandOutcome]:
+        """Notes that the connection is gone: what has no answer is asked again, in order, so each request may come
+        twice. What was tried is given up: whoever waits for it cannot go on with anything else. Returns that."""
+        asked = [command for command, _ in self._asked.values()]
+        self._new.extendleft(reversed([command for command in asked if not isinstance(command, TryRun)]))
         self._asked.clear()
+        return [CommandOutcome(one, _LOST) for one in asked if isinstance(one, TryRun) and one.asks]
 
     def late(self) -> list[CommandOutcome]:
         """Gives up the commands that have waited too long for their answer, and returns their outcomes."""
         now = time.monotonic()
         late = [request_id for request_id, (_, deadline) in self._asked.items() if now >= deadline]
-        text = f"The agent did not answer within {ANSWER_WITHIN_S:.0f} s."
-        found = Problem("link.timeout", text, "Look at the run's state before you try again.")
-        return [CommandOutcome(self._asked.pop(request_id)[0], found) for request_id in late]
+        return [_give_up(self._asked.pop(request_id)[0]) for request_id in late]
+
+
+def _patience(command: Command) -> float:
+    return TRY_WITHIN_S if isinstance(command, TryRun) else ANSWER_WITHIN_S
+
+
+def _give_up(command: Command) -> CommandOutcome:
+    text = f"The agent did not answer within {_patience(command):.0f} s."
+    hint = "Try again." if isinstance(command, TryRun) else "Look at the run's state before you try again."
+    return CommandOutcome(command, Problem("link.timeout", text, hint))
 
 
 # --- Conversation -----------------------------------------------------------------------------------------------------
@@ -167,6 +178,7 @@ class Conversation:
     def close(self) -> None:
         """Hang up."""
         self._channel.close()
+        self._lose()
 
     # --- Listening ----------------------------------------------------------------------------------------------------
 
@@ -190,8 +202,12 @@ class Conversation:
         was asked before will be answered."""
         self._hello = self._channel.send(Hello(client="clew"))
         self._status, self._cards = None, b""
+        self._lose()
+
+    def _lose(self) -> None:
         self._parts.fetcher.lost(everything=True)
-        self._parts.commands.cut()
+        for outcome in self._parts.commands.cut():
+            self._report(outcome)
 
     def _take(self, request_id: bytes, reply: AnyReply) -> None:
         if request_id == self._hello:

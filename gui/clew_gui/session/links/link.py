@@ -331,8 +331,6 @@ class Link:
         if self._talk is not None:
             self._talk.close()
         self._talk = None
-        self._fetcher.lost(everything=True)
-        self.commands.cut()
 
     def _fail(self, state: LinkState, text: str) -> None:
         """Show why, and try again after a pause that grows."""

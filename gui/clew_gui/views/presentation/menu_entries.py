@@ -55,7 +55,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("stop", "&Stop after this block", "Ctrl+."),
             Action("stop_now", "Stop &now", "Ctrl+Shift+."),
             Action("continue", "&Continue from the last checkpoint", "Ctrl+Shift+Return"),
-            Action("try", "Tr&y it…", "F6", tip="Draw a digit, and see what the network makes of it"),
+            Action("try", "Tr&y it…", "F6", tip="See what the network makes of an image or of a code of your own"),
             None,
             Action("queue_next", "Run ne&xt", "Ctrl+Shift+N", tip="Start this run before all other waiting runs"),
             Action("queue_up", "Move up in the &queue", "Ctrl+Shift+Up", tip="Move this run one place up in the queue"),

@@ -21,6 +21,7 @@ from clew_gui.views.theme.parts import Appearance, label
 _FINE: Final = 200
 """Places of a slider."""
 _MOST_SLIDERS: Final = 12
+_SAME: Final = 1e-9
 
 
 class CodeSliders(QWidget):
@@ -42,15 +43,16 @@ class CodeSliders(QWidget):
 
     def show_code(self, code: tuple[float, ...], ranges: tuple[tuple[float, float], ...]) -> None:
         """Move the sliders to a code; ``ranges`` are their ends."""
-        self._code, self._ranges = code, ranges
+        self._code, self._ranges = code, tuple(map(_apart, ranges))
         while len(self.sliders) < min(len(code), _MOST_SLIDERS):
             self._add(len(self.sliders))
         left = len(code) - len(self.sliders)
         self._more.setText(f"The other {left} numbers stay as they are." if left else "")
         for number, slider in enumerate(self.sliders):
-            low, high = ranges[number]
+            low, high = self._ranges[number]
+            share = (code[number] - low) / (high - low)
             with QSignalBlocker(slider):
-                slider.setValue(round(_FINE * (code[number] - low) / max(high - low, 1e-12)))
+                slider.setValue(round(_FINE * min(max(share, 0.0), 1.0)))
             self._values[number].setText(value_text(code[number]))
 
     def _add(self, number: int) -> None:
@@ -73,6 +75,12 @@ class CodeSliders(QWidget):
         self._code = (*self._code[:number], value, *self._code[number + 1 :])
         self._values[number].setText(value_text(value))
         self.moved.emit(self._code)
+
+
+def _apart(ends: tuple[float, float]) -> tuple[float, float]:
+    """The ends of a slider; around a number that is always the same there is room to either side."""
+    low, high = ends
+    return (low, high) if high - low > _SAME * max(1.0, abs(low)) else (low - 1, high + 1)
 
 
 class PlaneChart(PicturesChart):

@@ -185,7 +185,7 @@ class RunCard(QFrame):
         )
         self.reuse.clicked.connect(self.reuse_asked)
         self.try_it = Button(
-            appearance, "Try it", "", "pencil", "Draw a digit, and see what the network makes of it (F6)"
+            appearance, "Try it", "", "pencil", "See what the network makes of an image or of a code of your own (F6)"
         )
         self.try_it.clicked.connect(self.try_asked)
         self.go_on = Button(appearance, "Continue", "", "play", "Go on from the last checkpoint")

@@ -12,6 +12,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFileDialog, QSizePolicy, QWidget
 
+from clew_gui.base.image_file import read_image
 from clew_gui.charts.chart import Layout
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.plotting.axes.numbers import value_text
@@ -22,9 +23,10 @@ from clew_gui.views.runs.code_controls import CodePlane, CodeSliders
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row, set_role
 from clew_shared.base.number_words import quantity
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Image, Matrix
-from clew_shared.wire.messages import MAX_TRIED_BYTES, Refused, Tried, TryRun
+from clew_shared.wire.messages import Refused, Tried, TryRun
 
 KINDS: Final = ("classes", "code")
 """What of exercises can be tried here (``ExerciseCard.tries``)."""
@@ -32,9 +34,8 @@ GRID: Final = 112
 """Pixels of a side of a drawing: four times those of MNIST, so that it can be made smaller smoothly."""
 _PEN: Final = 10
 """Pixels of a stroke's width: two and a half of MNIST's."""
-_LARGEST: Final = int((MAX_TRIED_BYTES // 3) ** 0.5)
 _LEFT: Final = 250
-_FILES: Final = "Images (*.png *.jpg *.jpeg *.bmp *.gif *.pgm *.ppm *.webp)"
+_FILES: Final = "Images (*.png *.jpg *.jpeg *.bmp *.gif *.pgm *.ppm *.tif *.tiff *.webp)"
 
 
 class DrawingField(QWidget):
@@ -192,29 +193,19 @@ class TryDialog(Dialog):
         self._sample = max(0, self._sample + places)  # beyond the last one it begins again
         self._ask(TryRun(run=self._run, sample=self._sample))
 
-    def ask_image(self, image: QImage) -> None:
-        """Ask about an image, made smaller if it is large."""
-        if max(image.width(), image.height()) > _LARGEST:
-            keep, smooth = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
-            image = image.scaled(_LARGEST, _LARGEST, keep, smooth)
-        plain = QImage(image.size(), QImage.Format.Format_RGB888)
-        plain.fill(QColor(255, 255, 255))  # what is transparent is paper
-        painter = QPainter(plain)
-        painter.drawImage(0, 0, image)
-        painter.end()
-        self.field.show_image(plain)
-        self._ask(TryRun(run=self._run, width=plain.width(), height=plain.height(), pixels=_bytes(plain, 3)))
-
     def _ask_code(self, code: tuple[float, ...]) -> None:
         self._ask(TryRun(run=self._run, code=code))
 
     def open_image(self, path: Path) -> None:
         """Ask about the image in a file; one that is none is refused here."""
-        image = QImage(str(path))
-        if image.isNull():
-            self.refuse(f"{path.name} is not an image in a format that is read. Save it as PNG.")
-        else:
-            self.ask_image(image)
+        try:
+            request = read_image(self._run, path)
+        except ProblemError as error:
+            self.refuse(error.command_text())
+            return
+        size = request.width, request.height
+        self.field.show_image(QImage(request.pixels, *size, 3 * size[0], QImage.Format.Format_RGB888).copy())
+        self._ask(request)
 
     def _choose(self) -> None:
         dialog = QFileDialog(self, "Open an image", "", _FILES)
@@ -224,11 +215,11 @@ class TryDialog(Dialog):
 
     def _changed(self) -> None:
         if self.field.is_drawn:
-            drawn = _bytes(self.field.image, 1)
+            drawn = _bytes(self.field.image)
             self._ask(TryRun(run=self._run, width=GRID, height=GRID, pixels=drawn, drawn=True))
         else:
             self._next, self._wanted = None, False
-            self._say("", "Draw a digit as large as you like.")
+            self._say("", "Draw as large as you like, or open an image.")
             self.shares.show_chart(None)
             self.seen.show_chart(None)
 
@@ -327,7 +318,7 @@ def _page(taken: list[TakenPicture], step: int) -> Layout:
     return lambda box, sizes: PicturesChart(taken, box, sizes, step=step)
 
 
-def _bytes(image: QImage, channels: int) -> bytes:
-    """The pixels of an image, without what fills up its rows."""
+def _bytes(image: QImage) -> bytes:
+    """The pixels of a grey image, without what fills up its rows."""
     rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
-    return rows[:, : channels * image.width()].tobytes()
+    return rows[:, : image.width()].tobytes()
