@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises.devices.pipeline import (
     EXERCISE,
+    LEFT_S,
+    PREFIX,
     TRACED,
     WARM_UP,
     WAYS,
     Feeding,
     PipelineSettings,
+    Source,
+    checked_folder,
     compare,
     dataset,
     gains,
+    workplace,
     write,
-    written,
 )
 from clew_agent.training.exercise import Setup
 from clew_agent.training.tracing import Profiler
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import Evaluation, Event, Schema, Series, Trace
 from clew_shared.journal.trace import shares
@@ -40,6 +51,22 @@ def measured(data: DataSet, **values: Value) -> list[Event]:
     return [event for event in EXERCISE.measure(setup(data, **values)) if event is not None]
 
 
+def whole_of(writing: Generator[None, None, Source]) -> Source:
+    """What is returned at the end."""
+    while True:
+        try:
+            next(writing)
+        except StopIteration as end:
+            found: Source = end.value
+            return found
+
+
+@contextmanager
+def written(chosen: Setup[PipelineSettings]) -> Iterator[Source]:
+    with workplace(checked_folder(chosen)) as place:
+        yield whole_of(write(chosen.require_data(), chosen.settings, 1, place))
+
+
 @pytest.fixture(scope="module")
 def whole(small_digits: DataSet) -> list[Event]:
     return measured(small_digits)
@@ -47,7 +74,7 @@ def whole(small_digits: DataSet) -> list[Event]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_gives_the_images_of_a_pass_again_and_again(way: str, small_digits: DataSet, tmp_path: Path) -> None:
-    source = write(small_digits, setup(small_digits).settings, 1, tmp_path)
+    source = whole_of(write(small_digits, setup(small_digits).settings, 1, tmp_path))
     taken: Iterator[tuple[object, object]] = iter(dataset(way, source, 25, 4).take(5).as_numpy_iterator())
     images, labels = (np.concatenate(parts) for parts in zip(*taken, strict=True))
     order = np.resize(source.order, 125)
@@ -96,6 +123,57 @@ def test_files_are_removed_afterwards(small_digits: DataSet, tmp_path: Path) -> 
         assert source.folder.parent == tmp_path
         assert len(list(source.folder.iterdir())) == 61
     assert not source.folder.exists()
+
+
+def test_what_a_killed_measurement_left_behind_is_removed_by_the_next(small_digits: DataSet, tmp_path: Path) -> None:
+    host, gone, day = operating_system.host_name(), 2**31 - 7, time.time() - 2 * LEFT_S
+    there = {
+        f"{PREFIX}{host}-{gone}-a": 0.0,
+        f"{PREFIX}{host}-{os.getpid()}-b": day,
+        f"{PREFIX}other-node-{gone}-c": 0.0,
+        f"{PREFIX}other-node-{gone}-d": day,
+        f"{PREFIX}e": 0.0,
+        f"{PREFIX}f": day,
+        "kept": day,
+    }
+    for name, touched in there.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "00000.png").touch()
+        if touched:
+            os.utime(tmp_path / name, (touched, touched))
+    with suppress(OSError):  # Windows has them for administrators
+        (tmp_path / f"{PREFIX}{host}-{gone}-g").symlink_to(tmp_path / "kept")
+    measured(small_digits, feeding="memory", images=50, folder=str(tmp_path))
+    left = {path.name[len(PREFIX) :][-1] for path in tmp_path.glob(f"{PREFIX}*") if not path.is_symlink()}
+    assert left == {"b", "c", "e"}
+    assert (tmp_path / "kept" / "00000.png").exists()
+
+
+@pytest.mark.parametrize("way", ["files", "tfrecord"])
+def test_a_measurement_can_be_stopped_anywhere_and_has_no_file_open_then(
+    way: str, small_digits: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, list[str]]] = []
+
+    class Folder(tempfile.TemporaryDirectory[str]):
+        def cleanup(self) -> None:
+            opened = [file.path for file in psutil.Process().open_files() if file.path.startswith(self.name)]
+            seen.append((len(list(Path(self.name).iterdir())), opened))
+            super().cleanup()
+
+        def __exit__(self, *_: object) -> None:
+            self.cleanup()
+
+    monkeypatch.setattr("clew_agent.exercises.devices.pipeline.tempfile.TemporaryDirectory", Folder)
+    for events in (10, 65, 63 + 60 + 5, 10_000):
+        found = EXERCISE.measure(setup(small_digits, feeding=way, folder=str(tmp_path)))
+        list(islice(found, events))
+        assert isinstance(found, Generator)
+        found.close()
+    counts, opened = zip(*seen, strict=True)
+    assert counts[0] < 60 < counts[-1], "it is stopped while it writes, too"
+    assert not any(opened)
+    assert not list(tmp_path.glob(f"{PREFIX}*"))
 
 
 def test_a_single_way_is_traced_as_well(small_digits: DataSet) -> None:
@@ -160,7 +238,7 @@ def test_files_are_read_one_by_one_or_many_at_once(
 ) -> None:
     slow = SlowFiles(together)
     monkeypatch.setattr("clew_agent.exercises.devices.pipeline.sleep", slow.sleep)
-    source = write(small_digits, setup(small_digits, extra_ms=1.0).settings, 1, tmp_path)
+    source = whole_of(write(small_digits, setup(small_digits, extra_ms=1.0).settings, 1, tmp_path))
     list(dataset(way, source, 20, 16).take(6))
     assert slow.most >= together if together > 1 else slow.most == 1
     assert slow.calls == 60 if way == "cache" else slow.calls >= 120
@@ -171,6 +249,8 @@ def test_files_are_read_one_by_one_or_many_at_once(
     [
         ({"images": 5000}, "There are 1,200 training images in digits, fewer than the 5,000 asked for"),
         ({"folder": "/nowhere"}, "is no folder"),
+        ({"batch_size": 60, "extra_ms": 100}, "A batch would wait 6 s for its files, more than 5 s"),
+        ({"feeding": "cache", "batch_size": 1000, "extra_ms": 100}, "A batch would wait 25 s"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(

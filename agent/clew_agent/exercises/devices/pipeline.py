@@ -7,12 +7,13 @@ tf.data API": reading in parallel, prefetching, caching, one large file instead 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter, sleep, time
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.exercise import Measurement, Setup
 from clew_agent.training.layers import cross_entropy
 from clew_agent.training.tracing import Profiler
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
@@ -86,6 +88,11 @@ AHEAD = 4
 WARM_UP = 2
 """Steps that do not count: the first one compiles the step."""
 TRACED = 10
+LONGEST_S = 5.0
+"""A step may take so long: only between steps a measurement can be stopped."""
+PREFIX = "clew-pipeline-"
+LEFT_S = 24 * 3600.0
+"""A folder that was not touched for so long is nobody's."""
 KERNELS, UNITS = (8, 16), 64
 
 
@@ -209,14 +216,17 @@ class Pipeline(Measurement[PipelineSettings]):
         """Way by way; the losses of each are compared with those of the first before the next."""
         chosen = setup.settings
         keys = [*WAYS] if chosen.feeding == ALL else [chosen.feeding]
+        folder = checked_folder(setup)
         yield Schema(id=0, metrics=self.metrics, steps=len(keys))
         rates: dict[str, float] = {}
         losses: list[float] = []
-        with written(setup) as source:
-            yield Log(text=f"{len(source.pixels):,} images as files in {source.folder}.")
+        with workplace(folder) as place:
+            yield from clear(place)
+            source = yield from write(setup.require_data(), chosen, setup.seed, place)
+            yield Log(text=f"{len(source.pixels):,} images as files in {place}.")
             for number, key in enumerate(keys, 1):
-                run = Feeding(key, source, setup, traced=len(keys) == 1)
-                yield from run.train()
+                with closing(Feeding(key, source, setup, traced=len(keys) == 1)) as run:
+                    yield from run.train()
                 losses = losses or run.losses
                 compare(losses, run.losses, WAYS[key].name)
                 rates[key] = run.rate
@@ -267,9 +277,9 @@ class Source:
         return os.fspath(self.folder / "all.tfrecord")
 
 
-@contextmanager
-def written(setup: Setup[PipelineSettings]) -> Iterator[Source]:
-    """Writes the images, and removes them at the end. Raises ``ProblemError`` where that is not possible."""
+def checked_folder(setup: Setup[PipelineSettings]) -> Path | None:
+    """The folder that is asked for, if one is. Raises ``ProblemError`` for settings with which nothing can be
+    measured."""
     chosen, data = setup.settings, setup.require_data()
     folder = Path(chosen.folder).expanduser() if chosen.folder else None
     if folder is not None and not folder.is_dir():
@@ -278,12 +288,45 @@ def written(setup: Setup[PipelineSettings]) -> Iterator[Source]:
         there, asked = f"{len(data.train):,}", f"{chosen.images:,}"
         text = f"There are {there} training images in {data.name}, fewer than the {asked} asked for."
         raise problem("exercise.images", text, f"Ask for {there} images or fewer.", "images")
+    together = {ALL: 1, "files": 1, "memory": 0, "tfrecord": 0}.get(chosen.feeding, chosen.readers)
+    waits = chosen.batch_size * chosen.extra_ms / 1000 / together if together else 0.0
+    if waits > LONGEST_S:
+        text = f"A batch would wait {waits:,.0f} s for its files, more than {LONGEST_S:g} s."
+        raise problem("feeding.slow", text, "Take a smaller batch, or less extra time per file.", "extra_ms")
+    return folder
+
+
+@contextmanager
+def workplace(folder: Path | None) -> Iterator[Path]:
+    """A new folder, which is removed at the end. Its name says whose it is, for ``clear``."""
+    prefix = f"{PREFIX}{operating_system.host_name()}-{os.getpid()}-"
     with written_or_refused():
-        place = tempfile.TemporaryDirectory(prefix="clew-pipeline-", dir=folder, ignore_cleanup_errors=True)
+        place = tempfile.TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True)
     with place:
-        with written_or_refused():
-            source = write(data, chosen, setup.seed, Path(place.name))
-        yield source
+        yield Path(place.name)
+
+
+def clear(place: Path) -> Iterator[None]:
+    """Removes what is beside ``place`` of measurements that were killed: those of this account, file by file."""
+    owner = place.lstat().st_uid
+    for other in place.parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            there = other.lstat()
+            if not stat.S_ISDIR(there.st_mode) or there.st_uid != owner or not is_left(other.name, there.st_mtime):
+                continue
+            for file in other.iterdir():
+                file.unlink()
+                yield None
+            other.rmdir()
+
+
+def is_left(name: str, touched: float) -> bool:
+    """Whether the folder's process is gone. On another node that cannot be asked: it touches its folder in each
+    pass."""
+    *_, host, pid, _ = ("", "", *name.removeprefix(PREFIX).rsplit("-", 2))
+    if host == operating_system.host_name() and pid.isdecimal():
+        return not operating_system.is_alive(int(pid))
+    return time() - touched > LEFT_S
 
 
 @contextmanager
@@ -297,22 +340,26 @@ def written_or_refused() -> Iterator[None]:
         raise problem("feeding.write", text, "Choose another folder, or fewer images.", "folder") from None
 
 
-def write(data: DataSet, chosen: PipelineSettings, seed: int, folder: Path) -> Source:
-    """Writes each image as a PNG file, and all of them into one TFRecord."""
+def write(data: DataSet, chosen: PipelineSettings, seed: int, folder: Path) -> Generator[None, None, Source]:
+    """Writes each image as a PNG file, and all of them into one TFRecord. It may be stopped after each."""
     count = chosen.images
     pixels = np.round(255 * data.train.x[:count].reshape(-1, *data.image_shape)).astype(np.uint8)
     order = np.random.default_rng(seed).permutation(count)
     source = Source(pixels, data.train.y[:count].astype(np.int32), order, folder, chosen.extra_ms / 1000)
-    files = [tf.io.encode_png(image).numpy() for image in pixels]
-    for path, content in zip(source.paths, files, strict=True):
-        Path(path).write_bytes(content)
-    with tf.io.TFRecordWriter(source.record) as writer:
-        for number in order.tolist():
-            features = {
-                "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[files[number]])),
-                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[int(source.labels[number])])),
-            }
-            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    files: list[bytes] = []
+    with written_or_refused():
+        for path, image in zip(source.paths, pixels, strict=True):
+            files.append(tf.io.encode_png(image).numpy())
+            Path(path).write_bytes(files[-1])
+            yield None
+        with tf.io.TFRecordWriter(source.record) as writer:
+            for number in order.tolist():
+                features = {
+                    "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[files[number]])),
+                    "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[int(source.labels[number])])),
+                }
+                writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+                yield None
     return source
 
 
@@ -393,7 +440,7 @@ class Feeding:
         chosen = setup.settings
         self._way, self._batch, self._traced = WAYS[key], min(chosen.batch_size, chosen.images), traced
         self._pass = max(chosen.images // self._batch, 1)
-        self._passes = chosen.passes
+        self._passes, self._folder = chosen.passes, source.folder
         self._batches = iter(dataset(key, source, self._batch, chosen.readers))
         self._step = make_step(source.pixels.shape[1:], int(source.labels.max()) + 1, setup)
         self.losses: list[float] = []
@@ -403,6 +450,7 @@ class Feeding:
         """All passes; yields the rate of each, then a usual step, then a trace of more if that is wanted."""
         for _ in range(WARM_UP):
             self.once()
+            yield None
         passes: list[tuple[float, float]] = []
         for number in range(1, self._passes + 1):
             waited = trained = 0.0
@@ -411,12 +459,17 @@ class Feeding:
                 waited, trained = waited + wait, trained + work
                 yield None
             passes.append((waited, trained))
+            os.utime(self._folder)
             yield point(self._way.line, number, self._pass * self._batch / (waited + trained))
         waited, trained = sorted(passes[1:], key=sum)[(len(passes) - 1) // 2]
         self.rate, self.waiting = self._pass * self._batch / (waited + trained), waited / (waited + trained)
         yield one_step(self._way.name, waited / self._pass, trained / self._pass)
         if self._traced:
-            yield from self._trace()
+            yield from self._trace(min(TRACED, max(int(LONGEST_S * self._pass / (waited + trained)), 1)))
+
+    def close(self) -> None:
+        """Let go of the images: an open file cannot be removed everywhere."""
+        del self._batches
 
     def once(self) -> tuple[float, float]:
         """Does a step: the seconds for which it waited for its batch, and for which it trained."""
@@ -426,14 +479,14 @@ class Feeding:
         self.losses.append(float(self._step(images, labels)))
         return there - start, perf_counter() - there
 
-    def _trace(self) -> Iterator[Event]:
+    def _trace(self, count: int) -> Iterator[Event]:
         profiler = Profiler()
         try:
             profiler.start()
             with profiler.steps():
-                for _ in range(TRACED):
+                for _ in range(count):
                     self.once()
-            yield profiler.stop(len(self.losses) - TRACED, TRACED)
+            yield profiler.stop(len(self.losses) - count, count)
         except ProblemError as error:
             yield Log(text=str(error), level="warning")
 
