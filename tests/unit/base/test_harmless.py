@@ -100,6 +100,7 @@ _ALONE = {"csv.writer", "csv.DictWriter", "html.escape", "logging.Formatter", "l
 _ELSEWHERE = {
     "shared/clew_shared/base/harmless.py",
     "agent/clew_agent/scripts/clew_log.py",  # runs in a student's script, without Clew's packages
+    *(f"agent/clew_agent/exercises/keras/{name}.py" for name in ("cnn", "softmax")),  # run by themselves, as they say
     *(f"gui/clew_gui/deploy/{name}.py" for name in ("check_there", "install_there", "probe_there")),  # on a bare Python
 }
 
