@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -309,7 +310,11 @@ def test_a_long_trace_keeps_its_longest_spans_and_all_sums() -> None:
         line = made.lines.add(name=label)
         for _, begin, end in happenings:
             line.events.add(metadata_id=9, offset_ps=round(begin * 1e9), duration_ps=round((end - begin) * 1e9))
+    tracemalloc.start()
     found = seen(made)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 300 * 3 * MOST_SPANS // 2, "a million spans have to find room between two steps"
     spans = read_spans(found)
     assert spans is not None
     assert len(spans.begin) == MOST_SPANS
@@ -329,6 +334,13 @@ def test_a_timeline_of_some_threads_has_the_sums_of_all() -> None:
     assert len(found.rows) == len(spans.row) == MOST_ROWS
     assert found.left_out == 7
     assert spans.took.min() == pytest.approx(0.00106), "the rows with the most work"
+
+
+def test_steps_without_operations_are_idle() -> None:
+    found = seen(plane("/host:CPU", {"python": [MARK, ("KernelAndDeviceFunc::Run", 0.0, 10.0)]}))
+    assert parts(found) == {"compute": 0.0, "reduce": 0.0, "input": 0.0, "host": 0.0, "idle": 10.0}
+    assert found.names == found.rows == ()
+    assert read_spans(found) is not None
 
 
 def test_marks_that_took_no_time_are_a_problem() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 import tempfile
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -134,33 +135,38 @@ Interval = tuple[float, float]
 """From when to when, in seconds since the first line of the profile began."""
 
 
-class _Operation(NamedTuple):
-    begin: float
-    end: float
-    name: str
-    kind: str
+Operation = tuple[str, str]
+"""The name of an operation, and its kind."""
 
 
 class _What(NamedTuple):
     """What the events of one name are: an operation, or a role of the thread that does them; empty for neither."""
 
     role: Literal["operation", "ahead", "mark", "busy", "wait", ""]
-    name: str = ""
-    kind: str = ""
+    operation: Operation = ("", "")
 
 
 @dataclass
 class _Row:
-    """What one thread, or one stream of a ``device``, did. ``busy``: it looked for operations; ``waits``: it waited for
-    the steps; ``ahead``: it reads ahead of them."""
+    """What one thread, or one stream of a ``device``, did: which of the ``operations`` from when to when, in few bytes
+    as there may be a million. ``busy``: it looked for operations; ``waits``: it waited for the steps; ``ahead``: it
+    reads ahead of them."""
 
     name: str = ""
     device: str = ""
-    operations: list[_Operation] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    begins: array[float] = field(default_factory=lambda: array("d"))
+    ends: array[float] = field(default_factory=lambda: array("d"))
     marks: list[Interval] = field(default_factory=list)
     busy: list[Interval] = field(default_factory=list)
     waits: list[Interval] = field(default_factory=list)
     ahead: bool = False
+
+    def add(self, operation: Operation, interval: Interval) -> None:
+        """Another one."""
+        self.operations.append(operation)
+        self.begins.append(interval[0])
+        self.ends.append(interval[1])
 
 
 Hlo = Mapping[str, tuple[str, str]]
@@ -202,7 +208,7 @@ def _host_row(plane: Any, line: Any, start: int, hlo: Hlo, known: dict[int, _Wha
             what = known[event.metadata_id] = _what(plane, event, hlo)
         begin, end = _interval(line, event, start)
         if what.role in ("operation", "ahead") and begin >= inside:
-            row.operations.append(_Operation(begin, end, what.name, what.kind))
+            row.add(what.operation, (begin, end))
             row.ahead, inside = row.ahead or what.role == "ahead", end
         elif what.role in ("mark", "busy", "wait"):
             {"mark": row.marks, "busy": row.busy, "wait": row.waits}[what.role].append((begin, end))
@@ -220,9 +226,9 @@ def _what(plane: Any, event: Any, hlo: Hlo) -> _What:
     if name in (_MARK, *_EXECUTORS, *_WAITS):
         return _What("mark" if name == _MARK else "busy" if name in _EXECUTORS else "wait")
     if name.startswith(_AHEAD):
-        return _What("ahead", name.rpartition("::")[2], "input")
+        return _What("ahead", (name.rpartition("::")[2], "input"))
     if name == _FETCH:
-        return _What("operation", "IteratorGetNext", "input")
+        return _What("operation", ("IteratorGetNext", "input"))
     if any(plane.stat_metadata[stat.metadata_id].name == "hlo_op" for stat in event.stats):
         full, kind = hlo.get(name, ("", ""))
         name, what = full or name, kind or name
@@ -230,13 +236,13 @@ def _what(plane: Any, event: Any, hlo: Hlo) -> _What:
     kind = kind_of(name, what)
     if not what or (kind != "input" and _CONTAINERS.match(what)):
         return _What("")
-    return _What("operation", short_name(name, what), kind)
+    return _What("operation", (short_name(name, what), kind))
 
 
 def _device_row(plane: Any, line: Any, start: int, hlo: Hlo) -> _Row:
     """Reads a stream of a device. A kernel has the name of its operation where TensorFlow knows it."""
     device = plane.name.removeprefix("/device:").replace(":", " ")
-    row = _Row(f"{device} {line.name or line.id}", device)
+    row, known = _Row(f"{device} {line.name or line.id}", device), dict[Operation, Operation]()
     for event in line.events:
         kernel = str(plane.event_metadata[event.metadata_id].name)
         told = {plane.stat_metadata[stat.metadata_id].name: stat for stat in event.stats}
@@ -245,7 +251,8 @@ def _device_row(plane: Any, line: Any, start: int, hlo: Hlo) -> _Row:
         )
         name, what = hlo.get(full) or full.partition(":")[::2]
         kind = "reduce" if "nccl" in kernel.lower() else kind_of(name, what or kernel)
-        row.operations.append(_Operation(*_interval(line, event, start), short_name(name, what), kind))
+        operation = (short_name(name, what), kind)
+        row.add(known.setdefault(operation, operation), _interval(line, event, start))
     return row
 
 
@@ -257,7 +264,8 @@ def _text(plane: Any, stat: Any) -> str:
 # --- What it means ----------------------------------------------------------------------------------------------------
 
 Floats = npt.NDArray[np.float64]
-Place = Callable[[Sequence[float]], Floats]
+Moments = Sequence[float] | Floats
+Place = Callable[[Moments], Floats]
 """Says where moments are on the axis on which the blocks follow each other without a gap."""
 
 
@@ -274,8 +282,8 @@ def summed_up(space: Any, step: int, count: int) -> Trace:
     places = np.repeat(np.cumsum(lengths), 2)
     places[::2] -= lengths
 
-    def place(moments: Sequence[float]) -> Floats:
-        found: Floats = np.interp(np.asarray(moments, np.float64), borders, places)
+    def place(moments: Moments) -> Floats:
+        found: Floats = np.interp(moments, borders, places)
         return found
 
     return _event(rows, place, seconds, step, count)
@@ -286,17 +294,19 @@ def _event(rows: Sequence[_Row], place: Place, seconds: float, step: int, count:
     busy = [row for length, row in ranked_rows if length > 0]
     # threads of the steps, those that read ahead, devices; then those that the timeline has no room for
     busy[:MOST_ROWS] = sorted(busy[:MOST_ROWS], key=lambda row: (bool(row.device), row.ahead))
-    spans = [(number, *one) for number, row in enumerate(busy) for one in row.operations]
-    row_of = np.array([one[0] for one in spans], np.int64)
-    begin, end = place([one[1] for one in spans]), place([one[2] for one in spans])
+    row_of = np.repeat(np.arange(len(busy)), [len(row.operations) for row in busy])
+    begin = place(np.concatenate([np.empty(0), *(row.begins for row in busy)]))
+    end = place(np.concatenate([np.empty(0), *(row.ends for row in busy)]))
     took = end - begin
-    totals: dict[tuple[str, str], list[float]] = {}
-    for (_, _, _, name, kind), length in zip(spans, took.tolist(), strict=True):
-        if length > 0:
-            totals.setdefault((name, kind), []).append(length)
-    ranked = sorted(totals, key=lambda one: -sum(totals[one]))[:MOST_NAMES]
-    numbers = {one: number for number, one in enumerate(ranked)}
-    known = np.array([numbers.get((name, kind), -1) for _, _, _, name, kind in spans], np.int64)
+    every: dict[Operation, int] = {}
+    which = np.array([every.setdefault(one, len(every)) for row in busy for one in row.operations], np.int64)
+    counts = np.bincount(which[took > 0], minlength=len(every))
+    totals = np.bincount(which, took, minlength=len(every))
+    ranked = [one for one in np.argsort(-totals, kind="stable").tolist() if counts[one]][:MOST_NAMES]
+    names = [list(every)[one] for one in ranked]
+    rank = np.full(len(every), -1)
+    rank[ranked] = np.arange(len(ranked))
+    known = rank[which]
     seen = np.flatnonzero((took > 0) & (known >= 0) & (row_of < MOST_ROWS))
     shown = np.sort(seen[np.argsort(-took[seen], kind="stable")[:MOST_SPANS]])
     return Trace(
@@ -304,10 +314,10 @@ def _event(rows: Sequence[_Row], place: Place, seconds: float, step: int, count:
         count=count,
         seconds=seconds,
         parts=_parts(rows, place, seconds),
-        names=tuple(name for name, _ in ranked),
-        kinds=tuple(kind for _, kind in ranked),
-        counts=tuple(len(totals[one]) for one in ranked),
-        totals=tuple(sum(totals[one]) for one in ranked),
+        names=tuple(name for name, _ in names),
+        kinds=tuple(kind for _, kind in names),
+        counts=tuple(counts[ranked].tolist()),
+        totals=tuple(totals[ranked].tolist()),
         rows=tuple(_named(busy[:MOST_ROWS])),
         row=row_of[shown].astype("<u2").tobytes(),
         name=known[shown].astype("<u2").tobytes(),
@@ -318,8 +328,7 @@ def _event(rows: Sequence[_Row], place: Place, seconds: float, step: int, count:
 
 
 def _seconds(row: _Row, place: Place) -> float:
-    ends, begins = place([one.end for one in row.operations]), place([one.begin for one in row.operations])
-    return float((ends - begins).sum())
+    return float((place(row.ends) - place(row.begins)).sum())
 
 
 def _named(rows: Sequence[_Row]) -> Iterator[str]:
@@ -347,10 +356,11 @@ def _parts(rows: Sequence[_Row], place: Place, seconds: float) -> dict[str, floa
 def _device_parts(rows: Sequence[_Row], device: str, host: Floats, place: Place, seconds: float) -> dict[str, float]:
     def of(where: str, *kinds: str, without: Sequence[str] = ()) -> Floats:
         here = [row for row in rows if row.device == where and not row.ahead]
-        every = [
-            one for row in here for one in row.operations if (one.kind in kinds if kinds else one.kind not in without)
-        ]
-        return _joined([(one.begin, one.end) for one in every], place)
+        found = [np.empty((0, 2))]
+        for row in here:
+            counts = [kind in kinds if kinds else kind not in without for _, kind in row.operations]
+            found.append(np.column_stack((row.begins, row.ends))[np.array(counts, bool)])
+        return _joined(np.concatenate(found), place)
 
     special = ("input", "reduce")
     layers = {
@@ -367,11 +377,9 @@ def _device_parts(rows: Sequence[_Row], device: str, host: Floats, place: Place,
     return found | {"idle": max(seconds - before, 0.0)}
 
 
-def _joined(intervals: Sequence[Interval], place: Place) -> Floats:
+def _joined(intervals: Sequence[Interval] | Floats, place: Place) -> Floats:
     """The time that some intervals cover, as intervals [n, 2] that neither touch nor overlap."""
-    if not intervals:
-        return np.empty((0, 2))
-    return _merged(np.column_stack((place([one[0] for one in intervals]), place([one[1] for one in intervals]))))
+    return _merged(place(np.asarray(intervals, np.float64).ravel()).reshape(-1, 2))
 
 
 def _union(first: Floats, second: Floats) -> Floats:
