@@ -15,7 +15,9 @@ from clew_agent.strategies.base import Rows
 from clew_agent.training.exercise import Batch, Model, Setup
 from clew_agent.training.random import StepContext
 from clew_shared.base.problem import ProblemError
-from clew_shared.params import Value, build
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.goal_settings import unmet
+from clew_shared.params import Value, build, defaults
 from tests.exercises.training import make_engine, train
 
 CONTEXT = StepContext(1, tf.constant(0, tf.int64), {}, Rows(1, 1))
@@ -65,6 +67,13 @@ def test_ones_own_points_train_and_test_the_network_and_are_of_both_classes() ->
     with pytest.raises(ProblemError, match="Your own points are all of one class") as found:
         build(PerceptronSettings, {"shape": "own", "own": "0,0,1 0.5,0,1"})
     assert found.value.problems[0].hint == "Set at least one point of each class."
+
+
+def test_no_goal_is_about_ones_own_points_and_each_says_so() -> None:
+    card = find_card(load_builtin().exercises, "perceptron")
+    values = defaults(card.params) | {"shape": "own", "own": "0,0,0 1,1,1"}
+    said = {unmet(goal, [values], card, {}) for goal in card.goals}
+    assert said == {"points is Your own"}
 
 
 # --- Network ----------------------------------------------------------------------------------------------------------

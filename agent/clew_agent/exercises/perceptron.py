@@ -263,7 +263,7 @@ class Perceptron(Exercise[PerceptronSettings]):
             op=">=",
             value=0.95,
             detail="95 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(*SMALL, Requirement("shape", ("xor",)), Requirement("noise", least=0.05)),
+            requires=(Requirement("shape", ("xor",)), *SMALL, Requirement("noise", least=0.05)),
         ),
         Goal(
             id="circles",
@@ -272,7 +272,7 @@ class Perceptron(Exercise[PerceptronSettings]):
             op=">=",
             value=0.97,
             detail="97 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(*SMALL, Requirement("shape", ("circles",)), Requirement("noise", least=0.05)),
+            requires=(Requirement("shape", ("circles",)), *SMALL, Requirement("noise", least=0.05)),
         ),
         Goal(
             id="spirals",
