@@ -173,7 +173,7 @@ def _image(figure: Image) -> bytes:
 def in_rows(images: Bytes, columns: int) -> Bytes:
     """[n, height, width, channels] as one image, a grey pixel between two; ``columns`` 0: about as many as rows."""
     count, height, width, channels = images.shape
-    across = min(columns or math.ceil(math.sqrt(count)), count) or 1
+    across = min(max(columns, 0) or math.ceil(math.sqrt(count)), count) or 1
     down = max(1, -(-count // across))
     grid = np.full((down * (height + 1) - 1, across * (width + 1) - 1, channels), 128, np.uint8)
     for number, image in enumerate(images):

@@ -31,6 +31,7 @@ from clew_shared.exporters import (
     export_wandb,
 )
 from clew_shared.exporters.rows import CHUNK_ROWS
+from clew_shared.exporters.tensorboard import figure_record
 from clew_shared.journal.events import Attempt, Evaluation, Histogram, Image, Points, Schema, Series, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import History
@@ -436,3 +437,15 @@ def test_the_table_for_weights_and_biases_has_a_row_for_each_step(tmp_path: Path
     ]
     assert str(read) == str(EXPECTED)
     assert [row["_runtime"] for row in rows] == ["1.500000", "2.000000", "2.500000", "3.000000", "3.500000"]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_images_in_rows_of_less_than_none_are_in_as_many_as_fit(count: int) -> None:
+    """A run of somebody else may say so."""
+    fit, odd = (
+        Image(
+            time=1.0, name="a", step=1, width=1, height=1, channels=1, count=count, columns=columns, data=bytes(count)
+        )
+        for columns in (0, -3)
+    )
+    assert figure_record(fit) == figure_record(odd)
