@@ -12,7 +12,7 @@ import msgspec
 from clew_shared.base.number_words import either
 from clew_shared.cards import ExerciseCard, Goal, Requirement
 from clew_shared.data_sets import data_set_of
-from clew_shared.params import ParamSpec, Value, format_value, value_words
+from clew_shared.params import ParamSpec, Value, defaults, format_value, value_words
 from clew_shared.run_settings import label_of, settings_of
 from clew_shared.spec import SINGLE, SPREAD, RunSpec
 
@@ -27,7 +27,7 @@ def is_for(goal: Goal, data: str) -> bool:
 def asked_settings(spec: RunSpec, card: ExerciseCard | None) -> dict[str, Value]:
     """Returns the settings of a run, as ``settings_of`` has them, with the defaults of its strategy's own settings."""
     chosen = next((one for one in card.strategies if one.id == spec.strategy), None) if card is not None else None
-    options = {one.name: one.default for one in chosen.params} if chosen is not None else {}
+    options = defaults(chosen.params) if chosen is not None else {}
     return options | settings_of(spec, card)
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import HEADLINE, LEARNING_RATE, ParamSpec, Value, convert, format_value, read_number
+from clew_shared.params import HEADLINE, LEARNING_RATE, ParamSpec, Value, convert, defaults, format_value, read_number
 from clew_shared.spec import RunSpec
 
 SEED = "seed"
@@ -64,7 +64,7 @@ def settings_of(spec: RunSpec, card: ExerciseCard | None = None) -> dict[str, Va
     """Everything that a run was set to, by name: hyperparameters with the card's defaults, the strategy's own settings,
     seed, data, preset, nodes and devices. The name of a data file is its path's last part, the rate of a range test
     its range in words. What is not set is None, also where a file wrote "none" for it."""
-    values: dict[str, Value] = {param.name: param.default for param in card.params} if card is not None else {}
+    values: dict[str, Value] = defaults(card.params) if card is not None else {}
     usual = card.datasets[0] if card is not None and card.datasets else ""
     data = (spec.data or usual).replace("\\", "/").rsplit("/", 1)[-1]
     known = {name: getattr(spec, name) for name in _FIELDS} | {"data": data}

@@ -23,13 +23,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 
 from clew_agent.datasets.dataset import DataSet, Split, junk, pixels
 from clew_agent.datasets.files import MAX_BYTES, read_bytes
 from clew_agent.datasets.search import image_classes, images_in, left_out
 from clew_shared.base.foreign import open_regular
-from clew_shared.base.image_files import DEEP, FORMATS, too_large, upright
+from clew_shared.base.image_files import DEEP, FORMATS, too_large, upright, why_unreadable
 from clew_shared.base.number_words import counted
 from clew_shared.base.problem import problem
 
@@ -159,5 +159,4 @@ def _damage_named(file: Path) -> Iterator[None]:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001  # Pillow lets through whatever a broken file leads to: KeyError, TypeError
-        words = "it has none of the formats that are read" if isinstance(error, UnidentifiedImageError) else str(error)
-        raise junk(file, f"it is not a readable image ({words[:200] or type(error).__name__})") from None
+        raise junk(file, f"it is not a readable image ({why_unreadable(error)})") from None

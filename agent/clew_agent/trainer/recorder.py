@@ -263,11 +263,11 @@ class Recorder:
             self._paused, self._unsaid, self._dirty = event.state is RunState.PAUSED, None, True
 
     def _turn(self) -> State | None:
-        waits = bool(self._refused or self._training_refused)
-        if waits is self._paused:
+        refused = self._refused or self._training_refused
+        if bool(refused) is self._paused:
             return None
-        reason = f"Waiting for the disk: {self._refused or self._training_refused}" if waits else ""
-        state = RunState.PAUSED if waits else RunState.RUNNING
+        reason = f"Waiting for the disk: {refused}" if refused else ""
+        state = RunState.PAUSED if refused else RunState.RUNNING
         return State(state=state, reason=reason, step=self._step, time=time.time())
 
     def _follow(self, event: Event) -> None:

@@ -16,7 +16,7 @@ def read_image(run: str, path: Path) -> TryRun:
     """The image in a file as a question to ``run``, upright, on white where it is transparent. Raises ``ProblemError``
     for a file that is no image."""
     try:
-        from PIL import Image, UnidentifiedImageError
+        from PIL import Image
 
         from clew_shared.base import image_files
     except ImportError:
@@ -34,7 +34,6 @@ def read_image(run: str, path: Path) -> TryRun:
     except ProblemError:
         raise
     except Exception as error:  # noqa: BLE001  # Pillow lets through whatever a broken file leads to
-        said = "it has none of the formats that are read" if isinstance(error, UnidentifiedImageError) else str(error)
-        text = f"{path} is not a readable image: {said[:200] or type(error).__name__}."
+        text = f"{path} is not a readable image: {image_files.why_unreadable(error)}."
         raise problem("try.file", text, f"Known formats: {', '.join(image_files.FORMATS)}.", str(path)) from None
     return TryRun(run=run, width=image.width, height=image.height, pixels=image.tobytes())

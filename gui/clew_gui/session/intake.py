@@ -101,9 +101,8 @@ class Intake:
                 self._half = (batch, 0)
             case JobNewsArrived() as found:
                 self._found(found, changes)
-            case Restarted() as restarted if restarted.run in self._runs.models:
-                self._runs.models[restarted.run].restart()
-                changes.points.add(restarted.run)
+            case Restarted() as restarted:
+                self._restarted(restarted.run, changes)
             case Statuses() as statuses:
                 self._statuses(statuses, changes)
             case JobNews() as news:
@@ -112,12 +111,19 @@ class Intake:
                 self._ended(end, changes)
             case Cards() as cards:
                 self.catalogue = changes.catalogue = cards.catalogue
-            case TryAnswered() | RequestFailed() as answered:
-                self._answered(answered, changes)
-            case LinkStatus() as status:
-                self._link_changed(status, changes)
+            case TryAnswered() as answered:
+                changes.tried.append(answered)
+            case RequestFailed() as failed:
+                self._request_failed(failed, changes)
+            case _:
+                self._link_changed(arrival, changes)
 
     # --- Journals -----------------------------------------------------------------------------------------------------
+
+    def _restarted(self, run: str, changes: Changes) -> None:
+        if run in self._runs.models:
+            self._runs.models[run].restart()
+            changes.points.add(run)
 
     def _fold(self, batch: FrameBatch, start: int, deadline: float, changes: Changes) -> None:
         model = self._runs.models.get(batch.run)
@@ -173,10 +179,7 @@ class Intake:
             if before != (model.state, model.reason, model.queue):
                 changes.states.add(run)
 
-    def _answered(self, failed: TryAnswered | RequestFailed, changes: Changes) -> None:
-        if isinstance(failed, TryAnswered):
-            changes.tried.append(failed)
-            return
+    def _request_failed(self, failed: RequestFailed, changes: Changes) -> None:
         if failed.problem.code != NEEDS_PERSON:  # that is shown with the jobs, for as long as it lasts
             changes.problems.append(failed.problem)
         model = self._runs.models.get(failed.refused)

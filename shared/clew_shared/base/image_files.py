@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 """The formats that a file may have, whatever it is called. Pillow would give PostScript to Ghostscript, which runs
@@ -23,6 +23,12 @@ def too_large(image: Image.Image) -> str:
     width, height = image.size
     large = width * height > _MOST_PIXELS
     return f"it has {width:,} × {height:,} pixels, more than {_MOST_PIXELS:,} in all" if large else ""
+
+
+def why_unreadable(error: Exception) -> str:
+    """Says why Pillow could not read a file; whatever a broken one leads to comes as an exception of any kind."""
+    words = "it has none of the formats that are read" if isinstance(error, UnidentifiedImageError) else str(error)
+    return words[:200] or type(error).__name__
 
 
 def upright(image: Image.Image) -> Image.Image:

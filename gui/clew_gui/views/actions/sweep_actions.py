@@ -18,7 +18,7 @@ from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import STEPS
+from clew_shared.params import STEPS, defaults
 from clew_shared.spec import RunSpec
 from clew_shared.study.study import StudySpec, study_runs
 
@@ -72,12 +72,16 @@ class SweepActions(QObject):
         card, form = self._controller.scope.card, self._window.next_run
         if card is None or not card.metrics:
             return
-        usual = {param.name: param.default for param in card.params}
-        steps = (usual | form.spec().params).get(STEPS)
+        steps = (defaults(card.params) | form.spec().params).get(STEPS)
         steps = steps if isinstance(steps, int) else 1000
         histories = [run.history for run in self._controller.scope.runs()]
-        seen = {one.name: [history.column(one.name).values for history in histories] for one in card.metrics}
-        dialog = PredictDialog(self._window, self._window.appearance, card, steps, seen)
+        dialog = PredictDialog(
+            self._window,
+            self._window.appearance,
+            card,
+            steps,
+            lambda metric: [history.column(metric).values for history in histories],
+        )
         dialog.drawn.connect(form.predicted)
         dialog.open()
 

@@ -13,7 +13,7 @@ from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.catalogue import known_sets
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value, value_words
+from clew_shared.params import HEADLINE, LEARNING_RATE, Value, defaults, format_value, value_words
 
 NOT_SENT = "Not sent"
 
@@ -106,7 +106,7 @@ def headline_metric(card: ExerciseCard) -> MetricSpec | None:
 
 def preset_values(card: ExerciseCard, name: str) -> dict[str, Value]:
     """Returns all values of a preset, defaults filled in; for an unknown name the defaults."""
-    values = {spec.name: spec.default for spec in card.params}
+    values = defaults(card.params)
     for preset in card.presets:
         if preset.name == name:
             values.update(preset.values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -56,7 +56,7 @@ class PredictDialog(Dialog):
         appearance: Appearance,
         card: ExerciseCard,
         steps: int,
-        seen: Mapping[str, Sequence[npt.NDArray[np.floating[Any]]]],
+        seen: Callable[[str], Sequence[npt.NDArray[np.floating[Any]]]],
     ) -> None:
         super().__init__(parent, "Predict the curve", _HELP)
         self._card, self._seen = card, seen
@@ -105,7 +105,7 @@ class PredictDialog(Dialog):
 
     def _usual_ends(self) -> tuple[float, float]:
         """Ends of an axis for what earlier runs have measured: decades, or from zero to a round value above all."""
-        log, seen = self._log(), self._seen.get(str(self.metrics.currentData()), ())
+        log, seen = self._log(), self._seen(str(self.metrics.currentData()))
         values = np.concatenate([np.zeros(0), *seen])
         found = settled_span(np.log10(values[values > 0]) if log else values, "none", log)
         if log:
