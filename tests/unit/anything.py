@@ -9,12 +9,20 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 from hypothesis import strategies as st
 
+from clew_shared.cards import ByHand
+
 
 def any_of(kind: type[msgspec.Struct], *, finite: bool = False) -> st.SearchStrategy[Any]:
     """Any value of the struct, with each optional field present or at its default. No NaN: it is unequal to itself."""
     fields = msgspec.structs.fields(kind)
     hints = get_type_hints(kind)
     required = {field.name: _values(hints[field.name], finite) for field in fields if field.required}
+    if kind is ByHand:  # which refuses another number of weights, and no point
+        weight, point = _values(float, finite), _values(tuple[float, float, int], finite)
+        required |= {
+            "weights": st.lists(weight, min_size=9, max_size=9).map(tuple),
+            "points": st.lists(point, min_size=1, max_size=3).map(tuple),
+        }
     optional = {field.name: _values(hints[field.name], finite) for field in fields if not field.required}
     return st.fixed_dictionaries(required, optional=optional).map(lambda values: kind(**values))
 

@@ -209,7 +209,8 @@ class ImageCodes:
         shown = row if self.reads_images and not request.code else None
         if shown is not None:
             error = float(np.mean(np.square(drawn - shown)))
-        ranges = self._ranges()
+        codes = coder.encode(self._some).numpy() if coder.encode is not None else None
+        ranges = self._ranges(codes)
         threshold = float(coder.threshold()) if coder.threshold is not None else None
         _refuse_diverged(step, code, drawn, ranges, error or 0.0, threshold or 0.0)
         return Tried(
@@ -219,10 +220,10 @@ class ImageCodes:
             ranges=ranges,
             error=error,
             threshold=threshold,
-            pictures=_pictures(step, self._all(drawn, shown)),
+            pictures=_pictures(step, self._all(drawn, shown, codes)),
         )
 
-    def _all(self, drawn: Rows, row: Rows | None) -> Iterator[tuple[PictureSpec, Any]]:
+    def _all(self, drawn: Rows, row: Rows | None, codes: Array | None) -> Iterator[tuple[PictureSpec, Any]]:
         if row is not None:
             yield ImageGrid("input", "As the network sees it"), as_images(row[np.newaxis], self._data)
         yield ImageGrid("output", "What it draws"), as_images(np.clip(drawn[np.newaxis], 0, 1), self._data)
@@ -232,21 +233,19 @@ class ImageCodes:
                 ImageGrid("difference", "Missing (light), too much (dark)"),
                 around_grey(as_images(missing, self._data)),
             )
-        if self._coder.encode is None or self._coder.size == 2:
-            yield self._plane()
+        if codes is None or self._coder.size == 2:
+            yield self._plane(codes)
 
-    def _plane(self) -> tuple[PictureSpec, Any]:
+    def _plane(self, codes: Array | None) -> tuple[PictureSpec, Any]:
         """The first two numbers of the codes of test images, or of noise."""
-        if self._coder.encode is None:
+        if codes is None:
             noise = np.random.default_rng(0).standard_normal([_RANGED, 2])
             return Scatter("plane", "Noise: click or drag", labels=("noise",)), (noise, np.zeros(_RANGED))
-        codes = self._coder.encode(self._some).numpy()
         labels = self._data.class_names
         return Scatter("plane", "Codes: click or drag", labels=labels), (codes, self._data.test.y[: len(codes)])
 
-    def _ranges(self) -> tuple[tuple[float, float], ...]:
+    def _ranges(self, codes: Array | None) -> tuple[tuple[float, float], ...]:
         """Where the codes of test images lie, or those of noise."""
-        if self._coder.encode is None:
+        if codes is None:
             return ((-_NOISE, _NOISE),) * self._coder.size
-        codes = self._coder.encode(self._some).numpy()
         return tuple((float(low), float(high)) for low, high in zip(codes.min(0), codes.max(0), strict=True))

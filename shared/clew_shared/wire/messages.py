@@ -315,6 +315,16 @@ class Tried(Reply, frozen=True, kw_only=True, tag="tried"):
     samples: int = 0
     pictures: tuple[TriedPicture, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Returns a name for each class: that of the data set, else its number."""
+        return self.class_names or tuple(map(str, range(len(self.probabilities))))
+
+    @property
+    def best(self) -> int:
+        """Returns the most probable class. Raises ``ValueError`` without probabilities."""
+        return self.probabilities.index(max(self.probabilities))
+
 
 class Refused(Reply, frozen=True, kw_only=True, tag="refused"):
     """The reply that the request was not carried out, and why."""

@@ -107,19 +107,11 @@ def _ask_there(context: CommandContext, folder: Path, request: TryRun, _: str | 
     raise problem("try.silent", "The agent of the run's job did not answer.", "See `clew jobs`.", "run")
 
 
-def _names(tried: Tried) -> list[str]:
-    return list(tried.class_names) or [str(place) for place in range(len(tried.probabilities))]
-
-
-def _best(tried: Tried) -> int:
-    return max(range(len(tried.probabilities)), key=tried.probabilities.__getitem__)
-
-
 def _as_json(tried: Tried) -> dict[str, object]:
     if tried.code:
         return {name: getattr(tried, name) for name in ("run", "step", "code", "error", "threshold", "label", "sample")}
     names = ("run", "step", "probabilities", "class_names", "label", "sample")
-    return {"answer": _names(tried)[_best(tried)]} | {name: getattr(tried, name) for name in names}
+    return {"answer": tried.names[tried.best]} | {name: getattr(tried, name) for name in names}
 
 
 def _print_code(context: CommandContext, word: str, tried: Tried) -> None:
@@ -142,7 +134,7 @@ def _print(context: CommandContext, word: str, tried: Tried) -> None:
     if tried.code:
         _print_code(context, word, tried)
         return
-    names, best = _names(tried), _best(tried)
+    names, best = tried.names, tried.best
     what = f"test image {tried.sample:,} of {tried.samples:,}" if tried.sample >= 0 else "the image"
     known = ""
     if tried.label >= 0:

@@ -297,10 +297,8 @@ class TryDialog(Dialog):
         return f"By the checkpoint of step {tried.step:,}."
 
     def _show_shares(self, tried: Tried) -> None:
-        names = tried.class_names or tuple(map(str, range(len(tried.probabilities))))
-        shares = np.array(tried.probabilities)
-        best = int(shares.argmax())
-        sure = quantity(float(shares[best]), "percent")
+        names, best, shares = tried.names, tried.best, np.array(tried.probabilities)
+        sure = quantity(tried.probabilities[best], "percent")
         tone = "2" if tried.label < 0 else "ok" if tried.label == best else "bad"
         self._say(f"{names[best]}, {sure}", self._about_sample(tried) + self._about_step(tried), tone)
         spec = PictureSpec(id="answer", title="Probabilities", form="shares", labels=names)
