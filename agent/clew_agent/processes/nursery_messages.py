@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 
 MAX_BYTES = 64 * 1024
@@ -90,7 +91,7 @@ NurseryReply = Ready | Started | StartRefused | GuardEnded
 
 def pair() -> tuple[socket.socket, socket.socket]:
     """The two ends; each packet arrives whole, and an end that is closed or whose process dies is noticed."""
-    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return operating_system.packet_pair()
 
 
 def send(channel: socket.socket, message: StartGuard | NurseryReply) -> None:

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -40,9 +41,9 @@ _DOOR = "d"
 _POLL_S = 0.05
 _END_S = 5.0
 """Seconds that Jupyter or TensorBoard get to save and end before they are killed."""
-_LONGEST_PARENT = 46
-"""A socket's path has at most 107 bytes. The folder's name takes 11 of them, with the stroke before it, and those of
-Jupyter's kernels (``kernel-UUID-ipc-1``) 50."""
+_LONGEST_PARENT = operating_system.LONGEST_SOCKET_PATH - 61
+"""The folder's name takes 11 bytes of a socket's path, with the stroke before it, and those of Jupyter's kernels
+(``kernel-UUID-ipc-1``) 50."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -64,7 +65,8 @@ def main(argv: Sequence[str]) -> int:
             _report(Refused(problem=error.problems[0]))
             return BAD_INPUT
         way = partial(StreamDoor, words.allow_list, words.address, words.ports, folder / _DOOR)
-        return asyncio.run(_serve(words.kind, way, program, token, folder))
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # others do not accept by our sockets
+            return runner.run(_serve(words.kind, way, program, token, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -84,32 +86,36 @@ def _report(reply: Service | Refused) -> None:
 async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgram, token: str, folder: Path) -> int:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in operating_system.stop_signals():
-        loop.add_signal_handler(number, ended.set)
-    loop.add_reader(sys.stdin.fileno(), _read_end, loop, ended)
-    child = operating_system.start_session(  # from this thread: it ends when this thread does
+
+    def end() -> None:
+        with suppress(RuntimeError):  # the service has ended by itself
+            loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=_read_end, args=(end,), name="standard input", daemon=True).start()
+    child = operating_system.start_session(
         program.command,
+        ends_with_parent=True,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno(),
         env={**os.environ, **program.environment},
-        preexec_fn=operating_system.die_with_parent,
     )
-    front = TokenProxy(TokenCheck(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
+    front = TokenProxy(TokenCheck(token, program.strip), partial(_connect, folder / SOCKET))
     streams: StreamDoor | None = None
     try:
-        if not await _is_up(child, folder / SOCKET, ended):
-            if not ended.is_set():
-                _report(Refused(problem=_no_start(program, child.poll(), folder)))
-            return FAILED
-        await front.listen(folder / _DOOR)
-        streams = way()
-        streams.start()
-        key, port = streams.public_key, streams.port
-        _report(Service(kind=kind, port=port, public_key=key, token=token, page=program.page, name=program.name))
-        while not ended.is_set() and child.poll() is None and streams.alive:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), 0.5)
-        return 0 if ended.is_set() else FAILED
+        with operating_system.stop_requests(lambda _: end()):
+            if not await _is_up(child, folder / SOCKET, ended):
+                if not ended.is_set():
+                    _report(Refused(problem=_no_start(program, child.poll(), folder)))
+                return FAILED
+            await front.listen(folder / _DOOR)
+            streams = way()
+            streams.start()
+            key, port = streams.public_key, streams.port
+            _report(Service(kind=kind, port=port, public_key=key, token=token, page=program.page, name=program.name))
+            while not ended.is_set() and child.poll() is None and streams.alive:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), 0.5)
+            return 0 if ended.is_set() else FAILED
     except ProblemError as error:
         _report(Refused(problem=error.problems[0]))
         return FAILED
@@ -124,11 +130,16 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgr
         _end(child)
 
 
-def _read_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+async def _connect(sock: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(sock=operating_system.connect_locally(sock))
+
+
+def _read_end(end: Callable[[], None]) -> None:
     """Ends the service at the end of standard input. The agent never says anything: what can be read is the end."""
-    if not os.read(sys.stdin.fileno(), 4096):
-        loop.remove_reader(sys.stdin.fileno())
-        ended.set()
+    channel = sys.stdin.fileno()
+    while operating_system.wait_for_input(channel) and os.read(channel, 4096):
+        pass
+    end()
 
 
 async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Event) -> bool:
@@ -138,11 +149,10 @@ async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Even
         if took_port(sock.parent):
             return False
         try:
-            _, writer = await asyncio.open_unix_connection(str(sock))
+            operating_system.connect_locally(sock).close()
         except OSError:
             await asyncio.sleep(_POLL_S)
             continue
-        writer.close()
         return True
     return False
 

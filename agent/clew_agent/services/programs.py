@@ -81,6 +81,9 @@ def _has_module(name: str) -> bool:
 
 
 def _jupyter(folder: Path, token: str, has_module: HasModule, which: Which) -> ServiceProgram:
+    if not operating_system.HAS_UNIX_SOCKETS:
+        text = "An agent on Windows cannot open Jupyter: there it listens only on a port, without Clew's token."
+        raise problem("service.system", text, "Start it yourself: python -m jupyterlab", "jupyter")
     for module, script, name, page in _JUPYTER:
         found = which(script)
         if has_module(module):

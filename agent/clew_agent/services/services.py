@@ -9,10 +9,12 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 
 import msgspec
 
@@ -25,6 +27,7 @@ from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, problem
+from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.wire.messages import Refused, Reply, Service
 
 _log = logging.getLogger(__name__)
@@ -82,8 +85,6 @@ class Services:
         """
         if kind not in KINDS:
             raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.")
-        if not operating_system.HAS_UNIX_SOCKETS:
-            raise problem("service.system", "An agent on Windows cannot open services.", "Start the program yourself.")
         running = self._running.get(kind)
         if running is None:
             running = self._running[kind] = self._start(kind)
@@ -130,7 +131,7 @@ class Services:
         except OSError as error:
             text = f"The service {kind} cannot be started: {error.strerror or error}."
             raise problem("service.start", text, "The node may be short of memory or processes.") from None
-        self._router.watch(running.descriptor)
+        self._router.watch(running.wakeup.socket.fileno())
         _log.info("The service %s starts as process %d.", kind, running.pid)
         return running
 
@@ -139,7 +140,7 @@ class Services:
         return [*ports, kind, self._router.address, str(self._router.allow_list.absolute())]
 
     def _forget(self, kind: str, running: _Running) -> None:
-        self._router.unwatch(running.descriptor)
+        self._router.unwatch(running.wakeup.socket.fileno())
         running.close()
         del self._running[kind]
         _log.info("The service %s has ended.", kind)
@@ -163,6 +164,9 @@ class _Running:
         self.asked = 0.0
         self.ended = False
         self._log = log
+        self.wakeup = WakeupPipe()
+        """Is readable when the process has said something, or has ended."""
+        self._heard: SimpleQueue[bytes] = SimpleQueue()
         self._said = b""
         environment = {**os.environ, "CLEW_HOME": str(places.home.absolute())}
         with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -178,17 +182,24 @@ class _Running:
         assert self._process.stdout is not None  # noqa: S101  # a pipe
         self._rope, self._out = self._process.stdin, self._process.stdout
         self.pid = self._process.pid
-        self.descriptor = self._out.fileno()
-        os.set_blocking(self.descriptor, False)
+        self._listener = threading.Thread(target=self._listen, name="service output", daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        """Hears the process in a thread: a pipe is nothing that every system can wait for beside sockets."""
+        data = b" "
+        while data:
+            data = os.read(self._out.fileno(), _LINE_LIMIT)
+            self._heard.put(data)
+            self.wakeup.wake()
 
     def read(self) -> Reply | None:
         """Returns what the process says of itself, when it says it."""
-        try:
-            while data := os.read(self.descriptor, _LINE_LIMIT):
-                self._said = (self._said + data)[-_LINE_LIMIT:]
-            self.ended = True
-        except BlockingIOError:
-            pass
+        self.wakeup.clear()
+        while not self._heard.empty():
+            data = self._heard.get()
+            self._said = (self._said + data)[-_LINE_LIMIT:]
+            self.ended = not data
         line, found, self._said = self._said.partition(b"\n")
         if not found:
             self._said = line
@@ -228,4 +239,6 @@ class _Running:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._listener.join(_END_S)
         self._out.close()
+        self.wakeup.close()

@@ -7,7 +7,6 @@ owner's alone.
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import zmq
 
 from clew_agent.wire.rendezvous import PortRange
 from clew_agent.wire.server import GuardedRouter
+from clew_shared.base import operating_system
 from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.wire.streams import Key, Sign, Streams
 
@@ -86,17 +86,10 @@ class StreamDoor:
 
     def _open(self, key: Key) -> None:
         self._streams.drop(key)
-        sock: socket.socket | None = None
         try:
-            sock = socket.socket(socket.AF_UNIX)  # there may be too many open files
-            sock.setblocking(False)
-            sock.connect(str(self._door))  # at once, or never: no network is between
-        except OSError:
-            if sock is not None:
-                sock.close()
+            self._streams.add(key, operating_system.connect_locally(self._door))
+        except OSError:  # such as too many open files
             self._send(key, bytes([Sign.CLOSE]))
-            return
-        self._streams.add(key, sock)
 
     def _send(self, key: Key, message: bytes) -> bool:
         return self._router.send(*key, message)

@@ -1,5 +1,5 @@
-"""``clew-agent tensorboard SOCKET RUNS EVENTS``: TensorBoard on a Unix socket, over event files beside journals that
-still grow.
+"""``clew-agent tensorboard SOCKET RUNS EVENTS``: TensorBoard on a socket of its owner's, over event files beside
+journals that still grow.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew_agent.node.exit_codes import BAD_INPUT
+from clew_shared.base import operating_system
 from clew_shared.base.harmless import say
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.exporters.rows import ExportRows
@@ -142,13 +144,12 @@ def _records(steps: NDArray[np.int64], values: Mapping[str, Floats], wall: NDArr
 
 
 # --- Tensorboard server -----------------------------------------------------------------------------------------------
-# ``clew-agent tensorboard SOCKET RUNS EVENTS``: TensorBoard on a Unix socket, over the journals of all runs.
-#
 # Its own command can only listen on ports, where it lets everybody in. The journals are written out as event files by
 # a thread, as they grow. TensorFlow is not imported for it.
 
 
 _EVERY_S = 1.0
+_BACKLOG = 128
 _RELOAD_S = 5
 """Seconds between two looks of TensorBoard for what is new."""
 _WITHOUT_TENSORFLOW = "tensorboard.compat.notf"
@@ -158,7 +159,7 @@ _WITHOUT_TENSORFLOW = "tensorboard.compat.notf"
 def main(argv: Sequence[str]) -> int:
     """Serve until a signal comes. The folder EVENTS is made, and is this program's own."""
     parser = argparse.ArgumentParser(prog="clew-agent tensorboard")
-    parser.add_argument("socket")
+    parser.add_argument("socket", type=Path)
     parser.add_argument("runs", type=Path)
     parser.add_argument("events", type=Path)
     words = parser.parse_args(argv)
@@ -183,7 +184,7 @@ def _follow(folder: EventFolder) -> None:
         pause.wait(_EVERY_S)
 
 
-def _server(sock: str, events: Path) -> Any:
+def _server(sock: Path, events: Path) -> Any:
     """TensorBoard's application in a server on ``sock``. Raises ``ProblemError`` when it is not installed."""
     sys.modules.setdefault(_WITHOUT_TENSORFLOW, ModuleType(_WITHOUT_TENSORFLOW))
     try:
@@ -194,8 +195,13 @@ def _server(sock: str, events: Path) -> Any:
     made: list[Any] = []
 
     def on_socket(application: Any, _flags: Any) -> Any:
-        made.append(serving.make_server(f"unix://{sock}", 0, application, threaded=True))
-        return made[0]
+        with socket.socket() as closed:  # a server is made for a port, and nothing ever listens on this one
+            closed.bind(("127.0.0.1", 0))
+            server = serving.make_server("127.0.0.1", 0, application, threaded=True, fd=closed.fileno())
+        server.socket.close()
+        server.socket = operating_system.listen_locally(sock, _BACKLOG)
+        made.append(server)
+        return server
 
     board = program.TensorBoard(default.get_plugins(), server_class=on_socket)
     flags = ["--logdir", str(events), "--load_fast", "false", "--reload_interval", str(_RELOAD_S)]

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from clew_shared.base import operating_system
+
 MAX_HEAD = 32 * 1024
 HEAD_WITHIN_S = 10.0
 """Seconds within which a connection must have sent a whole request, or it is closed."""
@@ -151,7 +153,8 @@ class TokenProxy:
 
     async def listen(self, path: Path) -> None:
         """Begin, on a socket at ``path``. Raises ``OSError``."""
-        self._server = await asyncio.start_unix_server(self._arrive, path, limit=MAX_HEAD, backlog=_BACKLOG)
+        listener = operating_system.listen_locally(path, _BACKLOG)
+        self._server = await asyncio.start_server(self._arrive, sock=listener, limit=MAX_HEAD, backlog=_BACKLOG)
 
     async def close(self) -> None:
         """Stop listening and end all connections."""

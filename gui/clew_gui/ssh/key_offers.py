@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -64,8 +63,9 @@ class SshKeyAgent(AgentSSH):
             _log.debug("the agent does not answer: %s", error)
 
     def _set_timeout(self, seconds: float) -> None:
-        if isinstance(self._agent, socket.socket):  # on Windows it is none
-            self._agent.settimeout(seconds)
+        set_timeout = getattr(self._agent, "settimeout", None)  # on Windows it is no socket
+        if set_timeout is not None:
+            set_timeout(seconds)
 
     def close(self) -> None:
         """Close it."""

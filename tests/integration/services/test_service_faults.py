@@ -12,12 +12,11 @@ from contextlib import ExitStack, closing, contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 import zmq
 
-from clew_agent.services import streams as service_streams
 from clew_agent.services.streams import StreamDoor
 from clew_agent.wire.server import GuardedRouter
 from clew_gui.nodes import service_end, services
@@ -25,6 +24,7 @@ from clew_gui.nodes.service_end import ServiceEnd
 from clew_gui.nodes.services import OpenedService, ServiceNews
 from clew_gui.ssh.connection import Stream
 from clew_gui.ssh.tunnel import Tunnel
+from clew_shared.base import operating_system
 from clew_shared.base.problem import problem
 from clew_shared.wire.channel import Greeting, KeyPair, Wire, allow
 from clew_shared.wire.messages import AgentAddress, Service
@@ -168,21 +168,11 @@ def test_what_an_abandoned_wire_still_had_to_send_never_arrives(way: Way) -> Non
 # --- No descriptor is left --------------------------------------------------------------------------------------------
 
 
-class NoSocket:
-    """The module ``socket`` of a process with too many open files."""
-
-    AF_UNIX = socket.AF_UNIX
-
-    @staticmethod
-    def socket(*_: object) -> NoReturn:
-        raise NONE_LEFT
-
-
 def test_a_stream_that_finds_no_descriptor_at_the_door_breaks_off_alone(
     way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(service_streams, "socket", NoSocket)
+        patch.setattr(operating_system, "connect_locally", Mock(side_effect=NONE_LEFT))
         with way.knock() as page, pytest.raises(ConnectionResetError):
             page.recv(1)
     assert way.door.alive

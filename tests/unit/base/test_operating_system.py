@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -256,6 +258,35 @@ def test_a_file_that_somebody_reads_meanwhile_is_replaced(tmp_path: Path) -> Non
     write_private(path, b"new")
     done.join()
     assert path.read_bytes() == b"new"
+
+
+def test_programs_of_this_computer_talk_through_a_socket_of_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with pytest.raises(OSError):
+        operating_system.connect_locally(path)
+    with operating_system.listen_locally(path, 4) as listener:
+        with pytest.raises(OSError):  # it is taken
+            operating_system.listen_locally(path, 4)
+        with operating_system.connect_locally(path) as one, listener.accept()[0] as other:
+            one.setblocking(True)
+            other.sendall(b"?")
+            assert one.recv(9) == b"?"
+    with pytest.raises(OSError):
+        operating_system.connect_locally(path)
+
+
+def test_a_stranger_on_the_same_computer_is_not_let_in(tmp_path: Path) -> None:
+    """A socket of a path that is a port, as on Windows, has a secret in its file."""
+    path = tmp_path / "s"
+    with operating_system.listen_locally(path, 4) as listener:
+        if listener.family != socket.AF_INET:
+            assert stat.S_ISSOCK(path.stat().st_mode)  # who may not enter the folder cannot connect
+            return
+        with socket.create_connection(listener.getsockname()) as stranger:
+            stranger.sendall(b"0" * 32)
+            with pytest.raises(ConnectionAbortedError):
+                listener.accept()
+            assert stranger.recv(1) == b""
 
 
 def test_whoever_gets_no_lock_is_told_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

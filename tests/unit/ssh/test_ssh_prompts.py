@@ -255,7 +255,7 @@ def test_what_is_no_question_of_ssh_costs_its_sender_the_answer_and_nobody_else(
             stranger.sendall(words)
             stranger.shutdown(socket.SHUT_WR)
             assert stranger.recv(100) == b""
-    assert askpass.main([str(tmp_path / "ask"), "student@login's password:", "\udcff"]) == 0
+    assert askpass.main([str(int(socket.AF_UNIX)), str(tmp_path / "ask"), "student@login's password:", "\udcff"]) == 0
     assert capfdbinary.readouterr().out == b"geheim\n"
     bridge.close()
 

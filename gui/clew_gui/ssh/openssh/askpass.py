@@ -1,8 +1,8 @@
 """The program that ``ssh`` starts to ask something: hands the question to Clew, prints the answer.
 
 It is started by file name in an interpreter of its own and imports nothing of Clew's, so that it answers at once. Its
-arguments are the socket, which only its owner can reach, and the question; the answer is in no argument list and no
-environment.
+arguments are the family and the address of a socket, which only its owner can reach, and the question; the answer is in
+no argument list and no environment.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _ANSWER_WITHIN_S = 330.0
 
 def main(arguments: list[str]) -> int:
     """Returns 0 and prints the answer on standard output, or returns 1 if there is none."""
-    address, question = arguments[0], " ".join(arguments[1:])
-    with socket.socket(socket.AF_UNIX) as sock:
+    family, address, question = int(arguments[0]), arguments[1], " ".join(arguments[2:])
+    with socket.socket(family) as sock:
         sock.settimeout(_ANSWER_WITHIN_S)
         try:
             sock.connect(address)

@@ -80,12 +80,11 @@ class AskpassBridge:
         self._busy_since: float | None = None
         self._ended = threading.Event()
         self._socket = folder / "ask"
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(self._socket))
-        self._listener.listen(4)
+        self._listener = operating_system.listen_locally(self._socket, 4)
         self._listener.settimeout(_TURN_S)
         self._program = folder / "askpass"
-        parts = [sys.executable, "-I", "-S", askpass.__file__, str(self._socket)]
+        address = (str(int(self._listener.family)), str(self._socket))
+        parts = [sys.executable, "-I", "-S", askpass.__file__, *address]
         self._program.write_text(f'#!/bin/sh\nexec {shlex.join(parts)} "$@"\n', encoding="utf-8", newline="\n")
         self._program.chmod(0o700)
         self._thread = threading.Thread(target=self._serve, name=f"ssh {hop.title} questions", daemon=True)

@@ -269,12 +269,12 @@ class Master:
         """End the process, even if others use it, and remove the folder."""
         if not self.pid and self.socket.exists():
             self.pid = self._asked_pid()
-        for send, patience in ((signal.SIGTERM, _FAREWELL_S), (signal.SIGKILL, _END_S)):
-            if not self.runs:
-                break
+        if self.runs:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, send)
-            self.has_ended(patience)
+                os.kill(self.pid, signal.SIGTERM)
+            if not self.has_ended(_FAREWELL_S):
+                operating_system.kill_process(self.pid)
+                self.has_ended(_END_S)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

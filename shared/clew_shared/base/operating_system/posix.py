@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+assert sys.platform != "win32"  # noqa: S101  # for mypy, which reads no further for Windows
+
 import fcntl
 import os
 import platform
@@ -11,7 +15,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 import traceback
@@ -28,6 +31,7 @@ __all__ = [
     "FORKS_SAFELY",
     "HAS_MENU_BAR",
     "HAS_UNIX_SOCKETS",
+    "LONGEST_SOCKET_PATH",
     "OPEN_FLAGS",
     "OPEN_NOW",
     "QT_WITHOUT_SCREEN",
@@ -36,6 +40,7 @@ __all__ = [
     "adopt_orphans",
     "ask_to_stop",
     "boot_id",
+    "connect_locally",
     "die_with_parent",
     "end_before_others",
     "end_by_force",
@@ -47,12 +52,14 @@ __all__ = [
     "kill_group",
     "kill_process",
     "kill_session",
+    "listen_locally",
     "lock",
     "lock_for_process",
     "new_console",
     "open_files",
     "others_may_write",
     "own_session",
+    "packet_pair",
     "parent_id",
     "pass_on",
     "private_folder",
@@ -98,6 +105,8 @@ QT_WITHOUT_SCREEN = "offscreen"
 SHELL_QUOTES = True
 """Whether words are quoted as a shell has them: on Windows a backslash is part of a path."""
 HAS_UNIX_SOCKETS = True
+LONGEST_SOCKET_PATH = 107 if sys.platform == "linux" else 103
+"""Bytes of a path that ``listen_locally`` takes."""
 HAS_MENU_BAR = sys.platform == "darwin"
 """Whether the menus of a window are expected at the top of the screen."""
 FORKS_SAFELY = sys.platform == "linux"
@@ -112,10 +121,12 @@ def own_session() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
-def start_session(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a program that ``kill_session`` ends together with all that it starts. ``options`` are those of
-    ``subprocess.Popen``. Raises ``OSError``."""
-    return subprocess.Popen(command, **options, **own_session())
+def start_session(command: Sequence[str], ends_with_parent: bool = False, **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program that ``kill_session`` ends together with all that it starts; ``ends_with_parent``: and that gets
+    a request to stop when this thread ends. ``options`` are those of ``subprocess.Popen``. Raises ``OSError``."""
+    return subprocess.Popen(
+        command, preexec_fn=die_with_parent if ends_with_parent else None, **options, **own_session()
+    )
 
 
 def new_console() -> dict[str, Any]:
@@ -474,6 +485,37 @@ else:
     def _peer(sock: socket.socket) -> int:
         _process, user, _group = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return int(user)
+
+
+def listen_locally(path: Path, backlog: int) -> socket.socket:
+    """A socket at ``path``, for programs of this computer that may enter its folder. Its file stays. Raises
+    ``OSError``."""
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(str(path))
+        listener.listen(backlog)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def connect_locally(path: Path) -> socket.socket:
+    """A socket connected to the one that listens at ``path``: at once, or never. Raises ``OSError``."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.setblocking(False)
+        connection.connect(str(path))
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def packet_pair() -> tuple[socket.socket, socket.socket]:
+    """Two sockets that are connected: each packet arrives whole, and an end whose process dies is noticed. Raises
+    ``OSError``."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 def is_my_peer(sock: socket.socket) -> bool:

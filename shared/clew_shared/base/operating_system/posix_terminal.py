@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+assert sys.platform != "win32"  # noqa: S101  # for mypy, which reads no further for Windows
+
 import errno
 import fcntl
 import os
@@ -9,7 +13,6 @@ import pty
 import select
 import signal
 import struct
-import sys
 import termios
 import tty
 from collections.abc import Callable, Iterator

@@ -8,9 +8,11 @@ assert sys.platform == "win32"  # noqa: S101  # for mypy, which reads the rest f
 
 import _thread
 import ctypes
+import hmac
 import msvcrt
 import os
 import platform
+import secrets
 import signal
 import socket
 import subprocess
@@ -30,6 +32,7 @@ __all__ = [
     "FORKS_SAFELY",
     "HAS_MENU_BAR",
     "HAS_UNIX_SOCKETS",
+    "LONGEST_SOCKET_PATH",
     "OPEN_FLAGS",
     "OPEN_NOW",
     "QT_WITHOUT_SCREEN",
@@ -38,6 +41,7 @@ __all__ = [
     "adopt_orphans",
     "ask_to_stop",
     "boot_id",
+    "connect_locally",
     "die_with_parent",
     "end_before_others",
     "end_by_force",
@@ -49,12 +53,14 @@ __all__ = [
     "kill_group",
     "kill_process",
     "kill_session",
+    "listen_locally",
     "lock",
     "lock_for_process",
     "new_console",
     "open_files",
     "others_may_write",
     "own_session",
+    "packet_pair",
     "parent_id",
     "pass_on",
     "private_folder",
@@ -110,6 +116,8 @@ _OPEN_S = 2.0
 """Seconds for which a file that somebody has open is tried again: a virus scanner or an index looks at a new file for
 less than one, and another program of Clew's reads for some milliseconds."""
 _RETRY_S = 0.01
+_GREETING_S = 1.0
+"""Seconds within which a program of this computer says why it may connect."""
 _FAR = 1 << 40
 """Windows locks bytes, and then nobody else can read them: one far after the content is locked."""
 
@@ -118,6 +126,7 @@ QT_WITHOUT_SCREEN = "minimal:enable_fonts"
 SHELL_QUOTES = False
 """Whether words are quoted as a shell has them: on Windows a backslash is part of a path."""
 HAS_UNIX_SOCKETS = False
+LONGEST_SOCKET_PATH = 259
 HAS_MENU_BAR = False
 FORKS_SAFELY = False
 
@@ -162,7 +171,7 @@ class _Session(subprocess.Popen[bytes]):
         _kernel.TerminateJobObject(self._job, 1)
 
 
-def start_session(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+def start_session(command: Sequence[str], ends_with_parent: bool = False, **options: Any) -> subprocess.Popen[bytes]:
     """Start a program that ``kill_session`` ends together with all that it starts, and that ends with this process.
     ``options`` are those of ``subprocess.Popen``. Raises ``OSError``."""
     return _Session(command, **options, **own_session())
@@ -300,7 +309,10 @@ class Forked:
     pid: int
     returncode: int | None
 
-    def _none(self, *_: object, **__: object) -> NoReturn:
+    def __init__(self, pid: int) -> None:
+        raise NotImplementedError
+
+    def _none(self, *_: object, **__: object) -> Any:
         raise NotImplementedError
 
     poll = terminate = kill = wait = send_signal = _none
@@ -392,6 +404,58 @@ def others_may_write(state: os.stat_result) -> bool:
 
 def shut_out_others(folder: Path, state: os.stat_result) -> None:
     """Folders below the user's profile are the user's alone already."""
+
+
+class _Guarded(socket.socket):
+    """A port of this computer that lets in only who has read its file."""
+
+    def __init__(self, path: Path, backlog: int) -> None:
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
+        self._secret = secrets.token_hex(16).encode()
+        try:
+            self.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+            self.bind(("127.0.0.1", 0))
+            self.listen(backlog)
+            with path.open("xb") as file:
+                file.write(b"%d %s" % (self.getsockname()[1], self._secret))
+        except OSError:
+            self.close()
+            raise
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Raises ``ConnectionAbortedError`` for somebody who does not know the secret."""
+        connection, address = super().accept()
+        try:
+            connection.settimeout(_GREETING_S)
+            said = connection.recv(len(self._secret), socket.MSG_WAITALL)
+            connection.settimeout(None)
+        except OSError:
+            said = b""
+        if not hmac.compare_digest(said, self._secret):
+            connection.close()
+            raise ConnectionAbortedError("this program may not connect here")
+        return connection, address
+
+
+def listen_locally(path: Path, backlog: int) -> socket.socket:
+    """A socket for programs of this computer that may read the file ``path``, which is made. Raises ``OSError``."""
+    return _Guarded(path, backlog)
+
+
+def connect_locally(path: Path) -> socket.socket:
+    """A socket connected to the one whose file is ``path``: at once, or never. Raises ``OSError``."""
+    number, _, secret = path.read_bytes().partition(b" ")
+    if not number.isdigit():  # it is being written
+        raise ConnectionRefusedError(f"nobody listens at {path} yet")
+    connection = socket.create_connection(("127.0.0.1", int(number)), _GREETING_S)
+    connection.sendall(secret)
+    connection.setblocking(False)
+    return connection
+
+
+def packet_pair() -> tuple[socket.socket, socket.socket]:
+    """Raises ``OSError``: only copies of a process talk that way, and there are none."""
+    raise OSError("Windows has no sockets of packets")
 
 
 def is_my_peer(sock: socket.socket) -> bool:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from ctypes import wintypes
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 __all__ = [
     "RESIZED",
@@ -191,7 +191,7 @@ def woken_by_signals(ringing: int) -> Iterator[None]:
     yield
 
 
-def make_terminal(rows: int, columns: int) -> NoReturn:
+def make_terminal(rows: int, columns: int) -> tuple[int, int]:
     """Raises ``OSError``."""
     raise OSError(_NO_TERMINALS)
 
