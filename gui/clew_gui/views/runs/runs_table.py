@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QItemSelectionModel, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -108,10 +108,11 @@ class RunsTable(QTableView):
         return self._width_of(11 + min(names, 30)) if names else 0
 
     def select(self, run: str) -> None:
-        """Put the cursor on a run."""
+        """Put the cursor on a run, and select it alone, whatever keys are held: Ctrl+Enter starts runs."""
         place = self._runs.place(run)
         if place is not None and place != self.currentIndex().row():
-            self.setCurrentIndex(self._runs.index(place, 0))
+            only = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+            self.selectionModel().setCurrentIndex(self._runs.index(place, 0), only)
 
     def current(self) -> str:
         """The run the cursor is on; empty for none."""
