@@ -18,7 +18,7 @@ from clew_gui.commands.runs import FILTER_HELP, SeenRun, filtered, look_at, titl
 from clew_gui.session.run_record import run_record
 from clew_gui.session.summaries import Summaries
 from clew_shared.base.harmless import csv_text
-from clew_shared.base.number_words import quantity
+from clew_shared.base.number_words import difference, quantity
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import ExerciseCard, MetricSpec
@@ -135,7 +135,8 @@ def _rows(
         name = (titles[group.runs[0]] if runs[0].name else "",) if named else ()
         values = [format_value(one.values[place]) or NONE for one in differ]
         met = (_steps(group), _seconds(group)) if target is not None else ()
-        rows.append((numbers, *name, *values, _best(group, metric), delta_words(group.best, base, metric), *met))
+        delta = difference(group.best, base, metric.format) or NONE
+        rows.append((numbers, *name, *values, _best(group, metric), delta, *met))
     return [(*row, *used) for row, used in zip(rows, _usage(by_id, groups, metric), strict=True)]
 
 
@@ -151,13 +152,6 @@ def _best(group: Outcome, metric: MetricSpec) -> str:
         return NONE
     mean = quantity(group.best, metric.format)
     return f"{mean} ± {quantity(group.deviation, metric.format)}" if group.deviation is not None else mean
-
-
-def delta_words(value: float | None, base: float | None, metric: MetricSpec) -> str:
-    """``+1.20 %`` (percentage points), ``-0.031``; a dash if there is nothing to compare with."""
-    if value is None or base is None:
-        return NONE
-    return f"{'+' if value >= base else '-'}{quantity(abs(value - base), metric.format)}" if value != base else "0"
 
 
 def _steps(group: Outcome) -> str:

@@ -81,7 +81,7 @@ def log_to(handler: logging.Handler | None, level: int, form: str) -> None:
 
 def for_csv(cell: object) -> object:
     """A cell without control characters that no spreadsheet takes for a formula: a text that begins like one, and is no
-    number, gets an apostrophe."""
+    number (of percent or points of percent), gets an apostrophe."""
     if not isinstance(cell, str):
         return cell
     text = for_terminal(cell)
@@ -90,7 +90,7 @@ def for_csv(cell: object) -> object:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text.removesuffix("%").strip())
+        float(text.removesuffix("%").removesuffix("points").strip())
     except ValueError:
         return False
     return text == text.strip()

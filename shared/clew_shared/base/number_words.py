@@ -62,14 +62,15 @@ def quantity(value: float, form: str = "number") -> str:
 
 
 def difference(value: float | None, base: float | None, form: str = "number") -> str:
-    """How far a value is from another: "+1.20 %" (percentage points), "-0.031", or from a factor of
+    """How far a value is from another: "+1.20 points" (of percent), "-0.031", or from a factor of
     ten on, where the difference is the larger value, how many times it is that, "×3.1e-08"; empty if one is missing."""
     if value is None or base is None or not math.isfinite(value - base):
         return ""
     if form == "number" and value > 0 < base and abs(math.log10(value) - math.log10(base)) >= 1:
         ratio = value / base
         return f"×{ratio:.2g}" if 0 < ratio < math.inf else ""
-    return f"{'+' if value > base else '-'}{quantity(abs(value - base), form)}" if value != base else "0"
+    apart = quantity(abs(value - base), form).replace(" %", " points")
+    return f"{'+' if value > base else '-'}{apart}" if value != base else "0"
 
 
 def number_ranges(numbers: Iterable[int]) -> str:

@@ -98,7 +98,7 @@ def test_columns_are_chosen_and_kept_and_deltas_are_to_the_baseline(
     program.controller.pin(True)
     program.actions.write_table(tmp_path / "runs.csv")
     table = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
-    assert [row["To baseline"] for row in table] == ["-10.00 %", "+10.00 %", "+4.00 %", ""]
+    assert [row["To baseline"] for row in table] == ["-10.00 points", "+10.00 points", "+4.00 points", ""]
     assert all(float(row["Training loss"]) > 0 for row in table)
     columns = program.window.bottom.model.columns
     hidden = {one.key for place, one in enumerate(columns) if program.window.bottom.table.isColumnHidden(place)}
@@ -182,7 +182,7 @@ def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: 
         ("3", "Adam", "0.1"),
         ("4", "Adam", "0.01"),
     ]
-    assert [row[-1] for row in scene.table] == ["To baseline", "", "+8.00 %", "-12.00 %"]
+    assert [row[-1] for row in scene.table] == ["To baseline", "", "+8.00 points", "-12.00 points"]
     assert scene.groups[0].band is not None
     assert scene.groups[0].band.deviation[-1] == pytest.approx(0.04 / math.sqrt(2), rel=1e-4)
     view.target.setText("0.75")

@@ -57,12 +57,12 @@ def test_every_state_has_a_word() -> None:
 @pytest.mark.parametrize(
     ("value", "base", "form", "text"),
     [
-        (0.91, 0.9, "percent", "+1.00 %"),
+        (0.91, 0.9, "percent", "+1.00 points"),
         (0.5, 0.75, "number", "-0.25"),
         (1.75e-21, 5.72e-11, "number", "×3.1e-11"),
         (40.0, 2.0, "number", "×20"),
         (-1.0, 1.0, "number", "-2"),
-        (0.9, 0.01, "percent", "+89.00 %"),
+        (0.9, 0.01, "percent", "+89.00 points"),
         (0.5, 0.5, "number", "0"),
         (1e300, 5e-324, "number", ""),
         (5e-324, 1e300, "number", ""),

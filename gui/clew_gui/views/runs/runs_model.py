@@ -62,7 +62,7 @@ COLUMNS = (
     TableColumn("batch", "Batch", True, 6, lambda r: r.batch),
     TableColumn("data", "Data", False, 9, lambda r: r.data),
     TableColumn("best", "Best", True, 13, lambda r: r.best),
-    TableColumn("delta", "To baseline", True, 11, lambda r: r.delta),
+    TableColumn("delta", "To baseline", True, 13, lambda r: r.delta),
     TableColumn("time", "Time", True, 6, lambda r: r.time),
     TableColumn("where", "Where", False, 13, lambda r: r.where),
 )
