@@ -98,7 +98,8 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ImageGrid(id: str, title: str = "", *, columns: int = 0, every: Every = "evaluation") -> PictureSpec:  # noqa: A002, N802
-    """Images in rows of ``columns``: float [n, height, width] or [n, height, width, 3], from 0 (black) to 1."""
+    """Images in rows of ``columns``: float [n, height, width] or [n, height, width, 3], from 0 (black) to 1; with the
+    name of a class below each, (images, classes int [n])."""
     return PictureSpec(id=id, title=title or _title(id), form="images", columns=columns, every=every)
 
 

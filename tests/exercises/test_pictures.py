@@ -69,7 +69,7 @@ class Pictured(Softmax):
             return tf.argmax(tf.matmul(x, W), 1, tf.int32)
 
         functions: dict[str, Function] = {
-            "weights": lambda: 0.5 + tf.reshape(tf.transpose(W), [10, 28, 28]),
+            "weights": lambda: (0.5 + tf.reshape(tf.transpose(W), [10, 28, 28]), tf.range(10)),
             "mistakes": lambda: (tf.reshape(x, [20, 28, 28]), y, answers()),
             "scores": lambda: (tf.matmul(x, W)[:, :2], y),
             "certainty": lambda: (tf.reduce_max(tf.nn.softmax(tf.matmul(x, W)), 1), tf.cast(answers() == y, tf.int32)),
@@ -124,6 +124,7 @@ def test_each_form_becomes_an_event_and_training_does_not_notice(small_digits: D
     assert (weights.count, weights.height, weights.width, weights.channels) == (10, 28, 28, 1)
     grey = np.frombuffer(weights.data, np.uint8).reshape(10, 784)
     np.testing.assert_array_equal(grey, np.rint(255 * np.clip(0.5 + W.T, 0, 1)))
+    assert (np.frombuffer(weights.classes, "<i4").tolist(), weights.answers) == ([*range(10)], b"")
     assert isinstance(mistakes, Image)
     assert np.frombuffer(mistakes.classes, "<i4").tolist() == y.tolist()
     assert np.frombuffer(mistakes.answers, "<i4").tolist() == answers.tolist()

@@ -276,7 +276,8 @@ def figure_of(spec: PictureSpec, step: int, returned: Any) -> tuple[Figure, str]
         raise problem("exercise.picture", text, f"Known forms: {', '.join(_EXPECTED)}.")
     expected, shapes = _EXPECTED[spec.form]
     if spec.answers:
-        expected, shapes = f"({expected}, classes [n], answers [n])", {(*one, 1, 1) for one in ((3,), (4,))}
+        images = expected.partition(", alone")[0]
+        expected, shapes = f"({images}, classes [n], answers [n])", {(3, 1, 1), (4, 1, 1)}
     alike = parts[1:] if spec.form in ("plane", "surface") else parts  # no point for each map or row
     if tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in alike if part.ndim}) > 1:
         found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in parts) or "nothing"
@@ -286,7 +287,10 @@ def figure_of(spec: PictureSpec, step: int, returned: Any) -> tuple[Figure, str]
 
 
 _EXPECTED: Final[dict[str, tuple[str, set[tuple[int, ...]]]]] = {
-    "images": ("images [n, height, width] or [n, height, width, 3]", {(3,), (4,)}),
+    "images": (
+        "images [n, height, width] or [n, height, width, 3], alone or as (images, classes [n])",
+        {(3,), (4,), (3, 1), (4, 1)},
+    ),
     "scatter": ("(points [n, 2], classes [n])", {(2, 1)}),
     "histogram": ("values [n], (values [n], classes [n]) or (values, classes, threshold)", {(1,), (1, 1), (1, 1, 0)}),
     "matrix": ("a matrix [rows, columns]", {(2,)}),
@@ -318,7 +322,7 @@ def _images(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image
         text = f"The images of {spec.id} are too large: {width} × {height} pixels."
         raise problem("exercise.picture", text, "Make them smaller, with tf.image.resize for example.")
     kept = np.clip(np.nan_to_num(images[:fit].astype(np.float32)), 0, 1)
-    classes, answers = (_bytes(part[:fit], "<i4") for part in parts[1:]) if spec.answers else (b"", b"")
+    classes, answers = [*(_bytes(part[:fit], "<i4") for part in parts[1:]), b"", b""][:2]
     figure = Image(
         name=spec.id,
         step=step,
@@ -330,7 +334,7 @@ def _images(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image
         columns=spec.columns,
         classes=classes,
         answers=answers,
-        class_labels=spec.labels if answers else (),
+        class_labels=spec.labels if classes else (),
     )
     return figure, f"Only {fit:,} of the {count:,} images of “{spec.title}” are kept." if fit < count else ""
 
@@ -414,7 +418,7 @@ def _bars(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix,
 
 def _named(spec: PictureSpec, names: tuple[str, ...]) -> PictureSpec:
     """The picture with the data set's class names, where it shows classes and the exercise has no labels of its own."""
-    shows = spec.answers or spec.form in ("scatter", "matrix", "plane")
+    shows = spec.form in ("images", "scatter", "matrix", "plane")
     if spec.labels or not shows or sum(len(name.encode()) for name in names) > _NAMES_BYTES:
         return spec
     return msgspec.structs.replace(spec, labels=names)

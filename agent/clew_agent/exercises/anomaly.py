@@ -139,7 +139,7 @@ class Anomaly(Exercise[AnomalySettings]):
             mean="mean_error",
             deviations="deviations",
         ),
-        ImageGrid("reconstructions", "Originals and reconstructions", columns=10),
+        ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
     )
     baseline = "twos"
     revision = 1

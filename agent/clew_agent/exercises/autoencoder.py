@@ -150,7 +150,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
         PlotSpec(id="error", title="Squared error of a pixel", metrics=("loss", "test_error", "test_pca"), log=True),
         PlotSpec(id="active", title="Active units of the code", metrics=("active",), format="percent"),
     )
-    pictures = (ImageGrid("reconstructions", "Originals and reconstructions", columns=COLUMNS),)
+    pictures = (ImageGrid("reconstructions", "Originals, below them reconstructions", columns=COLUMNS),)
     baseline = "undercomplete"
     presets = (
         Preset(name="undercomplete", title="Undercomplete", help="One layer to the code, one back."),

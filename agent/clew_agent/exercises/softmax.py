@@ -212,7 +212,7 @@ class Softmax(Exercise[SoftmaxSettings]):
             return tf.argmax(scores(x), 1, tf.int32)
 
         pictures = {
-            "weights": lambda: around_grey(as_images(tf.transpose(W), data)),
+            "weights": lambda: (around_grey(as_images(tf.transpose(W), data)), tf.range(data.classes)),
             "mistakes": lambda: mistakes(as_images(x, data), y, answers()),
             "confusion": lambda: tf.math.confusion_matrix(y, answers(), data.classes),
         }

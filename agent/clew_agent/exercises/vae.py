@@ -138,7 +138,7 @@ class Vae(Exercise[VaeSettings]):
         ImageGrid("manifold", "Manifold", columns=SIDE),
         Scatter("codes", "Codes of test images"),
         ImageGrid("between", "From one digit to another", columns=10),
-        ImageGrid("reconstructions", "Originals and reconstructions", columns=10),
+        ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
     )
     baseline = "both"
     presets = (

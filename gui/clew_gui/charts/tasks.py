@@ -19,7 +19,7 @@ BACKWARD: Final = 1
 _SHARE: Final = 0.78
 """The part of a row's height that its bar takes."""
 _KEY_ROW: Final = 15.0
-_NAME: Final = 15.0
+_NAME: Final = 12.0
 """The pixels that a row's name needs."""
 _WAIT: Final = 0.5
 _PIECES: Final = ("Forward", "Backward")

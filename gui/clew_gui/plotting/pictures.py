@@ -314,12 +314,9 @@ def table_names(spec: PictureSpec, matrix: Matrix) -> tuple[tuple[str, ...], tup
 
 
 def answered(spec: PictureSpec, image: Image) -> list[tuple[str, str]]:
-    """The names of the class and of the answer of each image of a gallery; none of other images."""
-    if not (image.classes and image.answers):
-        return []
-    labels = class_labels(spec, image)
-    columns = ([class_name(labels, one) for one in integers(data).tolist()] for data in (image.classes, image.answers))
-    return list(zip(*columns, strict=True))
+    """The names of the class and of the answer of each image, without answers twice the class; none without classes."""
+    labels, both = class_labels(spec, image), (image.classes, image.answers or image.classes)
+    return list(zip(*([class_name(labels, one) for one in integers(data).tolist()] for data in both), strict=True))
 
 
 def class_labels(spec: PictureSpec, figure: Image | Matrix) -> tuple[str, ...]:

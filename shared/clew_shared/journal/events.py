@@ -151,10 +151,10 @@ class Series(Event, frozen=True, kw_only=True, tag="series"):
 
 class Image(Event, frozen=True, kw_only=True, tag="image"):
     """``count`` images of one size after ``step`` updates, one after the other: ``data`` is row-major uint8,
-    ``channels`` 1 or 3. A gallery has the class of each image and the model's answer (little-endian int32), and the
-    names of classes 0, 1 and so on where these have names. Where images are maps of a plane, ``points`` in it
-    (little-endian float32, x and y in turn) with their ``point_classes`` (little-endian int32) may be shown over each
-    of them."""
+    ``channels`` 1 or 3. Images may have classes (little-endian int32), those of a gallery the model's answers
+    as well, and the names of classes 0, 1 and so on where these have names. Where images are maps of a plane,
+    ``points`` in it (little-endian float32, x and y in turn) with their ``point_classes`` (little-endian int32) may be
+    shown over each of them."""
 
     name: str
     step: int

@@ -320,6 +320,10 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     assert [form.read(-5, -5) for form in canvas.shown.forms] == [""] * 6
     assert grid.read(*grid.box(3).centre) == "image 4"
     assert wrong.read(*wrong.box(1).centre) == "one, answer two"
+    named = Images(canvas.shown.tiles[1], msgspec.structs.replace(wrong.image, answers=b""))
+    assert named.read(*named.box(1).centre) == "one", "images with a class and no answer have its name below them"
+    assert named.words() == "4 images of 3 × 3 pixels"
+    assert named.box(2).y > named.box(0).bottom + 12
     assert confusion.read(*confusion.box(0, 1).centre) == "class cat, answer dog: 2"
     assert errors.read(*centre(errors, 0.35)) == "0.300 to 0.400: normal 0, fraud 1"
     assert norms.read(canvas.shown.tiles[5].room.x + 20, canvas.shown.tiles[5].room.y + 8) == "first: 0.00100"

@@ -59,7 +59,7 @@ class HistogramPicture:
         top = float(self.found.counts.max(initial=0.0)) or 1.0
         x = Span(float(self._edges[0]), float(self._edges[-1]))
         y = Span(-0.1, math.log10(top) + 0.1) if self._log_y else Span(0.0, 1.05 * top)
-        self.axes = PictureAxes(room.inset(0, 0, side, 0), (x, y), tile.sizes, (self._log_x, self._log_y))
+        self.axes = PictureAxes(room.inset(0, 0, side, 0), (x, y), tile.sizes, (self._log_x, self._log_y), counts=True)
 
     # ------------------------------------------------------------ threshold
     def column(self, value: float) -> float:

@@ -30,10 +30,10 @@ _MANY: Final = 1024
 
 
 class Images:
-    """Images of one size in rows, as large as they fit."""
+    """Images of one size in rows, as large as they fit, with the names of their classes below."""
 
     def __init__(self, tile: Tile, image: Image) -> None:
-        self._tile, self._image = tile, image
+        self._tile, self.image = tile, image
         self._pixels = pixels(image)
         self._answered = answered(tile.taken.spec, image)
         room, count = tile.room, max(image.count, 1)
@@ -73,12 +73,12 @@ class Images:
 
     def draw(self, drawing: Drawing) -> None:
         """Add the images; their pixels stay sharp if they are enlarged. Very many are one image, without words."""
-        theme, smooth = drawing.theme, self._cell[0] < self._image.width
-        if self._image.count > _MANY:
-            rows = -(-self._image.count // self.columns)
+        theme, smooth = drawing.theme, self._cell[0] < self.image.width
+        if self.image.count > _MANY:
+            rows = -(-self.image.count // self.columns)
             drawing.image(Box(*self._corner, *self._extent(rows)), in_rows(self._pixels, self.columns), smooth)
             return
-        for number in range(self._image.count):
+        for number in range(self.image.count):
             drawing.image(self.box(number), self._pixels[number], smooth)
         for number, (true, answer) in enumerate(self._answered):
             box, ink = self.box(number), theme.text2 if true == answer else theme.bad
@@ -87,16 +87,19 @@ class Images:
 
     def read(self, x: float, y: float) -> str:
         """The number of an image; its class and the answer."""
-        found = next((k for k in range(self._image.count) if self.box(k).holds(x, y)), None)
+        found = next((k for k in range(self.image.count) if self.box(k).holds(x, y)), None)
         if found is None:
             return ""
-        return "{}, answer {}".format(*self._answered[found]) if self._answered else f"image {found + 1}"
+        if not self._answered:
+            return f"image {found + 1}"
+        true, answer = self._answered[found]
+        return f"{true}, answer {answer}" if self.image.answers else true
 
     def words(self) -> str:
         """Says how many images there are, and how many are answered wrongly."""
-        image = self._image
+        image = self.image
         text = f"{image.count:,} images of {image.width} × {image.height} pixels"
-        if not self._answered:
+        if not image.answers:
             return text
         wrong = np.count_nonzero(integers(image.classes) != integers(image.answers))
         return f"{text}, {wrong:,} of them answered wrongly"

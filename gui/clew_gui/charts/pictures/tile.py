@@ -10,7 +10,7 @@ from clew_gui.charts.axes import draw_foot, draw_grid, value_room
 from clew_gui.charts.drawing import Drawing, TextSizes
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_gui.plotting.axes.ticks import Span, Tick, whole_ticks
 from clew_gui.plotting.measured import axis_ticks
 from clew_gui.plotting.pictures import TakenPicture
 
@@ -67,7 +67,8 @@ class Blank:
 
 
 class PictureAxes:
-    """The axes of a picture, with ticks left of them and below them. ``square``: as wide as high."""
+    """The axes of a picture, with ticks left of them and below them. ``square``: as wide as high. ``counts``: on a
+    linear y axis are whole numbers."""
 
     def __init__(
         self,
@@ -77,9 +78,11 @@ class PictureAxes:
         logs: tuple[bool, bool] = (False, False),
         *,
         square: bool = False,
+        counts: bool = False,
     ) -> None:
         high = max(room.height - _FOOT - 4, 20.0)
-        self._y_ticks: Sequence[Tick] = axis_ticks(spans[1], max(int(high // 36), 2), logs[1], "")
+        ticks = axis_ticks(spans[1], max(int(high // 36), 2), logs[1], "")
+        self._y_ticks = whole_ticks(ticks) if counts and not logs[1] else ticks
         left = value_room(sizes, self._y_ticks, 24.0)
         wide = max(room.width - left - 8, 20.0)
         if square:

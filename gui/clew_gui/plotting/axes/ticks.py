@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -110,6 +111,11 @@ def linear_ticks(span: Span, at_most: int, form: Format = "number") -> tuple[Tic
     return tuple(Tick(float(v), tick_text(float(v), step, form)) for v in _multiples(span, step))
 
 
+def whole_ticks(ticks: Iterable[Tick]) -> tuple[Tick, ...]:
+    """Those of a linear axis of counts that are at whole numbers."""
+    return tuple(Tick(tick.at, tick_text(tick.at, 1.0)) for tick in ticks if abs(tick.at - round(tick.at)) < 1e-9)
+
+
 def log_ticks(span: Span, at_most: int, form: Format = "number", least_gap: float = 0.0) -> tuple[Tick, ...]:
     """Ticks of a logarithmic axis, ``span`` in log10: within decades where few are shown, decades or more otherwise.
 
@@ -148,9 +154,8 @@ def x_ticks(span: Span, at_most: int, unit: XUnit, log: bool) -> tuple[Tick, ...
         return tuple(Tick(float(v), seconds_tick_text(float(v), step)) for v in _multiples(span, step))
     if unit is XUnit.IMAGES:
         return tuple(Tick(float(v), images_tick_text(float(v), step)) for v in _multiples(span, step))
-    if unit is XUnit.STEP:
-        step = max(step, 1.0)
-    return tuple(Tick(float(v), tick_text(float(v), step)) for v in _multiples(span, step))
+    ticks = tuple(Tick(float(v), tick_text(float(v), step)) for v in _multiples(span, step))
+    return whole_ticks(ticks) if unit is XUnit.STEP else ticks
 
 
 def x_span(last: float, planned: float, log: bool, first: float) -> Span:

@@ -118,6 +118,7 @@ def test_ticks_of_time_and_images() -> None:
     assert images_tick_text(500_000, 500_000) == "0.5\u202fM"
     assert seconds_tick_text(7200, 3600) == "2:00:00"
     assert texts(x_ticks(Span(0, 3.4), 8, XUnit.STEP, False)) == ["0", "1", "2", "3"]
+    assert texts(x_ticks(Span(20, 32), 5, XUnit.STEP, False)) == ["20", "25", "30"], "no step 27.5"
 
 
 def test_the_planned_end_fixes_the_x_axis_and_without_a_plan_it_grows_in_steps() -> None:
