@@ -22,6 +22,7 @@ from clew_shared.base.number_words import quantity
 
 Form = Literal["curves", "scatter", "parallel"]
 EMPTY: Final = "Runs that are ticked, or listed below, are compared here. Start two runs that differ in one setting."
+ALIKE: Final = "There is an axis for each setting in which the runs differ, and these differ in none."
 _VIRIDIS: Final = ("#440154", "#414487", "#2A788E", "#22A884", "#7AD151", "#FDE725")
 _SIZE: Final = (1000.0, 560.0)
 _FOOT: Final = FOOT + 18.0
@@ -110,7 +111,14 @@ class CompareChart:
                     best, found = distance, number
         return found
 
+    @property
+    def _alike(self) -> bool:
+        """Whether there is no axis to draw but that of the result."""
+        return self._form == "parallel" and len(self._scene.parallel) < 2
+
     def _spots(self) -> list[tuple[int, FloatArray]]:
+        if self._alike:
+            return []
         if self._form == "scatter":
             return [(one.group, np.array([self.spot(one.x, one.y)])) for one in self._scene.places]
         return [(number, self.line(number)) for number in range(len(self._scene.groups))]
@@ -119,10 +127,11 @@ class CompareChart:
 
     def draw(self, drawing: Drawing) -> None:
         """Add everything but the group that stands out."""
-        if not self._scene.groups:
+        if self._alike or not self._scene.groups:
             high = drawing.sizes.height("body") + 1
             room = Box(self._box.x + 24, self._box.middle - high, self._box.width - 48, 2 * high)
-            drawing.paragraph(room, EMPTY, drawing.theme.text2, across="middle")
+            text = ALIKE if self._scene.groups else EMPTY
+            drawing.paragraph(room, text, drawing.theme.text2, across="middle")
             return
         if self._form == "parallel":
             self._draw_parallel_axes(drawing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import math
 from pathlib import Path
 
@@ -15,10 +16,14 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.charts.compare import ALIKE, CompareChart
+from clew_gui.charts.drawing import Drawing, UsualSizes, Words
+from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.compare import CompareScene
 from clew_gui.views.presentation.words import preset_values
 from clew_gui.views.runs.note_dialog import NoteDialog
 from clew_gui.views.theme.parts import Elided
+from clew_gui.views.theme.theme import LIGHT
 from clew_gui.views.window.window import COMPARE_TAB
 from clew_gui.views.window.window_state import NoMemory
 from clew_shared.journal.events import Points
@@ -217,6 +222,10 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
         compare.export("png", tmp_path / f"{page}.png")
         assert not QImage(str(tmp_path / f"{page}.png")).isNull()
         compare.export("svg", tmp_path / f"{page}.svg")
+    drawing = Drawing(LIGHT, UsualSizes())
+    alike = dataclasses.replace(scene, parallel=scene.parallel[-1:])
+    CompareChart(alike, "parallel", Box(0, 0, 600, 300), UsualSizes()).draw(drawing)
+    assert [item.text for item in drawing.items if isinstance(item, Words)] == [ALIKE], "no lone axis"
     for page in ("curves", "scatter"):
         assert "SGD 0.5" in (tmp_path / f"{page}.svg").read_text(), page
     QTest.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=spot.toPoint())

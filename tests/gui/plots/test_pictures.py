@@ -327,6 +327,8 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     assert confusion.read(*confusion.box(0, 1).centre) == "class cat, answer dog: 2"
     assert errors.read(*centre(errors, 0.35)) == "0.300 to 0.400: normal 0, fraud 1"
     assert norms.read(canvas.shown.tiles[5].room.x + 20, canvas.shown.tiles[5].room.y + 8) == "first: 0.00100"
+    norms.draw(drawing := Drawing(LIGHT, UsualSizes()))
+    assert {"0.001", "0.01", "0.1"} <= {item.text for item in drawing.items if isinstance(item, Words)}, "its axis"
     assert codes.words() == "3 points of 2 classes", "one is no finite number"
     plain = canvas.grab().toImage()
     QTest.mouseMove(canvas, QPointF(*confusion.box(0, 1).centre).toPoint())

@@ -11,6 +11,7 @@ from clew_gui.charts.drawing import Drawing, Stroke, widest
 from clew_gui.charts.pictures.matrix import cell_text
 from clew_gui.charts.pictures.tile import Tile
 from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.ticks import Span, log_ticks
 from clew_gui.plotting.measured import LARGEST
 from clew_gui.plotting.pictures import table, table_names
 from clew_shared.base.number_words import quantity
@@ -19,6 +20,9 @@ from clew_shared.journal.events import Matrix
 _NAME: Final = 14.0
 """The pixels that a bar's name needs."""
 _THICKEST: Final = 26.0
+_FOOT: Final = 16.0
+"""The height of the numbers of a logarithmic axis, below the bars."""
+_TICK: Final = 64.0
 
 
 class Bars:
@@ -30,12 +34,14 @@ class Bars:
         self._names = table_names(tile.taken.spec, matrix)[0][: len(self._values)]
         self._log = tile.taken.spec.log_y
         self._texts = [self._text(value) for value in self._values.tolist()]
-        room, count = tile.room, max(len(self._values), 1)
+        room, count = tile.room.inset(0, 0, 0, _FOOT if self._log else 0), max(len(self._values), 1)
         self._high = min(room.height / count, _THICKEST)
         left = min(widest(tile.sizes, self._names) + 10, 0.4 * room.width)
         right = widest(tile.sizes, self._texts) + 10
         self._area = Box(room.x + left, room.y, max(room.width - left - right, 10.0), count * self._high)
         self._low, self._top = self._range()
+        most = max(int(self._area.width // _TICK), 2)
+        self._ticks = log_ticks(Span(self._low, self._top), most) if self._log else ()
 
     def _text(self, value: float) -> str:
         return cell_text(value)
@@ -70,9 +76,10 @@ class Bars:
         """Add the bars; if there is no room for all names, only every second or third bar has one."""
         theme, area = drawing.theme, self._area
         every = max(1, math.ceil(_NAME / max(self._high, 0.1)))
-        for tick in self._decades():
-            column = self._column(tick)
+        for tick in self._ticks:
+            column = self._column(10.0**tick.at)
             drawing.line(column, area.y, column, area.bottom, Stroke(theme.grid, crisp=True))
+            drawing.text(column, area.bottom + 0.5 * _FOOT, tick.text, theme.text2, across="middle")
         for k, text in enumerate(self._texts):
             box = self.box(k)
             drawing.rect(box, theme.accent, smooth=False)
@@ -81,10 +88,6 @@ class Bars:
                 drawing.text(area.x - 8, box.middle, self._names[k], theme.text2, across="right", room=room)
                 drawing.text(box.right + 6, box.middle, text, theme.text)
         drawing.line(self._zero, area.y, self._zero, area.bottom, Stroke(theme.border, crisp=True))
-
-    def _decades(self) -> list[float]:
-        """Returns the powers of ten on a logarithmic axis, which are drawn as faint lines."""
-        return [10.0**k for k in range(math.ceil(self._low), math.floor(self._top) + 1)] if self._log else []
 
     def read(self, x: float, y: float) -> str:
         """The bar in this row."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -31,7 +31,13 @@ from clew_shared.journal.history import disturbed_words
 from clew_shared.params import ParamSpec, format_value
 
 MANY: Final = 8
-"""The number of runs above which lines are thin and raw curves are drawn only for the runs that stand out."""
+"""The number of runs above which lines are thin."""
+_FAINT: Final = 3
+"""The number of runs above which raw values are drawn only for runs that stand out: more of them hide each other."""
+_LEAST_SHARE: Final = 0.1
+"""The least range of an axis of shares none of which is better: changes within it are noise."""
+_WALL: Final = 0.6
+"""The part of an axis that raw values cover on average, from which on they say nothing."""
 _SAMPLED: Final = 128
 _EMPTY_SPAN: Final = {False: Span(0.0, 1.06), True: Span(-2.0, 0.5)}
 
@@ -196,7 +202,8 @@ class SceneBuilder:
         drawn = [d for run in runs for d in self._curves(setup, run, grid, log, window, len(runs), lifted)]
         drawn.sort(key=lambda d: (d.run.run_id == lifted, d.run.selected, d.headline))
         span = self._span(setup, view, log, drawn, ghost)
-        return PlotScene(setup, log, span, _y_ticks(setup, span, log, height), tuple(drawn), ghost)
+        curves = tuple(_without_wall(one, span) for one in drawn)
+        return PlotScene(setup, log, span, _y_ticks(setup, span, log, height), curves, ghost)
 
     def _curves(
         self, setup: PlotSetup, run: RunStyle, grid: Grid, log: bool, window: float, shown: int, lifted: str
@@ -205,7 +212,7 @@ class SceneBuilder:
         result = []
         for metric in setup.metrics:
             better = setup.better if metric == setup.headline else "none"
-            raw = stands_out or (shown <= MANY and metric == setup.headline)
+            raw = stands_out or (shown <= _FAINT and metric == setup.headline)
             curve = self._maker.make(run.history, CurveRequest(run.run_id, metric, log, window, better, raw), grid)
             if curve is not None:
                 result.append(Drawn(run, curve, metric == setup.headline))
@@ -235,6 +242,8 @@ class SceneBuilder:
         if wanted is None:
             return _EMPTY_SPAN[log]
         wanted = _with_raw(wanted, drawn)
+        if setup.format == "percent" and setup.better == "none" and wanted.size < _LEAST_SHARE and not log:
+            wanted = Span(wanted.high - _LEAST_SHARE, wanted.high)
         if whole:
             wanted = _with_goals(wanted, setup, log)
             expected = ghost[1][np.isfinite(ghost[1])] if ghost is not None else np.empty(0)
@@ -377,6 +386,18 @@ def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
             low, high = np.quantile(near, (0.02, 0.98))
             span = span.union(Span(float(low), float(high)))
     return span
+
+
+def _without_wall(item: Drawn, span: Span) -> Drawn:
+    """The curve without its raw values, if these go up and down over nearly all of an axis that was not made for them:
+    they would be one tinted ground."""
+    curve = item.curve
+    if item.headline or curve.exact or curve.raw_y.size < 3:
+        return item
+    seen = np.clip(curve.raw_y, span.low, span.high)
+    if 2 * np.nanmean(np.abs(np.diff(seen))) < _WALL * span.size:  # every other stretch goes up or down
+        return item
+    return replace(item, curve=replace(curve, raw_x=np.empty(0), raw_y=np.empty(0)))
 
 
 def _with_goals(span: Span, setup: PlotSetup, log: bool) -> Span:

@@ -145,8 +145,7 @@ class CompareView(QWidget):
     def _combo(self, name: str) -> QComboBox:
         combo = QComboBox()
         combo.setAccessibleName(name)
-        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(8)
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         combo.setMinimumWidth(_LEAST_COMBO)
         combo.view().setTextElideMode(Qt.TextElideMode.ElideNone)
         keep_from_wheel(combo)

@@ -234,14 +234,32 @@ def test_a_metric_that_no_curve_shows_is_marked_where_it_became_no_number(
     assert build(runs[:1], setups).events == (), "the curve itself shows that"
 
 
-def test_with_many_runs_only_those_that_stand_out_keep_their_raw_curve(setups: tuple[PlotSetup, ...]) -> None:
+def test_of_several_runs_only_those_that_stand_out_keep_their_raw_curve(setups: tuple[PlotSetup, ...]) -> None:
     rng = np.random.default_rng(2)
-    runs = tuple(RunStyle(str(k), f"run {k}", k, selected=k == 11) for k in range(12))
+    runs = tuple(RunStyle(str(k), f"run {k}", k, selected=k == 3) for k in range(4))
     for run in runs:
         record(run.history, "loss", 0, np.exp(rng.normal(0, 0.3, 5000)))
     scene = build(runs, setups)
-    assert scene.many
-    assert [d.run.run_id for d in scene.plots[0].curves if d.curve.raw_x.size] == ["11"]
+    assert [d.run.run_id for d in scene.plots[0].curves if d.curve.raw_x.size] == ["3"]
+
+
+@pytest.mark.parametrize(("spread", "drawn"), [(0.01, True), (0.5, False)])
+def test_raw_values_that_would_tint_a_whole_plot_are_left_out(
+    setups: tuple[PlotSetup, ...], spread: float, drawn: bool
+) -> None:
+    run, noise = one(selected=True), np.where(np.arange(2000) % 2, 1.0, -1.0)
+    record(run.history, "accuracy", 0, 0.5 + spread * noise)
+    evaluate(run.history, "test_accuracy", np.arange(0, 2000, 100), np.linspace(0.4, 0.9, 20))
+    raw = {d.curve.metric for d in build((run,), setups).plots[1].curves if d.curve.raw_x.size}
+    assert raw == ({"accuracy"} if drawn else set())
+
+
+def test_a_share_without_a_better_side_is_not_magnified_until_it_is_noise() -> None:
+    run, setups = one(), resolve_plots([PlotSpec(id="active", title="Active", metrics=("active",), format="percent")])
+    record(run.history, "active", 0, np.linspace(0.99, 1.0, 100))
+    span = SceneBuilder().build(setups, (run,), View(), Room(600, (140,))).plots[0].span
+    assert span.high < 1.02
+    assert span.size > 0.1
 
 
 def test_unchanged_curves_are_not_made_again(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
