@@ -96,9 +96,10 @@ class Curve:
         if self.sparse:
             k = int(np.searchsorted(self.x, x, side="right")) - 1
             return float(self.x[k]), float(self.y[k])
-        if x > self.x[-1]:
+        column = float(self.x[-1] - self.x[-2]) if self.x.size > 1 else 0.0
+        if x > self.x[-1] + column:  # the last point is the mean of its column, the last step may be right of it
             return None
-        return x, float(np.interp(x, self.x, self.y))
+        return min(x, float(self.x[-1])), float(np.interp(x, self.x, self.y))
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,19 @@ from clew_gui.plotting.axes.numbers import count_text, seconds_text, value_text
 from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.model import PlotSetup, RunStyle
 from clew_gui.plotting.curves.pixel_columns import broken
-from clew_gui.plotting.curves.scene import Scene
+from clew_gui.plotting.curves.scene import PlotScene, Scene
 from clew_shared.journal.history import nonfinite_word
 from clew_shared.journal.pyramid import Sample
 
 ROWS: Final = 8
+_COLUMNS: Final = 3
+"""The number of curves of a run up to which all are read out; of more only the labelled one of each plot."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One run: the value in each plot as text, and where its dots are (axis coordinates, None outside the curve)."""
+    """One run: the value in each column as text, and where its dot is in each plot (axis coordinates, None outside the
+    curve)."""
 
     run: RunStyle
     values: tuple[str, ...]
@@ -28,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Readout:
-    """The box at the crosshair: heading, a column for each plot, a row for each run, how many runs were left out."""
+    """The box at the crosshair: heading, a column for each curve, a row for each run, how many runs were left out."""
 
     x: float
     heading: str
@@ -58,14 +61,26 @@ def x_text(value: float, unit: XUnit) -> str:
 
 def read(scene: Scene, x: float) -> Readout:
     """The read-out at ``x`` in axis coordinates. Runs that stand out come first when not all fit."""
-    every = {run.run_id: _row(scene, run, x) for run in scene.runs}
+    columns = _columns(scene)
+    every = {run.run_id: _row(scene, columns, run, x) for run in scene.runs}
     there = [run for run in scene.runs if any(point is not None for point in every[run.run_id].points)]
     runs = prominent(there or scene.runs[:1], ROWS)  # a run without a value here says nothing
     rows = tuple(every[run.run_id] for run in runs)
     smooth = any(not d.curve.exact for plot in scene.plots for d in plot.curves if d.headline)
     heading = x_text(scene.x_value(x), scene.grid.unit) + (", smoothed" if smooth else "")
-    names = tuple(plot.setup.id.replace("_", " ") for plot in scene.plots)
-    return Readout(x, heading, names, rows, len(there or rows) - len(rows))
+    names = (_name(plot, metric, [m for p, m in columns if p is plot]) for plot, metric in columns)
+    return Readout(x, heading, tuple(names), rows, len(there or rows) - len(rows))
+
+
+def _columns(scene: Scene) -> list[tuple[PlotScene, str]]:
+    """The plot and the metric of each column; an empty one is the labelled curve of each run."""
+    drawn = [(plot, {item.curve.metric for item in plot.curves}) for plot in scene.plots]
+    every = [(plot, name) for plot, names in drawn for name in plot.setup.metrics if name in names]
+    return every if len(every) <= _COLUMNS else [(plot, "") for plot in scene.plots]
+
+
+def _name(plot: PlotScene, metric: str, beside: Sequence[str]) -> str:
+    return plot.setup.label(metric) if len(beside) > 1 else plot.setup.id.replace("_", " ")
 
 
 def prominent(runs: Sequence[RunStyle], at_most: int) -> tuple[RunStyle, ...]:
@@ -76,15 +91,20 @@ def prominent(runs: Sequence[RunStyle], at_most: int) -> tuple[RunStyle, ...]:
     return tuple(runs[i] for i in sorted(ranked[:at_most]))
 
 
-def _row(scene: Scene, run: RunStyle, x: float) -> Row:
-    values: list[str] = []
-    points: list[tuple[float, float] | None] = []
-    for plot in scene.plots:
-        curve = next((d.curve for d in plot.curves if d.headline and d.run.run_id == run.run_id), None)
-        point = curve.at(x) if curve is not None else None
-        points.append(point)
-        values.append("–" if point is None else value_text(plot.value(point[1]), plot.setup.format))
-    return Row(run, tuple(values), tuple(points))
+def _row(scene: Scene, columns: Sequence[tuple[PlotScene, str]], run: RunStyle, x: float) -> Row:
+    points = tuple(_point(plot, "", run, x) for plot in scene.plots)
+    return Row(run, tuple(_value(plot, _point(plot, metric, run, x)) for plot, metric in columns), points)
+
+
+def _point(plot: PlotScene, metric: str, run: RunStyle, x: float) -> tuple[float, float] | None:
+    """Where a run's curve of a metric is, without one its labelled curve."""
+    own = [item for item in plot.curves if item.run.run_id == run.run_id]
+    curve = next((item.curve for item in own if (item.curve.metric == metric if metric else item.headline)), None)
+    return curve.at(x) if curve is not None else None
+
+
+def _value(plot: PlotScene, point: tuple[float, float] | None) -> str:
+    return "–" if point is None else value_text(plot.value(point[1]), plot.setup.format)
 
 
 # --- Summary ----------------------------------------------------------------------------------------------------------

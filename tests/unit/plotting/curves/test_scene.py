@@ -276,15 +276,20 @@ def test_unchanged_curves_are_not_made_again(runs: Runs, setups: tuple[PlotSetup
 def test_the_read_out_says_what_the_curves_show(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
     readout = read(build(runs, setups), 850.0)
     assert readout.heading == "Step 850, smoothed"
-    assert readout.columns == ("loss", "accuracy")
+    assert readout.columns == ("loss", "test set", "batches")
     first, second = readout.rows
     assert float(first.values[0]) == pytest.approx(0.3, abs=0.05)
     assert first.values[1] == "91.00 %"
     assert first.points[1] is not None
     assert first.points[1][0] == 800.0
     assert second.run.selected
+    assert first.values[2].startswith("90")
+    assert read(build(runs, setups), 999.0).rows[0].values[0] != "–", "the last step has a value"
     assert readout.sentence().startswith("Step 850, smoothed. 1  SGD 0.5: loss 0.3")
-    assert read(build(runs, setups), 1500.0).rows[0].values == ("–", "91.00 %")
+    assert read(build(runs, setups), 1500.0).rows[0].values == ("–", "91.00 %", "–")
+    two = resolve_plots((*PLOTS, PlotSpec(id="again", title="Again", metrics=("loss",))), GOALS, METRICS)
+    scene = SceneBuilder().build(two, runs, View(), Room(600, (140, 140, 140)))
+    assert read(scene, 850.0).columns == ("loss", "accuracy", "again"), "of many curves the labelled ones"
 
 
 @pytest.mark.parametrize(
