@@ -11,12 +11,10 @@ from rich.text import Text
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.run.arguments import about
-from clew_shared.base.problem import problem
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.goal_settings import goal_detail
-from clew_shared.params import defaults, format_value
-from clew_shared.study.keras_script import keras_script
+from clew_shared.params import format_value
 
 
 def catalogue(context: CommandContext, argv: Sequence[str]) -> int:
@@ -25,27 +23,16 @@ def catalogue(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help="show this one with its hyperparameters")
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="the cards as one line of JSON")
-    parser.add_argument("--keras", action="store_true", help="write the exercise as a Keras script that runs by itself")
     options = parser.parse_args(list(argv))
     known = cards(context.places, options.exercises)
     chosen = find_card(known.exercises, options.exercise) if options.exercise else None
-    if options.keras:
-        context.say(_script(chosen))
-    elif options.json:
+    if options.json:
         context.say_json(chosen or known)
     elif chosen is not None:
         _show(context.console(), chosen)
     else:
         _list(context.console(), known)
     return OK
-
-
-def _script(card: ExerciseCard | None) -> str:
-    script = keras_script(card, defaults(card.params)) if card is not None else ""
-    if not script:
-        text = "There is no Keras script of this exercise." if card is not None else "No exercise is named."
-        raise problem("cli.keras", text, "softmax and cnn have one: clew catalogue softmax --keras", "--keras")
-    return script
 
 
 def _list(console: Console, known: Catalogue) -> None:

@@ -40,7 +40,7 @@ _WHERE = {
     "fish": "clew completion fish | source       in ~/.config/fish/config.fish",
 }
 _RUNS = ("show", "compare", "note", "verify", "export", "resume", "attach")
-_EXERCISES = ("run", "race", "scaling", "catalogue")
+_EXERCISES = ("run", "race", "scaling", "catalogue", "code")
 
 
 def completion(context: CommandContext, argv: Sequence[str]) -> int:

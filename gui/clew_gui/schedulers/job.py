@@ -67,6 +67,19 @@ def render(job: JobSpec, header: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def render_plain(job: JobSpec, header: Sequence[str]) -> str:
+    """A script that loads the site's modules and runs the command, without the keeper. ``job`` must have been
+    checked."""
+    modules = [f"module load {' '.join(map(shlex.quote, job.modules))}"] if job.modules else []
+    prologue = [job.prologue.strip("\n")] if job.prologue.strip() else []
+    parts = [
+        "\n".join(["#!/bin/bash -l", *header]),
+        "\n".join([*modules, *prologue]),
+        shlex.join([*job.launch, *job.agent]),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
 def keeper() -> str:
     """The keeper's functions, as text."""
     return files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")

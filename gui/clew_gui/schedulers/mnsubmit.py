@@ -19,7 +19,6 @@ from clew_gui.schedulers.job import (
     JobRef,
     JobSpec,
     check_job,
-    render,
     short_name,
 )
 from clew_gui.schedulers.partitions import Partition
@@ -63,11 +62,11 @@ class MnSubmit(Scheduler):
     preset = None
     usual_time = "01:00:00"
 
-    def script(self, job: JobSpec) -> str:
-        """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
-        check_job(job, self.directives)
-        header = [f"# @ {line}" for line in [*_lines(job), *job.extra]]
-        return render(job, header + [f"#SBATCH {option}" for option in _slurm_options(job)])
+    def header(self, job: JobSpec, plain: str = "") -> list[str]:
+        """Lines that begin with ``# @``, and Slurm's own for what they have no word for."""
+        own = [] if plain else [requeue_option(job)]
+        header = [f"# @ {line}" for line in [*_lines(job, plain), *job.extra]]
+        return header + [f"#SBATCH {option}" for option in _slurm_options(job, own)]
 
     def submit(self, job: JobSpec) -> Command:
         """``mnsubmit`` in the job's folder."""
@@ -167,13 +166,14 @@ class MnSubmit(Scheduler):
         return slurm.memory_ran_out(printed)
 
 
-def _lines(job: JobSpec) -> list[str]:
+def _lines(job: JobSpec, plain: str) -> list[str]:
     asked = job.allocation
+    log = f"{plain}.log" if plain else SCHEDULER_LOG
     values = {
-        "job_name": short_name(job.job),
+        "job_name": plain or short_name(job.job),
         "initialdir": ".",
-        "output": SCHEDULER_LOG,
-        "error": SCHEDULER_LOG,
+        "output": log,
+        "error": log,
         "total_tasks": str(asked.nodes),
         "cpus_per_task": str(asked.cpus) if asked.cpus else "",
         "gpus_per_node": str(asked.gpus) if asked.gpus else "",
@@ -184,12 +184,12 @@ def _lines(job: JobSpec) -> list[str]:
     return [f"{name} = {value}" for name, value in values.items() if value]
 
 
-def _slurm_options(job: JobSpec) -> list[str]:
+def _slurm_options(job: JobSpec, own: list[str]) -> list[str]:
     """Returns the options for which the dialect has no word; the course writes its reservation like this as well."""
     asked = job.allocation
     named = {"reservation": asked.reservation, "account": asked.account, "qos": asked.qos}
     options = [f"--{name}={value}" for name, value in named.items() if value]
-    return [*options, requeue_option(job), *(["--ntasks-per-node=1"] if asked.nodes > 1 else [])]
+    return [*options, *own, *(["--ntasks-per-node=1"] if asked.nodes > 1 else [])]
 
 
 def parse_mnq(text: str) -> list[JobState]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from clew_gui.schedulers.job import GRACE_S, SCHEDULER_LOG, SCRIPT, JobRef, JobSpec, check_job, keeper, render
+from clew_gui.schedulers.job import GRACE_S, SCHEDULER_LOG, SCRIPT, JobRef, JobSpec, keeper
 from clew_gui.schedulers.scheduler import Command, Scheduler, SitePreset, all_silent, submission
 from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import problem
@@ -42,10 +42,9 @@ class NoScheduler(Scheduler):
     preset = SitePreset("ssh", "A machine with SSH")
     usual_time = ""
 
-    def script(self, job: JobSpec) -> str:
-        """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
-        check_job(job, self.directives)
-        return render(job, [])
+    def header(self, job: JobSpec, plain: str = "") -> list[str]:
+        """No lines: nobody reads them."""
+        return []
 
     def submit(self, job: JobSpec) -> Command:
         """Start the script and print its process id; it outlives the connection."""

@@ -15,7 +15,6 @@ from clew_gui.schedulers.job import (
     JobRef,
     JobSpec,
     check_job,
-    render,
     short_name,
 )
 from clew_gui.schedulers.partitions import Partition
@@ -83,11 +82,12 @@ class Pbs(Scheduler):
     preset = SitePreset("pbs", "A PBS or Torque cluster")
     usual_time = "01:00:00"
 
-    def script(self, job: JobSpec) -> str:
-        """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
-        check_job(job, self.directives)
-        own = [f"-o {SCHEDULER_LOG}", "-j oe", f"-r {'y' if job.requeue else 'n'}"]
-        return render(job, [f"#PBS {option}" for option in [*_options(job), *own, *job.extra]])
+    def header(self, job: JobSpec, plain: str = "") -> list[str]:
+        """Lines that begin with ``#PBS``."""
+        own = [f"-o {plain}.log" if plain else f"-o {SCHEDULER_LOG}", "-j oe"]
+        own += [] if plain else [f"-r {'y' if job.requeue else 'n'}"]
+        options = _options(job, plain[:15] or short_name(job.job))  # no more than 15 characters
+        return [f"#PBS {option}" for option in [*options, *own, *job.extra]]
 
     def submit(self, job: JobSpec) -> Command:
         """``qsub`` in the job's folder."""
@@ -149,7 +149,7 @@ class Pbs(Scheduler):
     def hold(self, job: JobSpec) -> Command:
         """``qsub -I``: a shell on the first node."""
         check_job(job, self.directives)
-        words = [word for option in [*_options(job), *job.extra] for word in option.split(" ", 1)]
+        words = [word for option in [*_options(job, short_name(job.job)), *job.extra] for word in option.split(" ", 1)]
         return ("qsub", "-I", *words)
 
     def relay(self, job: JobRef, command: Command) -> Command | None:
@@ -205,10 +205,10 @@ class Pbs(Scheduler):
         return _MEMORY.search(printed) is not None or slurm.memory_ran_out(printed)
 
 
-def _options(job: JobSpec) -> list[str]:
+def _options(job: JobSpec, name: str) -> list[str]:
     """Returns the request as qsub's options."""
     asked = job.allocation
-    options = [f"-N {short_name(job.job)}", f"-l {_select(job) if job.select else _nodes(job)}"]
+    options = [f"-N {name}", f"-l {_select(job) if job.select else _nodes(job)}"]
     clock = clock_asked(asked)
     options += [f"-l walltime={clock}"] if clock else []
     options += [f"-q {asked.partition}"] if asked.partition else []

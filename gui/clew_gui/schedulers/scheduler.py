@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from clew_gui.schedulers.job import SCRIPT, Directives, JobRef, JobSpec
+from clew_gui.schedulers.job import SCRIPT, Directives, JobRef, JobSpec, check_job, render, render_plain
 from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import Problem
@@ -63,8 +63,16 @@ class Scheduler(Protocol):
     usual_time: str
     """The time that a new site asks for; empty if nobody needs to ask."""
 
-    def script(self, job: JobSpec) -> str:
-        """The job script, exactly as it is sent. Raises ``ProblemError`` for a job that cannot be written safely."""
+    def header(self, job: JobSpec, plain: str = "") -> list[str]:
+        """The lines for the scheduler at the top of the script: of Clew's job, or of one that is called ``plain`` and
+        runs a command without Clew."""
+
+    def script(self, job: JobSpec, plain: str = "") -> str:
+        """The job script, exactly as it is sent; with the name ``plain`` the one that a person would write to run the
+        same command. Raises ``ProblemError`` for a job that cannot be written safely."""
+        check_job(job, self.directives)
+        header = self.header(job, plain)
+        return render_plain(job, header) if plain else render(job, header)
 
     def submit(self, job: JobSpec) -> Command:
         """Submit the script that lies as ``job.sh`` in the job's folder."""

@@ -16,7 +16,6 @@ from clew_gui.schedulers.job import (
     JobSpec,
     check_job,
     long_name,
-    render,
 )
 from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.scheduler import (
@@ -128,13 +127,11 @@ class Slurm(Scheduler):
     preset = SitePreset("slurm", "A Slurm cluster")
     usual_time = "01:00:00"
 
-    def script(self, job: JobSpec) -> str:
-        """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
-        check_job(job, self.directives)
-        own = [f"--output={SCHEDULER_LOG}", "--open-mode=append", requeue_option(job)]
-        if not clock_asked(job.allocation):  # the keeper cannot know when its time is up
-            own.append("--signal=B:USR1@60")
-        return render(job, [f"#SBATCH {option}" for option in [*_options(job), *own, *job.extra]])
+    def header(self, job: JobSpec, plain: str = "") -> list[str]:
+        """Lines that begin with ``#SBATCH``."""
+        own = [f"--output={plain}.log"] if plain else _for_keeper(job)
+        options = _options(job, plain or long_name(job.job))
+        return [f"#SBATCH {option}" for option in [*options, *own, *job.extra]]
 
     def submit(self, job: JobSpec) -> Command:
         """``sbatch`` in the job's folder."""
@@ -193,7 +190,7 @@ class Slurm(Scheduler):
     def hold(self, job: JobSpec) -> Command:
         """An allocation with a shell on its first node."""
         check_job(job, self.directives)
-        return ("salloc", *_options(job), *job.extra, "srun", "--pty", "bash", "-l")
+        return ("salloc", *_options(job, long_name(job.job)), *job.extra, "srun", "--pty", "bash", "-l")
 
     def relay(self, job: JobRef, command: Command) -> Command | None:
         """A further step beside those that run; without ``--overlap`` it would wait for free cores for ever.
@@ -259,10 +256,16 @@ class Slurm(Scheduler):
         return memory_ran_out(printed)
 
 
-def _options(job: JobSpec) -> list[str]:
+def _for_keeper(job: JobSpec) -> list[str]:
+    own = [f"--output={SCHEDULER_LOG}", "--open-mode=append", requeue_option(job)]
+    # Without a clock the keeper cannot know when its time is up.
+    return own if clock_asked(job.allocation) else [*own, "--signal=B:USR1@60"]
+
+
+def _options(job: JobSpec, name: str) -> list[str]:
     """Returns the request as options, for sbatch and salloc alike."""
     asked = job.allocation
-    options = [f"--job-name={long_name(job.job)}", f"--nodes={asked.nodes}", "--ntasks-per-node=1"]
+    options = [f"--job-name={name}", f"--nodes={asked.nodes}", "--ntasks-per-node=1"]
     options += [f"--cpus-per-task={asked.cpus}"] if asked.cpus else []
     options += [f"--gres={job.gres or 'gpu'}:{asked.gpus}"] if asked.gpus else []
     named = {

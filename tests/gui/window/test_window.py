@@ -752,7 +752,7 @@ def test_the_code_is_the_file_that_runs(softmax: Program) -> None:
     assert dialog.text.toPlainText() == fakes.SOURCE
 
 
-def test_beside_the_file_there_is_a_keras_script_with_the_values_of_the_next_run(open_window: Opener) -> None:
+def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_window: Opener) -> None:
     cards = tuple(find_card(load_builtin().exercises, name) for name in ("softmax", "gan"))
     program = open_window(catalogue=Catalogue(chapters=("Convergence", "Generative"), exercises=cards))
     program.window.next_run.use_rate(0.25)
@@ -764,6 +764,14 @@ def test_beside_the_file_there_is_a_keras_script_with_the_values_of_the_next_run
     assert "LEARNING_RATE = 0.25\n" in dialog.text.toPlainText()
     assert "model.fit(" in dialog.text.toPlainText()
     assert dialog.sentence.text().startswith("The same model with Keras' own fit")
+    dialog.pages.button("session").click()
+    assert "LEARNING_RATE = 0.25\n" in dialog.text.toPlainText()
+    assert dialog.machine.isHidden()
+    dialog.pages.button("job").click()
+    assert dialog.machine.currentText() == "MinoTauro (BSC)"
+    assert "# @ features = k80" in dialog.text.toPlainText()
+    dialog.machine.setCurrentIndex(dialog.machine.findData("bluewaters"))
+    assert "#PBS -l nodes=1:ppn=16:xk" in dialog.text.toPlainText()
     dialog.accept()
     program.controller.open_exercise("gan")
     program.window.actions_["code"].trigger()

@@ -81,12 +81,65 @@ def test_every_command_has_a_help_of_its_own(command: str, capsys: pytest.Captur
     assert text == said(capsys, "help", command)
 
 
-def test_an_exercise_is_written_as_a_keras_script(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, "catalogue", "softmax", "--keras")
-    assert 'OPTIMIZER = "sgd"\nLEARNING_RATE = 0.5\n' in text
-    compile(text, "softmax_keras.py", "exec")
-    assert "no Keras script" in refused(capsys, "catalogue", "gan", "--keras")
-    assert "No exercise is named" in refused(capsys, "catalogue", "--keras")
+def test_the_code_of_an_exercise_is_written_in_each_form(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "code", "softmax").startswith('"""Softmax regression on MNIST')
+    text = said(capsys, "code", "softmax", "--as", "keras", "--learning-rate", "0.25", "--seed", "7")
+    assert 'OPTIMIZER = "sgd"\nLEARNING_RATE = 0.25\n' in text
+    assert "SEED = 7\n" in text
+    assert "STEPS = 10000\n" in said(capsys, "code", "softmax", "--as", "session", "--preset", "long")
+    assert "The exercise gan is not written as keras." in refused(capsys, "code", "gan", "--as", "keras")
+    assert "expected a number such as 0.5" in refused(
+        capsys, "code", "softmax", "--as", "keras", "--learning-rate", "fast"
+    )
+    assert "does not take --queue" in refused(capsys, "code", "softmax", "--queue")
+
+
+def test_a_job_script_of_ones_own_is_in_the_words_of_the_machine(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, "code", "softmax", "--as", "job") == MINOTAURO
+    assert said(capsys, "code", "vae", "--as", "job") == DAVIDE
+    assert said(capsys, "code", "cnn", "--as", "job", "--site", "bluewaters") == BLUE_WATERS
+    said(capsys, "site", "add", "mine", "--host", "there", "--scheduler", "pbs", "--partition", "short")
+    assert "#PBS -q short\n" in said(capsys, "code", "rnn", "--as", "job", "--site", "mine")
+    assert "site.absent" in refused(capsys, "code", "softmax", "--as", "job", "--site", "nowhere")
+
+
+MINOTAURO = """#!/bin/bash -l
+# @ job_name = softmax
+# @ initialdir = .
+# @ output = softmax.log
+# @ error = softmax.log
+# @ total_tasks = 1
+# @ gpus_per_node = 4
+# @ wall_clock_limit = 02:00:00
+# @ features = k80
+
+module load K80 cuda mkl CUDNN python_ML
+
+python softmax_keras.py
+"""
+DAVIDE = """#!/bin/bash -l
+#SBATCH --job-name=vae
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=1
+#SBATCH --gres=gpu:tesla:1
+#SBATCH --time=01:00:00
+#SBATCH --output=vae.log
+
+module load autoload
+
+python vae_keras.py
+"""
+BLUE_WATERS = """#!/bin/bash -l
+#PBS -N cnn
+#PBS -l nodes=1:ppn=16:xk
+#PBS -l walltime=01:00:00
+#PBS -o cnn.log
+#PBS -j oe
+
+aprun -q -b -n 1 -N 1 -d 16 python cnn_keras.py
+"""
 
 
 def test_training_steps_are_written_number_by_number(capsys: pytest.CaptureFixture[str]) -> None:

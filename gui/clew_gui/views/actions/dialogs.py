@@ -3,7 +3,7 @@ for them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QRectF, QRegularExpression, Qt, Signal
 from PySide6.QtGui import (
@@ -23,16 +23,21 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QPlainTextEdit, QTextEdit, QWidget
 
 from clew_gui.base.settings import LocalSettings
+from clew_gui.sites.own_job import own_job, script_name
+from clew_gui.sites.site import Site, title_of
 from clew_gui.views.actions.agent_settings import AgentSettings
-from clew_gui.views.form.fields import NumberEdit, combo
+from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
 from clew_gui.views.form.form import short
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Elided, Segments, frame, label, row
 from clew_gui.views.theme.theme import font
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, convert, format_value
+from clew_shared.study.written_code import written_code, written_forms
 
 _ONE_COLUMN = 16
+_JOB = "job"
 
 
 class PythonColours(QSyntaxHighlighter):
@@ -175,13 +180,19 @@ class PythonDialog(Dialog):
             self.text.mark(self._line)
 
 
-_KERAS = "The same model with Keras' own fit and the values of the next run. It runs by itself, beside mnist.npz."
-
-
 class CodeDialog(PythonDialog):
-    """The text of the very file that runs; and ``script``, the same model as a Keras script, if there is one."""
+    """The text of the very file that runs; and the other forms of the exercise with ``values``, if it has some, with a
+    job script for each of the machines ``known``, of which ``machine`` is shown first."""
 
-    def __init__(self, parent: QWidget, appearance: Appearance, card: ExerciseCard, script: str = "") -> None:
+    def __init__(
+        self,
+        parent: QWidget,
+        appearance: Appearance,
+        card: ExerciseCard,
+        values: Mapping[str, Value] = {},
+        known: Mapping[str, Site] = {},
+        machine: str = "",
+    ) -> None:
         lines = card.source.count("\n") + 1
         sentence = f"This is the file that runs, {lines} lines. Every run records its hash."
         wrong = card.problem
@@ -200,17 +211,39 @@ class CodeDialog(PythonDialog):
             foot,
             int(line) if line.isdigit() else 0,
         )
-        self.pages = Segments((("exercise", "The exercise"), ("keras", "As a Keras script")), "exercise", "Code")
-        self._texts = {"exercise": (sentence, card.source), "keras": (_KERAS, script)}
+        self._card, self._known = card, known
+        self._texts = {"exercise": (sentence, card.source)}
+        forms = written_forms(card)
+        for form in forms:
+            script = written_code(card, form.name, values)
+            beside = ", beside mnist.npz" if "mnist.npz" in script else ""
+            about = f"{form.about} and the values of the next run. It runs by itself{beside}."
+            self._texts[form.name] = (about, script)
+        titles = [("exercise", "The exercise"), *((form.name, form.title) for form in forms), (_JOB, "Job script")]
+        self.pages = Segments(titles, "exercise", "Code")
         self.pages.chosen.connect(self._show_page)
         self.pages.setToolTip("The file that runs, or one with the values of the next run that runs by itself")
-        self.pages.setVisible(bool(script))
+        self.pages.setVisible(bool(forms))
         self._box.insertWidget(2, self.pages)
+        self.machine = combo([(name, title_of(name, site)) for name, site in known.items()], "Machine")
+        choose_quietly(self.machine, machine)
+        self.machine.currentIndexChanged.connect(lambda _index: self._show_page(_JOB))
+        self.machine.hide()
+        self._box.insertWidget(3, self.machine)
 
     def _show_page(self, page: str) -> None:
-        sentence, text = self._texts[page]
+        sentence, text = self._job() if page == _JOB else self._texts[page]
+        self.machine.setVisible(page == _JOB)
         self.sentence.setText(sentence)
         self.text.setPlainText(text)
+
+    def _job(self) -> tuple[str, str]:
+        """The job script for the chosen machine, or what is wrong with its site."""
+        site, file = self._known[self.machine.currentData()], script_name(self._card.id)
+        try:
+            return f"What you would submit there to run {file} without Clew. {site.note}", own_job(site, self._card.id)
+        except ProblemError as error:
+            return str(error.problems[0]), ""
 
 
 class LiveDialog(Dialog):

@@ -12,6 +12,8 @@ from PySide6.QtWidgets import QApplication
 from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
 from clew_gui.plotting.table import extract, extract_series, write_csv, write_series_csv
 from clew_gui.session.runs import RunModel
+from clew_gui.sites.own_job import course_machine, machines
+from clew_gui.sites.store import site_store
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.demonstrations import Demonstrations
@@ -42,7 +44,6 @@ from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 from clew_shared.exporters import export_tensorboard
 from clew_shared.spec import RunSpec
-from clew_shared.study.keras_script import keras_script
 
 
 def known_choice(choice: str) -> ThemeChoice:
@@ -306,8 +307,10 @@ class WindowActions(QObject):
         card = self._controller.scope.card
         if card is not None and card.source:
             spec = self._window.next_run.spec()
-            script = keras_script(card, spec.params | {"seed": spec.seed})
-            CodeDialog(self._window, self._window.appearance, card, script).open()
+            known, own = machines(site_store(self._places)), self._window.next_run.where.choice().name
+            machine = own if own in known else course_machine(card)
+            values = spec.params | {"seed": spec.seed}
+            CodeDialog(self._window, self._window.appearance, card, values, known, machine).open()
 
     def show_settings(self) -> None:
         """Shows the settings: light or dark, layout, this computer's agent."""

@@ -1,0 +1,47 @@
+"""``clew code``: an exercise's file, the same as a script that runs by itself, and the job script for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clew_gui.commands.agent_program import cards
+from clew_gui.commands.context import OK, CommandContext, Parser
+from clew_gui.commands.run.arguments import exercises_folder, not_taken, parse_run
+from clew_gui.sites.own_job import course_machine, find_machine, own_job
+from clew_gui.sites.store import site_store
+from clew_shared.base.problem import problem, raise_all
+from clew_shared.study.written_code import FORMS, written_code, written_forms
+
+_DESCRIPTION = """Write the code of an exercise.
+
+Without --as it is the very file that runs. With --as keras or session it is a script that needs no Clew, with the
+exercise's values or those that you give as for `clew run`. `job` is the job script that you would write to run the
+Keras script on the course's machine, or on --site: one of your sites, or another of the courses' machines."""
+_FILE, _JOB = "exercise", "job"
+_NOT_HERE = ("out", "name", "queue", "json")
+
+
+def code(context: CommandContext, argv: Sequence[str]) -> int:
+    """``clew code EXERCISE [--as FORM]``."""
+    usage = "clew code EXERCISE [--as FORM] [--site NAME] [options of clew run]"
+    parser = Parser("clew code", _DESCRIPTION, usage=usage)
+    forms = (_FILE, *(form.name for form in FORMS), _JOB)
+    parser.add_argument("--as", dest="form", choices=forms, default=_FILE, help=f"default: {_FILE}")
+    options, rest = parser.parse_known_args(list(argv))
+    request, card, spec = parse_run(rest, cards(context.places, exercises_folder(rest)), "")
+    raise_all(not_taken("code", request, _NOT_HERE))
+    has = [form.name for form in written_forms(card)]
+    if options.form not in (_FILE, *has, *([_JOB] if "keras" in has else [])):
+        text = f"The exercise {card.id} is not written as {options.form}."
+        raise problem("cli.code", text, f"Its own file: clew code {card.id}", "--as")
+    if options.form == _JOB:
+        site = find_machine(site_store(context.places), request.site or course_machine(card))
+        text = own_job(site, card.id)
+    else:
+        text = (
+            card.source
+            if options.form == _FILE
+            else written_code(card, options.form, spec.params | {"seed": spec.seed})
+        )
+    context.say(text.rstrip("\n"))
+    return OK
