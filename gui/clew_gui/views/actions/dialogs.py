@@ -217,7 +217,7 @@ class CodeDialog(PythonDialog):
         for form in forms:
             script = written_code(card, form.name, values)
             beside = ", beside mnist.npz" if "mnist.npz" in script else ""
-            about = f"{form.about} and the values of the next run. It runs by itself{beside}."
+            about = f"{form.about}, with the values of the next run. It runs by itself{beside}."
             self._texts[form.name] = (about, script)
         titles = [("exercise", "The exercise"), *((form.name, form.title) for form in forms), (_JOB, "Job script")]
         self.pages = Segments(titles, "exercise", "Code")
