@@ -184,6 +184,7 @@ class FakeRun(RunModel):
     spec: RunSpec
     folder: Path = Path("nowhere")
     where: str = "This computer"
+    site: str = ""
     link_stale: bool = False
     catching_up: float | None = None
     reading: float | None = None

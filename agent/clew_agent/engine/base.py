@@ -12,11 +12,12 @@ from clew_shared.journal.events import Event
 
 
 class StepParts(NamedTuple):
-    """Seconds of one step that pass with picking its batch, and with one all-reduce of what it sends; 0: not
-    measured."""
+    """Seconds of one step that pass with picking its batch, and with one all-reduce of what it sends; the bytes of
+    memory that each of its images takes. 0: not measured, or not counted."""
 
     input_seconds: float = 0.0
     reduce_seconds: float = 0.0
+    image_bytes: int = 0
 
 
 class TrainingEngine(Protocol):
@@ -45,13 +46,13 @@ class TrainingEngine(Protocol):
 
     @property
     def parts(self) -> StepParts:
-        """Where the time of a step goes, as far as ``measure_parts`` was called."""
+        """What a step takes: its memory after ``compile``, its times as far as ``measure_parts`` was called."""
 
     def compile(self) -> float:
         """Makes the steps ready; returns the seconds it took. No step has been done afterwards."""
 
     def measure_parts(self) -> None:
-        """Measures what ``parts`` holds; after ``compile``, in all processes of the run."""
+        """Measures the times that ``parts`` holds; after ``compile``, in all processes of the run."""
 
     def compile_evaluation(self) -> float:
         """Makes ``evaluate`` ready; returns the seconds it took, 0 when there is nothing to evaluate."""

@@ -35,10 +35,10 @@ def measure_parts(step: TrainingStep) -> StepParts:
             lambda number: _pick(step, number),
             *([lambda number: _sum(strategy, sent, number)] if sums else []),
         ]
-        empty, *parts = _seconds(pieces)
+        empty, picked, *summed = _seconds(pieces)
     finally:
         strategy.reduced_bytes = sent  # tracing counts it again
-    return StepParts(*(max(part - empty, 0.0) for part in parts))
+    return StepParts(max(picked - empty, 0.0), max(summed[0] - empty, 0.0) if summed else 0.0)
 
 
 def _pick(step: TrainingStep, number: tf.Tensor) -> tf.Tensor:

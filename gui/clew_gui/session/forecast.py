@@ -1,29 +1,74 @@
-"""Predicts how long runs will take, from one that trained before."""
+"""Predicts how long runs will take and how much memory, from one that trained before at the same place."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from clew_shared.base.number_words import in_bytes
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import BATCH_SIZE, STEPS
+from clew_shared.run_settings import SEED, differences, settings_of
 from clew_shared.spec import RunSpec
+from clew_shared.study.usage import of_limit
 
 _START_S = 2.0
 """The seconds from the start of a run to its first point, if nothing is known about that."""
+_WHOLE = (RunState.FINISHED, RunState.STOPPED)
+"""Ends of runs that used all the memory they needed: what was killed may have needed more."""
+
+_FULL = 0.9
+"""Share of the memory from which a run may be killed; from there on a running one is warned as well."""
 
 
-def seconds_each(
-    specs: Iterable[RunSpec], card: ExerciseCard, before: Sequence[tuple[RunSpec, History]]
-) -> list[float]:
+class Earlier(NamedTuple):
+    """A run that trained before; ``number`` is its number in the window."""
+
+    spec: RunSpec
+    history: History
+    number: int = 0
+
+
+class MemoryNeed(NamedTuple):
+    """The bytes that a run will need at most, of its node or of each of its GPUs, and how much there was for the run
+    that this is judged by; None where that is not known."""
+
+    needed: float
+    limit: float | None
+    on_gpu: bool
+    batch: int
+
+    @property
+    def too_much(self) -> bool:
+        """Whether it will take all that there is, as other programs need some too."""
+        return self.limit is not None and self.needed > _FULL * self.limit
+
+
+# --- Time -------------------------------------------------------------------------------------------------------------
+
+
+def timed(before: Iterable[Earlier]) -> Earlier | None:
+    """Returns the first of these runs that has a speed, by which others are judged."""
+    return next((one for one in before if _speed(one.history)), None)
+
+
+def seconds_each(specs: Iterable[RunSpec], card: ExerciseCard, before: Iterable[Earlier]) -> list[float]:
     """Seconds of each run, judged by the first of ``before`` that has a speed; nothing when none has."""
-    for judge, history in before:
-        speed = history.steps_per_second()
-        if speed and math.isfinite(speed) and history.fold.step:
-            start = history.first_point_seconds or _START_S
-            return [start + _work(spec, judge, card, history.fold.step) / speed for spec in specs]
-    return []
+    judge = timed(before)
+    if judge is None:
+        return []
+    history = judge.history
+    start, speed = history.first_point_seconds or _START_S, _speed(history)
+    return [start + _work(spec, judge.spec, card, history.fold.steps or history.fold.step) / speed for spec in specs]
+
+
+def _speed(history: History) -> float:
+    """Steps per second; 0 where that is not known."""
+    speed = history.steps_per_second()
+    return speed if speed and math.isfinite(speed) and history.fold.step else 0.0
 
 
 def _work(spec: RunSpec, judge: RunSpec, card: ExerciseCard, steps_before: int) -> float:
@@ -40,3 +85,52 @@ def _number(spec: RunSpec, card: ExerciseCard, name: str) -> float:
     usual = next((param.default for param in card.params if param.name == name), None)
     value = spec.params.get(name, usual)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+
+
+# --- Memory -----------------------------------------------------------------------------------------------------------
+
+
+def memory_needed(spec: RunSpec, card: ExerciseCard, before: Iterable[Earlier]) -> MemoryNeed | None:
+    """The memory of a run, judged by the first of ``before`` that was set to the same but for its batch, its steps and
+    what has no part in its memory; None where there is none.
+
+    What that run used at most was measured, and what its images take of it was counted in its traced step: the rest
+    does not change.
+    """
+    batch = int(_number(spec, card, BATCH_SIZE))
+    judge = next((one for one in before if _is_alike(spec, one, card)), None) if batch else None
+    if judge is None or judge.history.schema is None:
+        return None
+    used, schema = judge.history.pulse_summary(), judge.history.schema
+    on_gpu = used.gpu_memory is not None
+    peak, limit = (used.gpu_memory, used.gpu_memory_limit) if on_gpu else (used.memory, used.memory_limit)
+    more = (batch - schema.batch_size) * schema.image_bytes / (schema.replicas if on_gpu else 1)
+    return MemoryNeed(peak + more, limit, on_gpu, batch) if peak is not None and peak + more > 0 else None
+
+
+def _is_alike(spec: RunSpec, other: Earlier, card: ExerciseCard) -> bool:
+    schema, pulse = other.history.schema, other.history.pulse
+    if schema is None or not schema.image_bytes or len(pulse.processes) != 1 or other.history.fold.state not in _WHOLE:
+        return False
+    same = {BATCH_SIZE, STEPS, SEED, *(param.name for param in card.params if param.live)}
+    return all(one.name in same for one in differences([settings_of(spec, card), settings_of(other.spec, card)]))
+
+
+def largest_need(specs: Sequence[RunSpec], card: ExerciseCard, before: Iterable[Earlier]) -> MemoryNeed | None:
+    """The need of the run of ``specs`` that needs most memory, as far as it is known."""
+    earlier = list(before)
+    needs = [need for spec in specs if (need := memory_needed(spec, card, earlier)) is not None]
+    return max(needs, key=lambda need: need.needed, default=None)
+
+
+def memory_words(need: MemoryNeed, here: str = "this computer") -> str:
+    """``2,048 images at once need about 1.8 of 25 GB of memory.``, or that there is less than that ``here``."""
+    kind = "GPU memory" if need.on_gpu else "memory"
+    images = f"{need.batch:,} image{'s' if need.batch > 1 else ''} at once need{'' if need.batch > 1 else 's'}"
+    if need.limit is None or not need.too_much:
+        return f"{images} about {of_limit(need.needed, need.limit)} of {kind}."
+    owner = "a GPU there" if need.on_gpu else here
+    return (
+        f"{images} about {in_bytes(round(need.needed))} of {kind}; {owner} has {in_bytes(round(need.limit))}. A smaller"
+        " batch needs less."
+    )

@@ -97,7 +97,8 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     ``replicas`` compute each step together; each sends ``reduced_bytes`` of gradients or weights in one, on average.
     ``shared_cores``: the replicas are parts of one processor, of which they share so many cores (0: they share none).
     ``input_seconds`` and ``reduce_seconds`` are what picking a batch and one all-reduce of ``reduced_bytes`` take,
-    measured before the first step of a run that is timed (0: not measured).
+    measured before the first step of a run that is timed (0: not measured). ``image_bytes`` is the memory that each
+    image of a step takes on its device while the step is computed (0: not counted).
     """
 
     id: int
@@ -110,6 +111,7 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     shared_cores: int = 0
     input_seconds: float = 0.0
     reduce_seconds: float = 0.0
+    image_bytes: int = 0
 
 
 class Points(Event, frozen=True, kw_only=True, tag="points"):

@@ -15,6 +15,7 @@ from clew_gui.commands.output.result import exit_status, result_lines, title, wo
 from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
 from clew_gui.commands.run.check import check_here
 from clew_gui.commands.run.follow import FollowedRun, Follower
+from clew_gui.commands.run.forecast_lines import memory_lines
 from clew_gui.commands.run.left_run import LeftAgent, left_run
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
 from clew_gui.targets.target import LocalTarget
@@ -61,6 +62,8 @@ def run(context: CommandContext, argv: Sequence[str]) -> int:
         heading = f"{title(spec, card)}, on {request.site}"
         return run_there(open_terminal(context), place, spec, card, known, heading, request.json, request.detach)
     check_here(context.places, [spec], own=request.exercises is not None)
+    for line in memory_lines(context.places, [spec], card):
+        (context.note if request.json else context.say)(line)
     if request.queue:
         from clew_gui.commands.run.session_run import run_queued  # a run without the agent has no need of sessions
 

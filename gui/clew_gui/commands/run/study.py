@@ -6,7 +6,7 @@ import argparse
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,6 @@ import msgspec
 from clew_gui.base.student import signed
 from clew_gui.commands.agent_program import cards, runs_program
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, Parser
-from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
 from clew_gui.commands.output.study_tables import (
     StudyResult,
@@ -29,29 +28,24 @@ from clew_gui.commands.run.finished_runs import (
     PlannedRun,
     do_runs,
     finished_runs,
-    is_finished,
     known_run,
-    made,
     plan_run,
     result_of,
 )
+from clew_gui.commands.run.forecast_lines import forecast_lines
 from clew_gui.commands.run.left_run import LeftAgent, left_runs
 from clew_gui.commands.run.run import RunOutcome, follow, refusal, run_outcome
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
-from clew_gui.session.forecast import seconds_each
 from clew_gui.session.kept_studies import KnownRun, KnownRuns, study_file, study_lock
 from clew_gui.session.sampler import next_point
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.catalogue import find_card, find_preset
-from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.journal.run_folder import RunFolder
-from clew_shared.reading import read_run
-from clew_shared.spec import MAX_NAME, SITE_PATH, RunSpec, read_spec, read_text
+from clew_shared.spec import MAX_NAME, SITE_PATH, RunSpec, read_text
 from clew_shared.study.ranking import Better, stand
 from clew_shared.study.study import (
     StudyRun,
@@ -177,31 +171,6 @@ def _alone(places: Places, study: StudySpec) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: int) -> list[str]:
-    """Says what is left of a sweep, and how long it will take, judged by the latest run of the exercise."""
-    if study.sweep is None:
-        return []
-    total = number_of_runs(study)
-    planned = study_runs(study) or (sweep_run(study, {}),) * total
-    each = seconds_each((run.spec for run in planned), card, _judges(places, card))
-    left = f"{total - done} of {total} runs are left" if done else f"{total} runs"
-    if not each:
-        return [f"{left}. How long they take is known after the first run."]
-    return [f"{left}: about {words.duration(sum(each) * (total - done) / total)}, estimated from an earlier run."]
-
-
-def _judges(places: Places, card: ExerciseCard) -> list[tuple[RunSpec, History]]:
-    """The run of the exercise on this computer that has finished last, with its history."""
-    found = []
-    for folder in sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=made, reverse=True):
-        with suppress(ProblemError):
-            spec = read_spec(RunFolder(folder).spec)
-            if spec.exercise == card.id and is_finished(folder, timed=False):
-                found.append((spec, read_run(folder)))
-                break
-    return found
 
 
 def show_study(

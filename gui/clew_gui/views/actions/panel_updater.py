@@ -304,7 +304,11 @@ class PanelUpdater:
         form = self._window.next_run
         wanted = dict.fromkeys(spec.runs_of for spec in self._scope.card.params) if self._scope.card is not None else {}
         form.form.offer_runs({exercise: self._kept_runs(exercise) for exercise in wanted if exercise})
-        form.show_cost(*estimate(form.form.values(), self._scope.runs()))
+        if self._scope.card is not None:
+            place = form.place()
+            site = place.site if place is not None else ""
+            there = [run for run in self._scope.runs() if run.site == site]
+            form.show_cost(*estimate(form.spec(), self._scope.card, there))
 
     def _kept_runs(self, exercise: str) -> list[tuple[str, str]]:
         """The runs of an exercise whose weights are on this computer, the latest first: folder and words."""

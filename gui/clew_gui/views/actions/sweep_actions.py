@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from clew_gui.schedulers.allocation import node_hours, seconds_asked
-from clew_gui.session.forecast import seconds_each
+from clew_gui.session.forecast import Earlier, largest_need, memory_words, seconds_each
 from clew_gui.session.kept_studies import KnownRun, Progress, is_done_elsewhere, keep_study, kept_study, progress
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
@@ -91,10 +91,14 @@ class SweepActions(QObject):
             return there
         card = self._controller.scope.card
         runs = sorted(self._controller.scope.runs(), key=lambda run: run.number, reverse=True)
-        each = seconds_each(specs, card, [(run.spec, run.history) for run in runs]) if card is not None else []
-        if not each:
+        earlier = [Earlier(run.spec, run.history) for run in runs if not run.site]
+        each = seconds_each(specs, card, earlier) if card is not None else []
+        if card is None or not each:
             return f"{len(specs)} runs. How long they take is known after the first run."
-        return f"{len(specs)} runs: {words.roughly(sum(each))} one after the other, estimated from an earlier run."
+        need = largest_need(specs, card, earlier)
+        memory = f" {memory_words(need)}" if need is not None else ""
+        time = f"{words.roughly(sum(each))} one after the other, estimated from an earlier run."
+        return f"{len(specs)} runs: {time}{memory}"
 
     def _cost_there(self, specs: tuple[RunSpec, ...]) -> str:
         """The job that these runs would be on the chosen site; empty on this computer."""

@@ -44,6 +44,7 @@ SLIDES = "slides"
 """The key of every field's default, whatever it is called."""
 _SLIDES, _DEFAULTS = "Slides' values", "Default values"
 USUAL = Usual("As a rule", "Back to the usual value")
+_FREE = "Free. Nothing leaves this computer."
 SEED = ParamSpec(
     name="seed",
     kind="int",
@@ -85,7 +86,7 @@ class NextRun(QWidget):
         self.clock: Callable[[], float] = time.monotonic
         self._asked: tuple[RunSpec | None, float] = (None, 0.0)
         self._refusal = ""
-        self._cost2 = ""
+        self._cost2, self._too_much = "", False
         self._drafts: dict[str, RunSpec] = {}
         self._names: dict[str, QLabel] = {}
         self._forms: dict[str, _Kept] = {}
@@ -473,19 +474,20 @@ class NextRun(QWidget):
         else:
             self.where.focus_first_problem()
 
-    def show_cost(self, first: str, second: str) -> None:
-        """Shows the cost: time first, then what it uses; for a site, both in other words."""
-        there = self.where.cost()
-        first, second = there if there[0] else (first, second)
-        self.cost.set_text(first)
-        self._cost2 = second
+    def show_cost(self, time: str, memory: str, too_much: bool) -> None:
+        """Shows the cost: time first, then what it uses; for a site, the time in other words. ``too_much``: there is
+        less memory than it needs."""
+        there, second = self.where.cost()
+        self.cost.set_text(there or time)
+        self._cost2 = " ".join(filter(None, (memory, second if there else _FREE)))
+        self._too_much = too_much
         self._show_cost("" if self.run.isEnabled() else self.run.toolTip())
 
     def _show_cost(self, reason: str) -> None:
         """Show below the time what the run uses, or why it cannot run now."""
         self.cost2.setText(reason or self._cost2)
         wrong = any(one.code not in (SEVERAL, *WAITS) for one in self.problems())
-        set_role(self.cost2, "bad" if wrong else "2", "tone")
+        set_role(self.cost2, "bad" if wrong or (self._too_much and not reason) else "2", "tone")
 
 
 def _defaults_title(card: ExerciseCard) -> str:

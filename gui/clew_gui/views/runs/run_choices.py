@@ -6,9 +6,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each, timed
 from clew_gui.session.runs import RunModel
 from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
@@ -19,8 +21,9 @@ from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import is_for
 from clew_shared.goals import GoalResult, check_goal, shortfall
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, STEPS, Value, check
+from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, Value, check
 from clew_shared.run_settings import Facts
+from clew_shared.spec import RunSpec
 from clew_shared.study.study import is_timed
 
 MANY = 8
@@ -47,6 +50,14 @@ class Choices(msgspec.Struct):
     styles: dict[str, int] = msgspec.field(default_factory=dict)
     report: set[str] = msgspec.field(default_factory=set)
     report_by_hand: bool = False
+
+
+class Estimate(NamedTuple):
+    """What a run will cost, in words: its time, and its memory where that is known; ``too_much`` if there is less."""
+
+    time: str
+    memory: str = ""
+    too_much: bool = False
 
 
 class ChoicesMemory(msgspec.Struct, frozen=True, kw_only=True):
@@ -412,19 +423,15 @@ def goals_by_data(card: ExerciseCard) -> list[list[Goal]]:
     return found or ([list(card.goals)] if card.goals else [])
 
 
-def estimate(values: Mapping[str, Value], runs: Sequence[RunModel]) -> tuple[str, str]:
-    """Estimates what a run with these values will cost here, from the last run that trained: time, then what it
-    uses."""
-    second = "Free. Nothing leaves this computer."
-    steps = values.get(STEPS)
-    for run in sorted(runs, key=lambda run: run.number, reverse=True):
-        speed = run.history.steps_per_second()
-        fold = run.history.fold
-        if not speed or not math.isfinite(speed) or not fold.step:
-            continue
-        wanted = steps if isinstance(steps, int) and not isinstance(steps, bool) else fold.steps
-        start = run.history.first_point_seconds or 2.0  # what comes later grows with the steps
-        batch, before = values.get(BATCH_SIZE), run.spec.params.get(BATCH_SIZE)
-        scale = batch / before if isinstance(batch, int) and isinstance(before, int) and before > 0 else 1.0
-        return f"Next run: {words.roughly(start + wanted * scale / speed)} (based on run {run.number})", second
-    return "Estimate after the first run", second
+def estimate(spec: RunSpec, card: ExerciseCard, runs: Sequence[RunModel]) -> Estimate:
+    """Estimates what a run will cost, from the latest of these runs, all of the place where it goes."""
+    latest = sorted(runs, key=lambda run: run.number, reverse=True)
+    earlier = [Earlier(run.spec, run.history, run.number) for run in latest]
+    need, judge = memory_needed(spec, card, earlier), timed(earlier)
+    here = f"a node of {runs[0].where}" if runs and runs[0].site else "this computer"
+    memory = memory_words(need, here) if need is not None else ""
+    too_much = need is not None and need.too_much
+    if judge is None:
+        return Estimate("Estimate after the first run", memory, too_much)
+    (seconds,) = seconds_each([spec], card, [judge])
+    return Estimate(f"Next run: {words.roughly(seconds)} (based on run {judge.number})", memory, too_much)

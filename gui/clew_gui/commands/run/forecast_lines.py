@@ -1,0 +1,51 @@
+"""What a command says before runs start: how long they will take and how much memory, judged by earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+
+from clew_gui.commands.output import words
+from clew_gui.commands.run.finished_runs import made
+from clew_gui.session.forecast import Earlier, largest_need, memory_words, seconds_each
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec, read_spec
+from clew_shared.study.study import StudySpec, number_of_runs, study_runs, sweep_run
+
+_MOST = 5
+"""Earlier runs that are read: journals are long."""
+
+
+def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: int) -> list[str]:
+    """Says what is left of a sweep, how long it will take and how much memory."""
+    if study.sweep is None:
+        return []
+    total = number_of_runs(study)
+    planned = [run.spec for run in study_runs(study) or (sweep_run(study, {}),) * total]
+    left = f"{total - done} of {total} runs are left" if done else f"{total} runs"
+    each = seconds_each(planned, card, _earlier(places, card))
+    if not each:
+        return [f"{left}. How long they take is known after the first run."]
+    time = f"{left}: about {words.duration(sum(each) * (total - done) / total)}, estimated from an earlier run."
+    return [time, *memory_lines(places, planned, card)]
+
+
+def memory_lines(places: Places, specs: Sequence[RunSpec], card: ExerciseCard) -> list[str]:
+    """Says how much memory the largest of these runs will need here; nothing where no earlier run tells."""
+    need = largest_need(specs, card, islice(_earlier(places, card), _MOST))
+    return [memory_words(need)] if need is not None else []
+
+
+def _earlier(places: Places, card: ExerciseCard) -> Iterator[Earlier]:
+    """The finished runs of the exercise on this computer, the latest first."""
+    for folder in sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=made, reverse=True):
+        with suppress(ProblemError):
+            spec = read_spec(RunFolder(folder).spec)
+            if spec.exercise == card.id and (history := read_run(folder)).fold.state is RunState.FINISHED:
+                yield Earlier(spec, history)
