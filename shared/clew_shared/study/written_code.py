@@ -30,9 +30,7 @@ class Form(NamedTuple):
 
 FORMS = (
     Form("keras", "With Keras", "The same model, trained by Keras' own fit"),
-    Form(
-        "session", "With TensorFlow 1", "The same steps as a session loop of TensorFlow 1, as older slides have it"
-    ),
+    Form("session", "With TensorFlow 1", "The same steps as a session loop of TensorFlow 1, as older slides have it"),
 )
 
 
