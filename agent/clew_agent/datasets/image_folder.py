@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from PIL import Image, ImageOps
 from clew_agent.datasets.dataset import DataSet, Split, junk, pixels
 from clew_agent.datasets.files import MAX_BYTES, read_bytes
 from clew_agent.datasets.search import image_classes, images_in, left_out
+from clew_shared.base import operating_system
 from clew_shared.base.foreign import open_regular
 from clew_shared.base.image_files import DEEP, FORMATS, too_large, upright, why_unreadable
 from clew_shared.base.number_words import counted
@@ -62,7 +62,7 @@ class _Form(NamedTuple):
 def read(folder: Path) -> DataSet:
     """The data set in ``folder``. Raises ``ProblemError`` that names the file or folder and what was found."""
     files, labels, places, names = _files(folder)
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(operating_system.usable_cores()) as threads:
         headers = list(threads.map(_header, files))
         form = _form(headers)
         needed = len(files) * form.width * form.height * form.channels * 4

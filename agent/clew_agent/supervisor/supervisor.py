@@ -195,6 +195,8 @@ class Supervisor:
             return
         if self._services is not None:
             self._services.note_request()
+        if self._tries is not None:
+            self._tries.note_request(caller.identity)
         if self._duty is None or not isinstance(request, (*_READING, Shutdown)):
             self._last_request = time.monotonic()  # in a job a window that only looks on does not keep the node
         self._handle(caller, request)

@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 TRY = (sys.executable, "-P", "-m", "clew_agent", "try")
 UNUSED_S = 300.0
 """Seconds after which a process that nobody asks ends: a person may look at an answer for a while."""
+AWAY_S = 60.0
+"""Seconds without any request from a viewer after which it counts as gone: a connected one sends some every few."""
 MOST = 2
 """Processes at the same time: each has TensorFlow and a data set in memory. One more ends the one that was idle
 longest."""
@@ -72,7 +74,7 @@ class Tries:
         one = self._at_work.get(request.run)
         if request.close and not request.asks:
             if one is not None:
-                one.viewers.discard(caller.identity)
+                one.viewers.pop(caller.identity, None)
                 if not one.busy and not one.viewers:
                     self._end(request.run)
             return Done(run=request.run)
@@ -82,9 +84,17 @@ class Tries:
         if len(one.waiting) >= _MOST_WAITING:
             raise problem("try.busy", "Too many questions about this run wait already.", "Try again in a moment.")
         one.waiting.append((caller, request))
-        (one.viewers.discard if request.close else one.viewers.add)(caller.identity)
+        one.viewers[caller.identity] = time.monotonic()
+        if request.close:
+            del one.viewers[caller.identity]
         one.go_on()
         return None
+
+    def note_request(self, identity: bytes) -> None:
+        """Notes that this viewer is still there: it asked the agent for something."""
+        for one in self._at_work.values():
+            if identity in one.viewers:
+                one.viewers[identity] = time.monotonic()
 
     def turn(self) -> list[tuple[Caller, Reply]]:
         """Returns the answers that came; ends what nobody uses, and forgets what has ended."""
@@ -92,7 +102,7 @@ class Tries:
         answers: list[tuple[Caller, Reply]] = []
         for run, one in tuple(self._at_work.items()):
             answers += one.receive()
-            unused = not one.viewers or time.monotonic() - one.used > self._unused_s
+            unused = not one.watched() or time.monotonic() - one.used > self._unused_s
             if one.ended or (unused and not one.busy):
                 answers += self._end(run)
         return answers
@@ -143,8 +153,8 @@ class _Answering:
         self.waiting: deque[tuple[Caller, TryRun]] = deque()
         self.used = time.monotonic()
         self.ended = False
-        self.viewers: set[bytes] = set()
-        """Who may ask again: without any it ends after its last answer."""
+        self.viewers: dict[bytes, float] = {}
+        """Who may ask again, and when each was last heard of: without any it ends after its last answer."""
         self._asked: Caller | None = None
         self._ready = False
         self._said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -161,6 +171,10 @@ class _Answering:
     def busy(self) -> bool:
         """Whether somebody waits for an answer."""
         return self._asked is not None or bool(self.waiting)
+
+    def watched(self) -> bool:
+        """Whether a viewer that may ask again is still there."""
+        return any(time.monotonic() - heard <= AWAY_S for heard in self.viewers.values())
 
     def go_on(self) -> None:
         """Asks the next question, if the process waits for one: a pipe that is empty takes it without a wait."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
-from clew_agent.supervisor.tries import MOST, Tries
+from clew_agent.supervisor import tries as tries_module
+from clew_agent.supervisor.tries import AWAY_S, MOST, Tries
 from clew_agent.wire.long_polls import Caller
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
@@ -114,6 +116,25 @@ def test_nothing_is_left_when_it_is_closed_unused_or_the_agent_ends(make: Make, 
     assert children() == 1
     tries.close()
     assert children() == 0
+
+
+def test_a_viewer_that_is_not_heard_of_for_a_minute_has_gone(
+    make: Make, children: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(tries_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    tries = make(ANSWERS)
+    ask(tries, "one", 1, viewer="window")
+    answers(tries, 1)
+    now[0] += AWAY_S
+    tries.note_request(b"window")
+    tries.note_request(b"another")
+    now[0] += AWAY_S
+    tries.turn()
+    assert children() == 1, "it asked for something else meanwhile"
+    now[0] += 1
+    tries.turn()
+    assert (len(tries), children()) == (0, 0)
 
 
 def test_a_viewer_that_closes_ends_nothing_for_another(make: Make, children: Callable[[], int]) -> None:

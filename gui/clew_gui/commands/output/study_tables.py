@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +10,7 @@ import msgspec
 
 from clew_gui.base.state_words import NONE
 from clew_gui.commands.output import words
+from clew_shared.base import operating_system
 from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
@@ -135,7 +135,8 @@ def forecast_words(found: Sequence[Forecast], basis: str) -> str:
 
 def _cores(study: StudySpec, histories: Sequence[History]) -> int:
     """The cores that the devices share; nodes are processes of this computer here."""
-    return shared_by(histories) or (os.cpu_count() or 0 if study.axis == "nodes" and not on_gpus(histories) else 0)
+    processes_here = study.axis == "nodes" and not on_gpus(histories)
+    return shared_by(histories) or (operating_system.usable_cores() if processes_here else 0)
 
 
 def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult]) -> list[str]:

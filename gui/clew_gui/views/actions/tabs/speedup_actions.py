@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from clew_gui.views.presentation import words
 from clew_gui.views.speedup.speedup_view import COUNTS, REPEATS, SpeedupView
 from clew_gui.views.theme.parts import set_role
 from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import RunState
@@ -79,7 +79,7 @@ class SpeedupActions(QObject):
         self._shown = state
         here = all(run.job is None for run in runs)
         found = [ScalingRun(run.spec, run.state, run.history) for run in runs]
-        cores = (os.cpu_count() or 0) if here else 0
+        cores = operating_system.usable_cores() if here else 0
         self.scene = speedup_scene(found, scope.card, weak=kind == "weak", cores=cores)
         self.view.kinds.choose(kind)
         self.view.show_scene(self.scene, _progress(runs), _when(runs))
