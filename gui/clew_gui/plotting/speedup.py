@@ -14,6 +14,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import BATCH_SIZE, STEPS
 from clew_shared.spec import RunSpec
+from clew_shared.study.device_use import device_uses, use_columns
 from clew_shared.study.scaling import (
     JURECA,
     Conclusion,
@@ -118,6 +119,14 @@ def speedup_scene(
     found = conclude(scaling, gpus=gpus, cores=cores, reference=reference, unit=unit)
     things = "GPUs" if gpus else "devices"
     predicted = forecast_of(scaling) if not cores else ()
+    uses = device_uses(((run.spec.devices * run.spec.nodes, run.history) for run in finished), scaling.rows)
+    cells = table(
+        scaling,
+        steps if isinstance(steps, int) else 100,
+        things.capitalize() if not gpus else things,
+        unit,
+        reference if gpus else None,  # images/s of GPUs say nothing beside those of a laptop's cores
+    )
     plots = (
         (speedup_plot(scaling, things, reference, predicted), efficiency_plot(scaling, things, reference, predicted))
         if scaling.rows
@@ -128,13 +137,7 @@ def speedup_scene(
         f"{'Weak' if weak else 'Strong'} scaling, {_batch(scaling)}",
         _how_measured(scaling),
         plots,
-        table(
-            scaling,
-            steps if isinstance(steps, int) else 100,
-            things.capitalize() if not gpus else things,
-            unit,
-            reference if gpus else None,  # images/s of GPUs say nothing beside those of a laptop's cores
-        ),
+        tuple(zip(*zip(*cells, strict=True), *use_columns(scaling.rows, uses, gpus, NONE), strict=True)),
         scaling,
     )
 

@@ -17,6 +17,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import STEPS, Value, check
 from clew_shared.spec import RunSpec
+from clew_shared.study.device_use import device_uses, use_columns
 from clew_shared.study.ranking import Better, Standing, rank, stand
 from clew_shared.study.scaling import (
     Conclusion,
@@ -111,9 +112,14 @@ def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str
 
 def scaling_of(study: StudySpec, results: Sequence[StudyResult]) -> Scaling:
     """Returns what the runs of a study over devices or nodes measured that finished in one attempt."""
-    measured = [one for one in results if one.history.fold.state is RunState.FINISHED and one.history.fold.attempt <= 1]
-    timings = (time_run(one.history, one.spec.devices * one.spec.nodes, study.warm_up) for one in measured)
+    timings = (time_run(history, count, study.warm_up) for count, history in _measured(results))
     return measure(timings, weak=study.weak, warm_up=study.warm_up)
+
+
+def _measured(results: Sequence[StudyResult]) -> list[tuple[int, History]]:
+    """The runs that finished in one attempt, each with its number of devices."""
+    whole = [one for one in results if one.history.fold.state is RunState.FINISHED and one.history.fold.attempt <= 1]
+    return [(one.spec.devices * one.spec.nodes, one.history) for one in whole]
 
 
 def conclusion(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling, card: ExerciseCard) -> Conclusion:
@@ -160,6 +166,9 @@ def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
         )
         for row in scaling.rows
     ]
+    uses, gpus = device_uses(_measured(results), scaling.rows), on_gpus([one.history for one in results])
+    more_columns = [tuple(map(words.inside, column)) for column in use_columns(scaling.rows, uses, gpus, NONE)]
+    rows = list(zip(*zip(*rows, strict=True), *more_columns, strict=True))
     return ["", *aligned(rows), how_measured(study.study, scaling), *said]
 
 
@@ -181,6 +190,7 @@ def scaling_summary(study: StudySpec, card: ExerciseCard, results: Sequence[Stud
     """The same for programs."""
     scaling = scaling_of(study, results)
     found = conclusion(study, results, scaling, card)
+    uses = device_uses(_measured(results), scaling.rows)
     fits = {fit.law: fit._asdict() for fit in (scaling.amdahl, scaling.gustafson) if fit is not None}
     return {
         "study": study.study,
@@ -190,7 +200,10 @@ def scaling_summary(study: StudySpec, card: ExerciseCard, results: Sequence[Stud
         "scaling": "weak" if study.weak else "strong",
         "steps": study.steps,
         "warm_up": study.warm_up,
-        "table": as_table(scaling, study.steps or 100),
+        "table": [
+            cells | uses[row.replicas]._asdict()
+            for row, cells in zip(scaling.rows, as_table(scaling, study.steps or 100), strict=True)
+        ],
         "fits": fits,
         "forecast": [one._asdict() for one in predicted(study, results, scaling)],
         "sentence": found.sentence,
