@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QScrollArea, QScrollBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -624,12 +624,19 @@ def test_a_wrong_field_disables_run_with_the_reason(softmax: Program) -> None:
 # --- The window itself ------------------------------------------------------------------------------------------------
 
 
-def test_light_and_dark_change_at_run_time(busy: Program) -> None:
+def test_light_and_dark_change_at_run_time_and_panels_stay_scrolled(open_window: Opener, qtbot: QtBot) -> None:
+    busy = open_window(fakes.example_session(), size=(1280, 700))
+    bar = max(
+        (one.verticalScrollBar() for one in busy.window.next_run.findChildren(QScrollArea)), key=QScrollBar.maximum
+    )
+    bar.setValue(scrolled := bar.maximum())
+    assert scrolled > 0
     light = busy.window.grab().toImage().pixelColor(5, 100).lightness()
     busy.window.actions_["theme"].trigger()
     dark = busy.window.grab().toImage().pixelColor(5, 100).lightness()
     assert light > 200 > 60 > dark
     assert busy.actions.theme_choice == "dark"
+    qtbot.waitUntil(lambda: bar.value() == scrolled)
     busy.actions.choose_theme("light")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QScrollBar
 
 from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
 from clew_gui.plotting.table import extract, extract_series, write_csv, write_series_csv
@@ -403,10 +403,13 @@ class WindowActions(QObject):
         if theme is self._window.appearance.theme:
             return
         self._window.appearance.theme = theme
+        scrolled = [(bar, bar.value()) for bar in self._window.findChildren(QScrollBar)]  # lost while nothing is styled
         self._app.setStyleSheet("")  # replacing a sheet takes Qt four times as long as removing and setting one
         apply(self._app, theme)
-        QTimer.singleShot(0, self, self._retint)  # in an event of its own: both together would be felt
+        QTimer.singleShot(0, self, lambda: self._retint(scrolled))  # in its own event: both together would be felt
 
-    def _retint(self) -> None:
+    def _retint(self, scrolled: Sequence[tuple[QScrollBar, int]]) -> None:
+        for bar, value in scrolled:
+            bar.setValue(value)
         retheme_all(self._window)
         self._window.run_view.plots.set_theme(self._window.appearance.theme)
