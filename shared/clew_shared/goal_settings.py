@@ -25,10 +25,10 @@ def is_for(goal: Goal, data: str) -> bool:
 
 
 def asked_settings(spec: RunSpec, card: ExerciseCard | None) -> dict[str, Value]:
-    """Returns the settings of a run, as ``settings_of`` has them, with the defaults of its strategy's own settings."""
+    """Returns the settings of a run, as ``settings_of`` has them, with the defaults of those that are not there."""
     chosen = next((one for one in card.strategies if one.id == spec.strategy), None) if card is not None else None
-    options = defaults(chosen.params) if chosen is not None else {}
-    return options | settings_of(spec, card)
+    usual = (*(chosen.params if chosen is not None else ()), *(card.params if card is not None else ()))
+    return defaults(usual) | settings_of(spec, card)
 
 
 def unmet(

@@ -14,7 +14,17 @@ import msgspec
 
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import HEADLINE, LEARNING_RATE, ParamSpec, Value, convert, defaults, format_value, read_number
+from clew_shared.params import (
+    HEADLINE,
+    LEARNING_RATE,
+    ParamSpec,
+    Value,
+    convert,
+    defaults,
+    format_value,
+    matters,
+    read_number,
+)
 from clew_shared.spec import RunSpec
 
 SEED = "seed"
@@ -62,8 +72,9 @@ def read_tags(text: str) -> tuple[str, ...]:
 
 def settings_of(spec: RunSpec, card: ExerciseCard | None = None) -> dict[str, Value]:
     """Everything that a run was set to, by name: hyperparameters with the card's defaults, the strategy's own settings,
-    seed, data, preset, nodes and devices. The name of a data file is its path's last part, the rate of a range test
-    its range in words. What is not set is None, also where a file wrote "none" for it."""
+    seed, data, preset, nodes and devices. A hyperparameter that changes nothing with the others is left out. The name
+    of a data file is its path's last part, the rate of a range test its range in words. What is not set is None, also
+    where a file wrote "none" for it."""
     values: dict[str, Value] = defaults(card.params) if card is not None else {}
     usual = card.datasets[0] if card is not None and card.datasets else ""
     data = (spec.data or usual).replace("\\", "/").rsplit("/", 1)[-1]
@@ -72,7 +83,8 @@ def settings_of(spec: RunSpec, card: ExerciseCard | None = None) -> dict[str, Va
         known[LEARNING_RATE] = spec.rate_range.words
     specs = {param.name: param for param in card.params} if card is not None else {}
     given = {name: _plain(value, specs.get(name)) for name, value in (spec.params | spec.options).items()}
-    return values | given | known
+    found = values | given | known
+    return {name: value for name, value in found.items() if name not in specs or matters(specs[name], found)}
 
 
 def _plain(value: Value, spec: ParamSpec | None) -> Value:

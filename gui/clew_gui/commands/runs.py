@@ -295,7 +295,7 @@ def _show(context: CommandContext, folder: Path, history: History, jobs: KeptJob
         *goal_lines(history, card, folder),
         "",
         *_note_lines(context, folder),
-        *_spec_lines(folder),
+        *_spec_lines(folder, card),
         *_file_lines(folder, history),
     ):
         context.say(line)
@@ -305,20 +305,21 @@ def _card(known: Catalogue, history: History) -> ExerciseCard | None:
     return next((card for card in known.exercises if card.id == history.fold.exercise), None)
 
 
-def _spec_lines(folder: Path) -> list[str]:
+def _spec_lines(folder: Path, card: ExerciseCard | None) -> list[str]:
     try:
         spec = read_spec(RunFolder(folder).latest_spec)
     except ProblemError as error:
         return [error.command_text()]
-    return [f"{name:<18}{value}" for name, value in _settings(spec).items()]
+    return [f"{name:<18}{value}" for name, value in _settings(spec, card).items()]
 
 
-def _settings(spec: RunSpec) -> dict[str, str]:
+def _settings(spec: RunSpec, card: ExerciseCard | None) -> dict[str, str]:
     about = {"Name": spec.name, "Preset": spec.preset, "Seed": str(spec.seed), "Data": spec.data}
     about["Devices"] = spread_words(spec)
     about["Range test"] = spec.rate_range.words if spec.rate_range is not None else ""
+    given, counts = spec.params | spec.options, settings_of(spec, card)
     return {name: value for name, value in about.items() if value} | {
-        name: format_value(value) for name, value in (spec.params | spec.options).items()
+        name: format_value(value) for name, value in given.items() if name in counts
     }
 
 

@@ -171,6 +171,13 @@ def test_a_value_that_is_not_set_is_the_same_however_it_was_written() -> None:
     assert settings_of(RunSpec(exercise="x", params={"clip": "none"}))["clip"] is None
 
 
+def test_a_setting_that_changes_nothing_is_no_difference() -> None:
+    plain, idle = RunSpec(exercise="softmax"), RunSpec(exercise="softmax", params={"momentum": 0.5})
+    assert "momentum" not in settings_of(idle, SOFTMAX), "SGD has none"
+    assert repeats_of({"a": settings_of(plain, SOFTMAX), "b": settings_of(idle, SOFTMAX)}) == [("a", "b")]
+    assert settings_of(RunSpec(exercise="softmax", params={"optimizer": "momentum"}), SOFTMAX)["momentum"] == 0.9
+
+
 def test_a_number_is_the_same_as_text_and_as_number() -> None:
     card = find_card(load_builtin().exercises, "softmax")
     one, other = (

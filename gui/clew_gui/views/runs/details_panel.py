@@ -49,7 +49,8 @@ def _settings(run: RunModel, card: ExerciseCard, names: Sequence[str]) -> dict[s
     specs = {param.name: param for param in card.params}
     values = settings_of(run.spec, card)
     values["data"] = run.spec.data or values["data"]
-    return {name: _value(specs[name], values[name]) if name in specs else _plain(values.get(name)) for name in names}
+    there = {name: value for name, value in values.items() if name in specs}
+    return {name: _value(specs[name], there[name]) if name in there else _plain(values.get(name)) for name in names}
 
 
 def _value(spec: object, value: Value) -> str:

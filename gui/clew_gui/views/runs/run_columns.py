@@ -64,9 +64,9 @@ def _text(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Val
         return USAGE[name].words(used) if used is not None else NONE
     if metric is not None:
         return words.metric_value(metric, _result(metric, run, best))
-    spec = next((param for param in card.params if param.name == name), None)
+    spec = next((param for param in card.params if param.name == name and name in values), None)
     value = values.get(name)
-    return value_words(spec, value) if spec is not None else (format_value(value) if value != "" else NONE)
+    return value_words(spec, value) if spec is not None else (format_value(value) if value not in (None, "") else NONE)
 
 
 def _key(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Value], best: Best) -> float | str:
