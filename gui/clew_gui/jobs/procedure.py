@@ -104,7 +104,7 @@ def _prepare(job: ManagedJob) -> JobSpec:
     Raises ``ProblemError``; what is refused leaves no folder on the site.
     """
     order, access, say = job.order, job.access, partial(_say_preparing, job)
-    say(f"Prepares {access.title}.")
+    say(f"Checks what {access.title} has of Clew.")
     installed = access.installed(say)
     connection = access.connected()
     preflight.check_time(connection, order.allocation)

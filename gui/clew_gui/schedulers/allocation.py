@@ -110,6 +110,8 @@ def seconds_asked(allocation: AllocationRequest) -> int:
 def node_hours(nodes: int, seconds: float) -> str:
     """Returns the node-hours, which most sites count, in words: ``1.5 node-hours``."""
     hours = nodes * seconds / 3600
+    if hours < 0.005:
+        return "under 0.01 node-hours"
     number = f"{hours:.0f}" if hours >= 10 else f"{hours:.1f}" if hours >= 0.95 else f"{hours:.2f}"
     return f"{number.removesuffix('.0')} node-hour{'' if number in ('1', '1.0') else 's'}"
 

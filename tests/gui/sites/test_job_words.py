@@ -216,6 +216,7 @@ def test_a_run_whose_jobs_time_was_up_is_continued(open_window: Opener, qtbot: Q
         (AllocationRequest(time="02:00:00", nodes=2), "4 node-hours"),
         (AllocationRequest(time="30"), "0.50 node-hours"),
         (AllocationRequest(time="1-00:00:00", nodes=8), "192 node-hours"),
+        (AllocationRequest(time="00:00:02"), "under 0.01 node-hours"),
     ],
 )
 def test_what_a_job_counts_in_node_hours(asked: AllocationRequest, words: str) -> None:

@@ -207,7 +207,8 @@ def test_why_it_is_asked_again_is_said(asker: WindowPrompter, qtbot: QtBot) -> N
     again = Prompt(kind=PromptKind.CODE, title="login", text="Code:", again="That was refused.")
     asked = Asked(asker, again)
     dialog = shown(asker, qtbot)
-    assert "That was refused. A code works only once: wait for the next one." in texts(dialog)
+    first = "That was refused. A code works only once: wait for the next one."
+    assert f"{first} A password before it may have been wrong as well." in texts(dialog)
     dialog.reject()
     assert asked.wait(qtbot) is None
 
@@ -226,8 +227,10 @@ def test_the_fingerprint_stands_in_full_and_the_default_is_no(host: HostKeyDialo
     assert MINE in texts(host)
     assert host.cancel.isDefault()
     assert not host.trust.isDefault()
-    QTest.keyClick(host.other, Qt.Key.Key_Return)
-    assert host.isVisible(), "Return in the field neither trusts nor cancels"
+    for typed in ("", OTHER):
+        host.other.setText(typed)
+        QTest.keyClick(host.other, Qt.Key.Key_Return)
+        assert host.isVisible(), "Return in the field neither trusts nor cancels"
     QTest.keyClick(host, Qt.Key.Key_Return)
     assert not host.isVisible()
     assert given == []
@@ -238,6 +241,8 @@ def test_a_pasted_fingerprint_is_compared(host: HostKeyDialog, pasted: str, same
     host.other.setText(pasted)
     assert host.trust.isEnabled() is same
     assert host.message.text().startswith("The same" if same else "Not the same")
+    QTest.keyClick(host.other, Qt.Key.Key_Return)
+    assert host.isVisible() is not same, "Return trusts the same key"
 
 
 def test_trusting_answers_yes(asker: WindowPrompter, qtbot: QtBot) -> None:

@@ -187,7 +187,7 @@ _KEPT = {
 _AGAIN = {
     PromptKind.PASSWORD: "Check Caps Lock and the keyboard layout.",
     PromptKind.PASSPHRASE: "It was chosen when the key was made.",
-    PromptKind.CODE: "A code works only once: wait for the next one.",
+    PromptKind.CODE: "A code works only once: wait for the next one. A password before it may have been wrong as well.",
 }
 
 
@@ -314,12 +314,13 @@ def note(
 
 
 class CompareEdit(QLineEdit):
-    """A field to paste a fingerprint into. Return does nothing here: it must neither trust nor cancel by accident."""
+    """A field to paste a fingerprint into. Return does not reach the dialog, where it would cancel by accident."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Handles all keys but Return."""
+        """Handles all keys but Return, which it only reports."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             event.accept()
+            self.returnPressed.emit()
             return
         super().keyPressEvent(event)
 
@@ -359,6 +360,7 @@ class HostKeyDialog(PromptDialog):
         self.other.setPlaceholderText("SHA256:…")
         self.other.setAccessibleName("Fingerprint that the site publishes")
         self.other.textChanged.connect(lambda _text: self._compare())
+        self.other.returnPressed.connect(lambda: self.trust.click() if self._is_same() else None)
         name = label("Compare with the one that the site publishes", "strong")
         name.setBuddy(self.other)
         self.message = label("Paste it here from the site's page or your teacher's note.", "caption", "3", wrap=True)
@@ -380,9 +382,12 @@ class HostKeyDialog(PromptDialog):
             words = "The same fingerprint is in the site's settings."
             self.add(note(appearance, words, "okNote", "s_done", "ok"))
 
+    def _is_same(self) -> bool:
+        bare = (text.strip().removeprefix("SHA256:").rstrip("=") for text in (self.other.text(), self.fingerprint))
+        return len(set(bare)) == 1
+
     def _compare(self) -> None:
-        given = self.other.text().strip()
-        same = given.removeprefix("SHA256:").rstrip("=") == self.fingerprint.removeprefix("SHA256:").rstrip("=")
+        given, same = self.other.text().strip(), self._is_same()
         if not given:
             words, tone = "Paste it here from the site's page or your teacher's note.", "3"
         elif same:
