@@ -70,6 +70,8 @@ _NAMED = 780
 """The width from which on the number of repeats has its name beside it."""
 _CELL = 22
 """Pixels around the text of a cell."""
+_INTERVAL = 3
+"""The column with the intervals of images per second."""
 
 
 class SpeedupView(QWidget):
@@ -252,14 +254,16 @@ class ScalingTable(QTableWidget):
         return [item.text() for item in items if item is not None]
 
     def _fit_columns(self) -> None:
-        """Makes each column as wide as its words, and shares out the rest evenly."""
-        metrics, shown = self.fontMetrics(), self.columnCount()
-        widths = [max(map(metrics.horizontalAdvance, self._column(place))) + _CELL for place in range(shown)]
-        while shown > 1 and sum(widths[:shown]) > self.width():
-            shown -= 1
-        more = max(self.width() - sum(widths[:shown]), 0) // max(shown, 1)
+        """Makes each column as wide as its words, and shares out the rest evenly. Where they have no room, that of the
+        intervals is hidden first, which the plot shows as well, then the last ones."""
+        metrics, places = self.fontMetrics(), range(self.columnCount())
+        widths = [max(map(metrics.horizontalAdvance, self._column(place))) + _CELL for place in places]
+        shown = sorted(places, key=lambda place: (place == _INTERVAL, place))
+        while len(shown) > 1 and sum(widths[place] for place in shown) > self.width():
+            shown.pop()
+        more = max(self.width() - sum(widths[place] for place in shown), 0) // max(len(shown), 1)
         for place, width in enumerate(widths):
-            self.setColumnHidden(place, place >= shown)
+            self.setColumnHidden(place, place not in shown)
             self.setColumnWidth(place, width + more)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
