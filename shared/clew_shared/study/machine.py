@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from clew_shared.base.number_words import in_bytes
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import ProcessPulse, mean_rate
@@ -22,6 +24,12 @@ and who else needs them is not known."""
 _OTHERS = 0.3
 """Share of the cores that others use, from which times of a run are not its own."""
 _GPU_UNUSED, _GPU_BUSY, _GPU_LITTLE = 0.005, 0.3, 0.1
+_THROTTLED = 0.05
+"""Share of the time that a GPU was slowed down, from which times say little."""
+_PREPARING, _COMPUTING = 0.5, 0.3
+"""Shares of traced steps: with more of the one and less of the other, the device waits for the program."""
+_ROOM = 4
+"""A batch can be enlarged where so many of them are in the samples."""
 
 
 class Finding(NamedTuple):
@@ -42,7 +50,8 @@ class _Means(NamedTuple):
 
 
 def machine_findings(history: History) -> Iterator[Finding]:
-    """Yields what is sure of a run that trained for at least twenty seconds."""
+    """Yields what is sure of a run: of its traced steps, and of its samples if it trained for twenty seconds."""
+    yield from _small_batch(history)
     since = history.trained_since
     every = [_Means(process, since) for process in history.pulse.processes.values()]
     if not every or not since or max(float(one.process.times[-1]) for one in every) - since < _LEAST_S:
@@ -87,6 +96,39 @@ def _devices(every: Sequence[_Means]) -> Iterator[Finding]:
         yield Finding("device-idle", text)
 
 
+def _throttled(every: Sequence[_Means]) -> Iterator[Finding]:
+    """Names the GPU that its driver slowed down for the longest time."""
+    gpus = [(one, number) for one in every for number in one.process.gpus]
+    slowed = [(share_of, one, number) for one, number in gpus if (share_of := one.of(f"gpu{number}_throttled"))]
+    if not slowed or max(slowed, key=lambda found: found[0])[0] < _THROTTLED:
+        return
+    most, one, number = max(slowed, key=lambda found: found[0])
+    heat = one.process.column(f"gpu{number}_temperature")
+    heat = heat[np.isfinite(heat)]
+    degrees = f", at up to {heat.max():.0f} °C" if len(heat) else ""
+    where = f" on {one.process.host}" if len(every) > 1 else ""
+    text = (
+        f"GPU {number}{where} was slowed down {share(most)} of the time, because it was too hot or got too little power"
+        f"{degrees}: its times say little. Tell those who look after the machine."
+    )
+    yield Finding("device-throttled", text)
+
+
+def _small_batch(history: History) -> Iterator[Finding]:
+    """Checks whether traced steps are spent on starting operations, and a larger batch would give these more to do."""
+    traced, schema = history.trace, history.schema
+    if traced is None or schema is None or not 0 < _ROOM * schema.batch_size <= schema.samples_per_epoch:
+        return
+    preparing, computing = (traced.parts.get(name, 0.0) / traced.seconds for name in ("host", "compute"))
+    if preparing >= _PREPARING and computing < _COMPUTING:
+        images = f"{schema.batch_size:,} image{'s' if schema.batch_size > 1 else ''}"
+        text = (
+            f"{share(preparing)} of a step went into starting operations and {share(computing)} into computing: a batch"
+            f" of {images} is too small for the device, and a larger one trains more images in the same time."
+        )
+        yield Finding("batch-small", text)
+
+
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -104,4 +146,4 @@ def _shared_cores(every: Sequence[_Means]) -> Iterator[Finding]:
             yield Finding("cores-shared", text + "its times say little. Train again when nothing else runs.")
 
 
-_RULES: tuple[Callable[[Sequence[_Means]], Iterator[Finding]], ...] = (_input_wait, _devices, _shared_cores)
+_RULES: tuple[Callable[[Sequence[_Means]], Iterator[Finding]], ...] = (_input_wait, _devices, _throttled, _shared_cores)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from clew_shared.journal.events import Schema
 from clew_shared.journal.history import History
 from clew_shared.study.machine import machine_findings
-from tests.unit.runs import METRICS, points, pulse
+from tests.unit.runs import METRICS, points, pulse, trace
 
 SECONDS = 40
 
@@ -73,6 +74,35 @@ def test_a_device_with_little_to_do_wants_a_larger_batch() -> None:
 
 def test_busy_devices_are_no_news() -> None:
     assert told(trained(gpu0_use=0.91, gpu1_use=0.88)) == []
+
+
+def test_a_device_that_its_driver_slows_down_is_named() -> None:
+    ((kind, text),) = told(
+        trained(gpu0_use=0.91, gpu0_throttled=0.0, gpu1_use=0.9, gpu1_throttled=0.4, gpu1_temperature=91)
+    )
+    assert kind == "device-throttled"
+    assert text.startswith(
+        "GPU 1 was slowed down 40 % of the time, because it was too hot or got too little power, at up to 91 °C"
+    )
+    assert told(trained(gpu0_use=0.91, gpu0_throttled=0.02)) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "compute", "batch", "said"),
+    [(0.83, 0.12, 10, True), (0.4, 0.12, 10, False), (0.55, 0.4, 10, False), (0.83, 0.12, 50, False)],
+    ids=["starting operations", "something else", "computing", "nearly all samples"],
+)
+def test_traced_steps_that_only_start_operations_want_a_larger_batch(
+    host: float, compute: float, batch: int, said: bool
+) -> None:
+    history = History()
+    history.feed(1, Schema(id=1, metrics=METRICS, batch_size=batch, samples_per_epoch=100))
+    history.feed(1, msgspec.structs.replace(trace(), parts={"host": 0.004 * host, "compute": 0.004 * compute}))
+    found = told(history)
+    assert [kind for kind, _ in found] == ["batch-small"] * said
+    assert all(
+        text.startswith("83 % of a step went into starting operations and 12 % into computing") for _, text in found
+    )
 
 
 def test_cores_that_others_use_are_said() -> None:

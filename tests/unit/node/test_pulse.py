@@ -180,6 +180,9 @@ class Nvml:
     def nvmlDeviceGetTemperature(self, card: object, sensor: int) -> int:  # noqa: N802  # NVML's name
         return 64
 
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, card: object) -> int:  # noqa: N802  # NVML's name
+        return 0x44 if card == 1 else 0x04
+
     def nvmlDeviceGetClockInfo(self, card: object, kind: int) -> int:  # noqa: N802  # NVML's name
         return 1755
 
@@ -199,7 +202,9 @@ def test_a_card_is_read(nvml: Nvml) -> None:
         "gpu0_power": 212.0,
         "gpu0_temperature": 64.0,
         "gpu0_clock": 1755.0,
+        "gpu0_throttled": 0.0,
     }
+    assert Gpus(["1"]).read(1.0)["gpu0_throttled"] == 1.0, "heat is a reason, a power limit is none"
 
 
 def test_what_a_card_does_not_say_is_unknown(nvml: Nvml) -> None:

@@ -10,6 +10,10 @@ from typing import Any
 from clew_agent.node.devices import find_devices
 from clew_agent.node.pulse.sources import Readings
 
+_SLOWED = 0x08 | 0x20 | 0x40 | 0x80
+"""Reasons that NVML gives for lower clocks: the hardware, the driver or the hardware because of heat, and its power
+supply. A limit on its power is none of them: many cards reach it whenever they are busy."""
+
 
 class Gpus:
     """The GPUs with these ids, which are as in CUDA_VISIBLE_DEVICES; those of this process when none are given.
@@ -51,6 +55,7 @@ class Gpus:
                 lambda: {"use": nvml.nvmlDeviceGetUtilizationRates(card).gpu / 100},
                 lambda: {"power": nvml.nvmlDeviceGetPowerUsage(card) / 1000},
                 lambda: {"temperature": float(nvml.nvmlDeviceGetTemperature(card, nvml.NVML_TEMPERATURE_GPU))},
+                lambda: {"throttled": float(bool(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(card) & _SLOWED))},
                 lambda: {"clock": float(nvml.nvmlDeviceGetClockInfo(card, nvml.NVML_CLOCK_SM))},
             ]
         for reader in readers:
