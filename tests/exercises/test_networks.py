@@ -119,6 +119,37 @@ def test_an_autoencoder_beats_principal_components(small_digits: DataSet) -> Non
     np.testing.assert_allclose(ours, expected, atol=1e-4)
 
 
+def test_the_contractive_penalty_is_the_squared_norm_of_the_codes_derivative(small_digits: DataSet) -> None:
+    """Which is what the slope is measured for: noise of deviation 1 moves the code by the norm, on average."""
+    values: dict[str, Value] = {"kind": "contractive", "code": 6, "penalty": 0.5, "steps": 3, "batch_size": 40}
+    record, evaluation, engine = trained("autoencoder", values | {"order": "file", "optimizer": "sgd"}, small_digits)
+    assert not any(name.endswith("/decoder1") for name in engine.variables), "the way back has the encoder's weights"
+    start = make_engine(exercise("autoencoder"), values, small_digits)
+    coder, x = start.model.coder, tf.constant(small_digits.train.x[:40])
+    assert coder is not None
+    assert coder.encode is not None
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        code = coder.encode(x)
+    norms = tf.reduce_sum(tf.square(tape.batch_jacobian(code, x)), [1, 2]).numpy()
+    errors = np.square(coder.decode(code).numpy() - x.numpy()).mean(1)
+    assert record["loss"][0] == pytest.approx(errors.mean() + 0.5 * norms.mean(), rel=1e-4)
+    assert evaluation["test_slope"] == pytest.approx(np.sqrt(norms).mean(), rel=0.2)
+
+
+def test_attribute_vectors_are_the_mean_codes_of_classes_minus_that_of_all(small_digits: DataSet) -> None:
+    engine = make_engine(exercise("vae"), {"hidden": 8, "code": 3}, small_digits)
+    coder, test = engine.model.coder, small_digits.test
+    assert coder is not None
+    assert coder.encode is not None
+    codes = coder.encode(tf.constant(test.x)).numpy()
+    vector = codes[test.y == 4].mean(0) - codes.mean(0)
+    wanted = coder.decode(tf.constant((codes[0] + 1.5 * vector)[np.newaxis])).numpy()[0]
+    shown = engine.model.pictures["attributes"]().numpy()
+    assert len(shown) == 10 * 7
+    np.testing.assert_allclose(shown[4 * 7 + 6].reshape(-1), wanted, atol=1e-5)
+
+
 def test_greedy_pre_training_moves_one_pair_of_layers_after_the_other(small_digits: DataSet) -> None:
     values: dict[str, Value] = {"kind": "deep", "pretraining": 2, "steps": 8, "optimizer": "sgd"}
     engine = make_engine(exercise("autoencoder"), values, small_digits)

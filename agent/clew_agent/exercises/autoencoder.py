@@ -33,13 +33,16 @@ the best that can be done with straight lines. Every evaluation compares the net
 3. *Sparse*: the code is larger, but each unit costs in proportion to its value (L1), so most are switched off. Raise
    the penalty until the images suffer.
 4. *Denoising*: the network sees noise and has to draw the clean image.
-5. *Deep*, without and with greedy pre-training. Does it help to train the layers one after the other first?
+5. *Contractive*: it costs when the code changes with the image. Compare *Slope of the code* with a penalty of 0 and
+   with the preset's. What does the error say to that?
+6. *Deep*, without and with greedy pre-training. Does it help to train the layers one after the other first?
 
 ## What to watch
 
 *Originals and reconstructions* shows test images and below each what the network draws. With noise there is a third row
-in the middle: what the network gets to see. During pre-training the loss is that of one pair of layers, so it jumps
-when the next pair begins.
+in the middle: what the network gets to see. *Slope of the code* says how far the code of a test image moves when a
+little noise is added to the image, divided by the deviation of the noise. During pre-training the loss is that of one
+pair of layers, so it jumps when the next pair begins.
 
 ## Questions
 
@@ -59,6 +62,9 @@ when the next pair begins.
 """
 
 SHOWN, COLUMNS = 20, 10
+NUDGE = 0.01
+"""Deviation of the noise by which an image is changed to see what its code makes of that."""
+WITH_PENALTY = ("sparse", "contractive")
 CLEAN = (Requirement("kind", ("undercomplete", "deep")),)
 """Of noisy images PCA has to draw the noise as well, so it loses without a contest."""
 
@@ -77,6 +83,7 @@ class AutoencoderSettings(BatchSettings, frozen=True, kw_only=True):
                 Choice("sparse", "Sparse"),
                 Choice("denoising", "Denoising"),
                 Choice("deep", "Deep"),
+                Choice("contractive", "Contractive"),
             ),
         ),
     ] = "undercomplete"
@@ -85,11 +92,12 @@ class AutoencoderSettings(BatchSettings, frozen=True, kw_only=True):
         float,
         Knob(
             "Penalty",
-            "This times the mean absolute value of the code's units is added to the loss (L1).",
+            "This times the cost of the code is added to the loss. Sparse: the mean absolute value of its units (L1)."
+            " Contractive: the squared norm of its derivative by the pixels.",
             "Network",
             ge=0,
             le=10,
-            shown_when=Condition("kind", ("sparse",)),
+            shown_when=Condition("kind", WITH_PENALTY),
         ),
     ] = 1e-3
     noise: Annotated[
@@ -145,10 +153,12 @@ class Autoencoder(Exercise[AutoencoderSettings]):
         MetricSpec(name="test_error", label="Test error", per_step=False, better="lower"),
         MetricSpec(name="test_pca", label="PCA's test error", per_step=False),
         MetricSpec(name="test_gain", label="PCA's error / own error", per_step=False, better="higher"),
+        MetricSpec(name="test_slope", label="Slope of the code", per_step=False),
     )
     plots = (
         PlotSpec(id="error", title="Squared error of a pixel", metrics=("loss", "test_error", "test_pca"), log=True),
         PlotSpec(id="active", title="Active units of the code", metrics=("active",), format="percent"),
+        PlotSpec(id="slope", title="Slope of the code", metrics=("test_slope",), log=True),
     )
     pictures = (ImageGrid("reconstructions", "Originals, below them reconstructions", columns=COLUMNS),)
     baseline = "undercomplete"
@@ -172,6 +182,12 @@ class Autoencoder(Exercise[AutoencoderSettings]):
             title="Deep, pre-trained",
             help="Pair by pair first.",
             values={"kind": "deep", "pretraining": 500},
+        ),
+        Preset(
+            name="contractive",
+            title="Contractive",
+            help="A code that hardly changes with the image.",
+            values={"kind": "contractive", "code": 128, "penalty": 1e-4},
         ),
         Preset(
             name="tiny",
@@ -208,20 +224,17 @@ class Autoencoder(Exercise[AutoencoderSettings]):
         """Layers to the code and the same sizes back, a last sigmoid because pixels are between 0 and 1."""
         options, data = setup.settings, setup.require_data()
         pixels = data.train.x.shape[1]
-        sizes = [pixels, 512, 128, options.code] if options.kind == "deep" else [pixels, options.code]
-        bend_code = tf.nn.relu if options.kind == "sparse" else tf.identity
-        encoder = dense_layers(setup, "encoder", sizes, tf.nn.relu, bend_code)
-        decoder = dense_layers(setup, "decoder", sizes[::-1], tf.nn.relu, tf.sigmoid)
+        network = Network(setup, pixels)
         pca = principal_components(data.train.x, options.code)
 
         def error(x: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
             return tf.reduce_mean(tf.square(x - target), 1)
 
         def together(x: tf.Tensor, batch: Batch) -> Loss:
-            code = through(encoder, x)
-            value = batch.mean(error(through(decoder, code), batch.x))
-            if options.kind == "sparse":
-                value += options.penalty * batch.mean(tf.reduce_mean(tf.abs(code), 1))
+            code = network.encode(x)
+            value = batch.mean(error(network.decode(code), batch.x))
+            if options.kind in WITH_PENALTY:
+                value += options.penalty * batch.mean(network.cost(code))
             return Loss(value, {"active": batch.mean(tf.reduce_mean(tf.cast(tf.abs(code) > 0.01, tf.float32), 1))})
 
         def noisy(x: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
@@ -231,7 +244,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
             whole = together(noisy(batch.x, context.sample_normal([pixels], "noise")), batch)
             if options.kind != "deep" or not options.pretraining:
                 return whole
-            alone = [batch.mean(error(*pair)) for pair in pairs(encoder, decoder, batch.x)]
+            alone = [batch.mean(error(*pair)) for pair in pairs(network.encoder, network.decoder, batch.x)]
             stage = tf.minimum(context.step // options.pretraining, len(alone))
             value = tf.reduce_sum(tf.stack([*alone, whole.value]) * tf.one_hot(stage, len(alone) + 1))
             return Loss(value, whole.metrics)
@@ -239,9 +252,12 @@ class Autoencoder(Exercise[AutoencoderSettings]):
         fixed = random.normal([1000, pixels], setup.seed, "noise of the evaluation")
 
         def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            x = noisy(batch.x, tf.gather(fixed, batch.index % 1000))
-            drawn = through(decoder, through(encoder, x))
-            return {"error": error(drawn, batch.x), "pca": error(pca(x), batch.x)}
+            noise = tf.gather(fixed, batch.index % 1000)
+            x = noisy(batch.x, noise)
+            code = network.encode(x)
+            moved = network.encode(x + NUDGE * noise) - code
+            errors = {"error": error(network.decode(code), batch.x), "pca": error(pca(x), batch.x)}
+            return {**errors, "slope": tf.norm(moved, axis=1) / NUDGE}
 
         def gain(means: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, float]:
             return {"gain": float(means["pca"] / means["error"])}
@@ -250,19 +266,59 @@ class Autoencoder(Exercise[AutoencoderSettings]):
             """Images, what the network gets to see of them, and what it draws."""
             originals = tf.constant(data.test.x[:SHOWN])
             x = noisy(originals, fixed[:SHOWN])
-            sets = (originals, x, through(decoder, through(encoder, x)))
+            sets = (originals, x, network.decode(network.encode(x)))
             shown = sets if options.kind == "denoising" else sets[::2]
             return in_rows(COLUMNS, *(as_images(tf.clip_by_value(one, 0, 1), data) for one in shown))
 
-        part = Part("autoencoder", variables_of((*encoder, *decoder)), loss, setup.optimizer())
+        part = Part("autoencoder", network.variables, loss, setup.optimizer())
         return Model(
             parts=[part],
             evaluate=evaluate,
             summarize=gain,
             evaluation_sets=setup.held_out(),
             pictures={"reconstructions": reconstructions},
-            coder=Coder(options.code, lambda code: through(decoder, code), lambda x: through(encoder, x)),
+            coder=Coder(options.code, network.decode, network.encode),
         )
+
+
+class Network:
+    """The layers to the code and back. A contractive one goes back by the same weights (tied): else small weights on
+    the way there and large ones on the way back would escape the penalty."""
+
+    def __init__(self, setup: Setup[AutoencoderSettings], pixels: int) -> None:
+        options = self._options = setup.settings
+        sizes = [pixels, 512, 128, options.code] if options.kind == "deep" else [pixels, options.code]
+        bend_code = {"sparse": tf.nn.relu, "contractive": tf.sigmoid}.get(options.kind, tf.identity)
+        self.encoder = dense_layers(setup, "encoder", sizes, tf.nn.relu, bend_code)
+        self.decoder = dense_layers(setup, "decoder", sizes[::-1], tf.nn.relu, tf.sigmoid)
+        self.variables = variables_of((*self.encoder, *self.decoder))
+        self._tied = options.kind == "contractive"
+        if self._tied:
+            del self.variables["decoder1"]
+
+    def encode(self, x: tf.Tensor) -> tf.Tensor:
+        """float32 [batch, code]."""
+        return through(self.encoder, x)
+
+    def decode(self, code: tf.Tensor) -> tf.Tensor:
+        """float32 [batch, pixels]."""
+        if self._tied:
+            weights, offset = self.encoder[0].weights, self.decoder[0].offset
+            return tf.sigmoid(tf.matmul(code, weights, transpose_b=True) + offset)
+        return through(self.decoder, code)
+
+    def cost(self, code: tf.Tensor) -> tf.Tensor:
+        """What the penalty is for, of each image's code, float32 [batch]."""
+        if self._options.kind == "sparse":
+            return tf.reduce_mean(tf.abs(code), 1)
+        return contraction(self.encoder[0].weights, code)
+
+
+def contraction(weights: tf.Tensor, code: tf.Tensor) -> tf.Tensor:
+    """Of each image the squared Frobenius norm of the derivative of its ``code`` [batch, units], one layer of sigmoids,
+    by the pixels (Rifai et al., "Contractive auto-encoders", ICML 2011). ``weights`` are [pixels, units]."""
+    slopes = tf.square(code * (1 - code))
+    return tf.reduce_sum(slopes * tf.reduce_sum(tf.square(weights), 0), 1)
 
 
 def pairs(encoder: Layers, decoder: Layers, x: tf.Tensor) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
