@@ -52,7 +52,8 @@ pair of layers, so it jumps when the next pair begins.
 > **Hint: numbers to compare with**
 > With seed 1 on MNIST and 5000 steps, the undercomplete network ended at a test error of 0.0096, and PCA with 32
 > components has 0.0167: a factor of 1.7, after 25 seconds on two busy cores. *Denoising* with 128 numbers reached a
-> factor of 2.6. The preset *Sparse* ended with 30 % of its units active.
+> factor of 2.6. The preset *Sparse* ended with 30 % of its units active. *Contractive* ended at a slope of 6.6 and an
+> error of 0.0096; with a penalty of 0 at 9.7 and 0.0084, and with 0.001 at 3.2 and 0.0175.
 
 > **Hint: does pre-training help?**
 > In 2006 it made deep networks possible, because initial weights were badly chosen and sigmoids let the gradient

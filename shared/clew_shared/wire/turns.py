@@ -7,7 +7,12 @@ import msgspec
 
 from clew_shared.base.problem import Problem
 
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+}
 """The environment of ``clew-agent try``: one image needs no more, and the cores are those of runs that train."""
 
 
