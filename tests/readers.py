@@ -167,8 +167,8 @@ def read_slurm(data: bytes) -> object:
     """Lines of squeue, sacct, sinfo, sacctmgr and of what slurmstepd printed."""
     text = data.decode("utf-8", "replace")
     lines = text.splitlines()
-    found = [slurm.parse_squeue_line(line) for line in lines] + [slurm.parse_sacct_line(line) for line in lines]
-    for one in filter(None, found):
+    found = [*filter(None, map(slurm.parse_squeue_line, lines)), *slurm.parse_sacct(text)]
+    for one in found:
         describe(one, SCHEDULERS["slurm"])
     slurm.memory_ran_out(text)
     return found, slurm.parse_sinfo(text), slurm.first_node(text)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from clew_gui.commands.context import CommandContext
 from clew_gui.jobs.job_book import JobBook, job_book
+from clew_gui.schedulers.state import JobUse
 from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.session.run_state import state_with_job
 from clew_gui.session.summaries import Summaries
@@ -74,6 +75,11 @@ class KeptJobs:
             number = self._record.numbers.get(run, run)
             reason = f"{news.text} Some of it may not be here yet: clew attach {number} fetches it.".lstrip()
         return state, reason
+
+    def use(self, folder: Path) -> JobUse:
+        """What the scheduler's accounts say of the run's latest job."""
+        job = self._book.job_of(folder.name) if is_copy(self._places, folder) else ""
+        return self._book.news(job).use if job else JobUse()
 
 
 def _not_begun(places: Places, runs: Sequence[KeptRun]) -> list[Problem]:

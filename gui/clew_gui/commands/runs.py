@@ -28,7 +28,9 @@ from clew_gui.commands.output.result import (
     usage_lines,
     why,
 )
+from clew_gui.jobs.job import use_words
 from clew_gui.plotting.cluster import setup_of
+from clew_gui.schedulers.state import JobUse
 from clew_gui.session.run_record import run_record
 from clew_gui.session.summaries import RunSummary, Summaries, results_of
 from clew_shared.base.number_words import quantity
@@ -283,7 +285,9 @@ def _show(context: CommandContext, folder: Path, history: History, jobs: KeptJob
     console = context.console()
     console.print(Text(card.title if card else history.fold.exercise, style="bold"))
     state, reason = jobs.state(folder, history.fold)
-    told = (ending(history, state), *why(history, reason), *usage_lines(history))
+    told = [ending(history, state), *why(history, reason), *usage_lines(history)]
+    if counted := use_words(jobs.use(folder)):
+        told.append(f"The scheduler's accounts of its job: {counted}.")
     for line in (*told, *advice_lines(history, context.places)):
         context.say(line)
     console.print(curves(history, card, console.width))
@@ -343,6 +347,8 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote) -> d
         return {"run": folder.name, "run_dir": str(folder), "problems": error.problems}
     state, reason = jobs.state(folder, history.fold)
     found = summary(history, folder) | {"state": state.value} | ({"reason": reason} if reason else {})
+    if (use := jobs.use(folder)) != JobUse():
+        found["job_use"] = use
     card = _card(known, history)
     try:
         spec = read_spec(RunFolder(folder).latest_spec)

@@ -10,11 +10,14 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
+from clew_gui.base.times import in_words
 from clew_gui.schedulers.allocation import AllocationRequest
-from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output, Phase, Reason
+from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, JobUse, Output, Phase, Reason
+from clew_shared.base.number_words import in_bytes
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 from clew_shared.spec import SITE_PATH, RunSpec
+from clew_shared.study.usage import energy
 
 _LATE_S = 60.0
 """The seconds by which the clocks of two computers may differ; a scheduler also takes a moment to end a job."""
@@ -91,7 +94,8 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
     ``text`` is one sentence for the status line ("Waits in the queue: other jobs come first."). ``id`` is the
     scheduler's. ``starts`` is when it is expected to begin or began, ``until`` when its time is up, in seconds since
     1970. ``phase`` is the scheduler's word at the end, ``problem`` why it was refused, failed or cannot be asked for
-    now. ``blocked``: it will not start unless someone does something.
+    now. ``blocked``: it will not start unless someone does something. ``use`` is what the scheduler's accounts say of
+    it after its end.
     """
 
     job: str
@@ -104,6 +108,7 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase | None = None
     problem: Problem | None = None
     blocked: bool = False
+    use: JobUse = JobUse()
 
     @property
     def over(self) -> bool:
@@ -126,6 +131,13 @@ def job_word(news: JobNews) -> str:
     if news.stage is not JobStage.ENDED:
         return STAGE_WORDS[news.stage]
     return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent"
+
+
+def use_words(use: JobUse) -> str:
+    """``waited 12 minutes, 3.1 GB of memory at most, 3.1 Wh``: what the scheduler tells, which may be nothing."""
+    parts = [f"waited {in_words(round(use.waited))}"] if use.waited is not None else []
+    parts += [f"{in_bytes(round(use.memory))} of memory at most"] if use.memory is not None else []
+    return ", ".join([*parts, energy(use.energy)] if use.energy is not None else parts)
 
 
 ReportNews = Callable[[JobNews], None]
@@ -231,6 +243,7 @@ def of_end(
         starts=state.start if state.start is not None else before.starts,
         until=state.end if state.end is not None else before.until,
         nodes=state.nodes or before.nodes,
+        use=state.use,
     )
 
 

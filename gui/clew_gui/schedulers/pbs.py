@@ -28,7 +28,7 @@ from clew_gui.schedulers.scheduler import (
     in_folder,
     submission,
 )
-from clew_gui.schedulers.state import ENDED, JobState, Output, PartitionLimits, Phase, Reason, Submitted
+from clew_gui.schedulers.state import ENDED, JobState, JobUse, Output, PartitionLimits, Phase, Reason, Submitted, waited
 from clew_shared.base.problem import problem
 
 _ID = r"([0-9]{1,12}(?:\[[0-9]{0,9}\])?(?:\.[A-Za-z0-9_.-]{1,200})?)"
@@ -47,6 +47,7 @@ _PHASES = {
 }
 _OVER = frozenset("CFX")
 _LONGEST = 100_000
+_BYTES = {"b": 1.0, "kb": 2.0**10, "mb": 2.0**20, "gb": 2.0**30, "tb": 2.0**40}
 _UNKNOWN_CODES = frozenset({153, 35})
 """The last byte of PBSE_UNKJOBID and of OpenPBS' PBSE_HISTJOBID; Slurm's qstat says nothing else."""
 _EXITS = {
@@ -285,7 +286,14 @@ def _state(job: str, fields: Mapping[str, str]) -> JobState:
         limit=asked,
         exit_code=code if signal is None else None,
         signal=signal,
+        use=JobUse(waited=waited(_date(fields.get("qtime", "")), start), memory=_memory(fields)),
     )
+
+
+def _memory(fields: Mapping[str, str]) -> float | None:
+    """The bytes of ``123456kb``; nothing and 0 mean that nobody measured."""
+    match = re.fullmatch(r"([0-9]{1,15})(b|kb|mb|gb|tb)", fields.get("resources_used.mem", ""))
+    return float(match[1]) * _BYTES[match[2]] or None if match is not None else None
 
 
 def _was_refused(fields: Mapping[str, str]) -> bool:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from clew_gui.base.times import in_words, read_time
 from clew_gui.schedulers.allocation import clock_asked
 from clew_gui.schedulers.job import (
@@ -29,10 +31,13 @@ from clew_gui.schedulers.scheduler import (
     in_folder,
     submission,
 )
-from clew_gui.schedulers.state import ENDED, JobState, Output, PartitionLimits, Phase, Reason, Submitted
+from clew_gui.schedulers.state import ENDED, JobState, JobUse, Output, PartitionLimits, Phase, Reason, Submitted, waited
 from clew_shared.base.problem import problem
 
 _FORMAT = "%i|%T|%r|%N|%S|%e|%l|%D|%j"
+_ACCOUNTS = "JobID,State,ExitCode,Start,End,NodeList,TimelimitRaw,Submit,MaxRSS,ConsumedEnergyRaw,JobName"
+_JOB_ID = re.compile(r"(?P<job>[0-9]{1,12}(?:_[^\s.]{1,40}|\+[0-9]{1,6})?)(?P<step>\.\S{1,60})?")
+_BYTES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 _UNKNOWN = "Invalid job id specified"
 _PHASES = {
     "PENDING": Phase.PENDING,
@@ -172,16 +177,14 @@ class Slurm(Scheduler):
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
         """``sacct``, which many sites do not have."""
         ids = ",".join(job.id for job in jobs)
-        fields = "JobID,State,ExitCode,Start,End,NodeList,TimelimitRaw,JobName"
-        return ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={ids}", f"--format={fields}")
+        return ("sacct", "--noheader", "--parsable2", f"--jobs={ids}", f"--format={_ACCOUNTS}")
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
         """Returns what the accounts say; nothing if there are none."""
         if output.late or output.code != 0:
             return {}
         wanted = {job.id for job in jobs}
-        lines = (parse_sacct_line(line) for line in output.out.splitlines())
-        return {state.id: state for state in lines if state is not None and state.id in wanted}
+        return {state.id: state for state in parse_sacct(output.out) if state.id in wanted}
 
     def cancel(self, job: JobRef) -> Command:
         """Sends TERM to all of the job, and KILL half a minute later."""
@@ -307,12 +310,23 @@ def parse_squeue_line(line: str) -> JobState | None:
     )
 
 
-def parse_sacct_line(line: str) -> JobState | None:
-    """Parses one line of ``sacct``; None if it is something else."""
-    parts = line.strip().split("|", 7)
-    if len(parts) != 8 or not re.fullmatch(r"[0-9]{1,12}(_\S{1,40}|\+[0-9]{1,6})?", parts[0]):
-        return None
-    job_id, word, code, start, end, nodes, minutes, name = parts
+def parse_sacct(text: str) -> list[JobState]:
+    """Parses what ``sacct`` prints: a line for each job and, because only these have their memory, for each of its
+    steps (``31.batch``)."""
+    jobs: dict[str, JobState] = {}
+    memory: dict[str, float] = {}
+    for line in text.splitlines():
+        parts = line.strip().split("|", 10)
+        if len(parts) != 11 or (match := _JOB_ID.fullmatch(parts[0])) is None:
+            continue
+        memory[match["job"]] = max(memory.get(match["job"], 0.0), _size(parts[8]))
+        if not match["step"]:
+            jobs[match["job"]] = _accounted(match["job"], parts[1:])
+    return [replace(job, use=replace(job.use, memory=memory[one] or None)) for one, job in jobs.items()]
+
+
+def _accounted(job_id: str, fields: Sequence[str]) -> JobState:
+    word, code, start, end, nodes, minutes, submitted, _, energy, name = fields
     phase = phase_of(word) or Phase.PENDING  # as in squeue's lines
     exit_code, signal = _exit(code)
     by = re.fullmatch(r"CANCELLED by (\S{1,60})", word.strip())
@@ -328,7 +342,20 @@ def parse_sacct_line(line: str) -> JobState | None:
         exit_code=exit_code,
         signal=signal,
         by=by[1] if by is not None else "",
+        use=JobUse(waited=waited(moment(submitted), moment(start)), energy=_joules(energy)),
     )
+
+
+def _size(text: str) -> float:
+    """The bytes of ``123456K`` or ``1.5G``; 0 for nothing."""
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([KMGT]?)", text.strip())
+    return float(match[1]) * _BYTES[match[2]] if match is not None else 0.0
+
+
+def _joules(text: str) -> float | None:
+    """Energy that was measured: a site without sensors has 0 or nothing, and what overflowed is a huge number."""
+    match = re.fullmatch(r"[0-9]{1,15}", text.strip())
+    return float(match[0]) or None if match is not None else None
 
 
 def phase_of(word: str) -> Phase | None:

@@ -38,13 +38,27 @@ ENDED = frozenset(
 """The scheduler itself says that the job is over. Neither GONE nor SILENT is among them: one source is not enough."""
 
 
+class JobUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scheduler's accounts say of a whole job: the seconds that it waited, the most memory of one of its tasks
+    in bytes, the energy of its nodes in joules. None: not known."""
+
+    waited: float | None = None
+    memory: float | None = None
+    energy: float | None = None
+
+
+def waited(submitted: float | None, started: float | None) -> float | None:
+    """The seconds from one moment to the other; None where one is not known."""
+    return max(started - submitted, 0.0) if submitted is not None and started is not None else None
+
+
 class JobState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one job in one answer of the scheduler.
 
     ``reason`` is the scheduler's own word. ``start`` is when it began, or is expected to begin while it waits; ``end``
     when its time is up, or when it ended; both in seconds since 1970, None when unknown. ``nodes`` is how the
     scheduler writes them (``node[1-3]``). ``by`` is who cancelled it, empty when unknown. ``exit_code`` and ``signal``
-    are those of the job script. ``limit`` is the time asked for, in seconds.
+    are those of the job script. ``limit`` is the time asked for, in seconds. ``use`` is what its accounts say.
     """
 
     id: str
@@ -58,6 +72,7 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     signal: int | None = None
     by: str = ""
+    use: JobUse = JobUse()
 
 
 class Output(msgspec.Struct, frozen=True):

@@ -125,7 +125,8 @@ def conclude(
     out_of_memory: bool = False,
     done: bool = False,
 ) -> JobState:
-    """Returns how the job ended; a state that is not over is returned as it is.
+    """Returns how the job ended, with what the accounts say that it used; a state that is not over is returned as it
+    is.
 
     ``looked`` says that the record was looked for and that ``record`` is what there was. Without that a job of which
     the scheduler knows nothing is SILENT, not GONE: one source alone does not end a job. ``out_of_memory`` says that
@@ -134,6 +135,8 @@ def conclude(
     """
     if queue.phase is Phase.SILENT or queue.phase in WAITING or queue.phase in ON_NODE:
         return queue
+    if accounts is not None:
+        queue = msgspec.structs.replace(queue, use=accounts.use)
     reported = _best(queue, accounts)
     kept = state_of_record(record, queue.id) if record is not None else None
     if kept is not None and reported.phase not in _CERTAIN:
@@ -170,4 +173,5 @@ def _joined(kept: JobState, reported: JobState) -> JobState:
         by=reported.by,
         exit_code=kept.exit_code if kept.exit_code is not None or phase is not Phase.FAILED else reported.exit_code,
         signal=reported.signal,
+        use=reported.use,
     )

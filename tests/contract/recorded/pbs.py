@@ -107,6 +107,7 @@ Job Id: 8231.login.example.org
     Job_Name = c0f3d6c528f0e4c
     Job_Owner = student@login.example.org
     resources_used.cput = 00:41:10
+    resources_used.mem = 812340kb
     resources_used.walltime = 00:05:02
     job_state = C
     queue = normal
@@ -119,6 +120,7 @@ Job Id: 8231.login.example.org
     Variable_List = PBS_O_QUEUE=normal,PBS_O_HOME=/u/student,
 \tPBS_O_PATH=/usr/local/bin:/usr/bin:/bin,PBS_O_WORKDIR=/u/student,
 \tPBS_O_SHELL=/bin/bash
+    qtime = Sat Nov 21 20:01:00 2026
     start_time = Sat Nov 21 20:13:00 2026
     comp_time = Sat Nov 21 20:18:02 2026
 

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.base.state_words import STATE_WORDS
+from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.schedulers.state import JobUse
 from clew_gui.views.form.fields import stepped
 from clew_gui.views.lab.guide_page import GuidePart, pieces, rich
 from clew_gui.views.presentation import words
+from clew_gui.views.runs.details_panel import details
 from clew_gui.views.runs.log_panel import log_line, read_tail
 from clew_gui.views.runs.run_choices import RunChoices, estimate, is_preset
 from clew_shared.cards import Goal
@@ -24,6 +27,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import ParamSpec, Value, convert, value_words
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
+from tests.unit.runs import pulse
 
 
 @pytest.mark.parametrize(
@@ -273,6 +277,17 @@ def test_time_is_judged_by_the_last_run_that_trained() -> None:
     run.end(when=1500.0)  # a long pause says nothing of the next run
     longer = session.add(steps=5000, batch_size=100).spec
     assert estimate(longer, fakes.card(), [run]).time == "Next run: about 23 s (based on run 1)"
+
+
+def test_details_have_what_was_sampled_beside_what_the_scheduler_counted() -> None:
+    run = fakes.FakeSession().add()
+    run.begin(500)
+    run.feed(pulse(10.0, memory=[1.2e9], memory_limit=[16e9]))
+    assert "Scheduler's accounts" not in {line.label for line in details(run, fakes.card(), None)}
+    run.job = JobNews(job="j", stage=JobStage.ENDED, use=JobUse(waited=754.0, memory=3.1e9))
+    found = {line.label: line.text for line in details(run, fakes.card(), None)}
+    assert found["Machine"] == "memory 1.2 of 16 GB at most"
+    assert found["Scheduler's accounts"] == "waited 12 minutes, 3.1 GB of memory at most"
 
 
 # --- The log ----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from clew_gui.commands.main import COMMANDS, main
 from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, of_end
 from clew_gui.jobs.job_book import job_book
-from clew_gui.schedulers.state import JobState, Phase, Reason
+from clew_gui.schedulers.state import JobState, JobUse, Phase, Reason
 from clew_gui.session.run_record import run_record
 from clew_shared import __version__
 from clew_shared.base.places import find_places
@@ -480,10 +480,14 @@ def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[
 def test_who_cancelled_the_job_is_said(asked: EndRequest | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     copy = Copy(State(state=RunState.STOPPED, reason=JOB_ENDED))
     assert shown(capsys) == ("STOPPED", JOB_ENDED), "what the node knows"
-    state = JobState(id="7", phase=Phase.CANCELLED, by="root")
+    use = JobUse(waited=754.0, memory=3.1e9, energy=11_000.0)
+    state = JobState(id="7", phase=Phase.CANCELLED, by="root", use=use)
     news = of_end(copy.book.news(JOB), state, Reason("The job was cancelled by root."), asked)
     copy.book.note_news(news)
     assert shown(capsys) == ("STOPPED", text if asked else f"{text} (clew why job.cancelled)")
+    counted = "The scheduler's accounts of its job: waited 12 minutes, 3.1 GB of memory at most, 3.1 Wh."
+    assert counted in said(capsys, "show", "1").splitlines()
+    assert json.loads(said(capsys, "show", "1", "--json"))["job_use"]["energy"] == 11_000.0
 
 
 @pytest.mark.usefixtures("home")

@@ -6,7 +6,7 @@ import pytest
 
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.registry import scheduler_of
-from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase
+from clew_gui.schedulers.state import JobState, JobUse, Output, PartitionLimits, Phase
 from clew_shared.base.problem import ProblemError
 from tests.contract.joblab import JOB, a_job
 from tests.contract.recorded import mnsubmit, pbs, slurm
@@ -42,6 +42,9 @@ def test_how_slurms_jobs_ended() -> None:
         (Phase.FAILED, "", 3),
         (Phase.CANCELLED, "0", 0),
     ]
+    assert ended["33"].use == JobUse(waited=720.0, memory=3 * 2.0**30, energy=812_000.0), "a step has the most"
+    assert ended["31"].use == JobUse(waited=12.0), "0 is no measurement"
+    assert {ended[job].use for job in ("34", "36")} == {JobUse()}, "nor is what overflowed"
     assert scheduler_of("slurm").ended(jobs, Output(1, err=slurm.NO_ACCOUNTS)) == {}
 
 
@@ -76,6 +79,7 @@ def test_how_torques_jobs_ended() -> None:
         Phase.CANCELLED,
         Phase.OUT_OF_MEMORY,
     ]
+    assert states[0].use == JobUse(waited=720.0, memory=812_340 * 1024.0)
     assert (states[0].nodes, states[0].signal, states[0].start) == ("nid00012,nid00013", 15, 1795291980.0)
     assert scheduler_of("pbs").explain(states[1]).text.startswith("It will not start: you have held it.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from clew_gui.schedulers.pbs import pbs_reason
 from clew_gui.schedulers.registry import NAMES, scheduler_of
 from clew_gui.schedulers.slurm import slurm_reason
-from clew_gui.schedulers.state import JobState, PartitionLimits, Phase
+from clew_gui.schedulers.state import ENDED, JobState, JobUse, PartitionLimits, Phase
 from clew_gui.schedulers.verdict import (
     NEVER_BEGAN,
     NO_TRACE,
@@ -77,6 +78,9 @@ def test_what_became_of_a_job(
     found = conclude(queue, accounts, record)
     assert found.phase is phase
     assert more in (found.reason, f"by {found.by}" if found.by else "", "")
+    if accounts is not None and phase in ENDED:
+        counted = msgspec.structs.replace(accounts, use=JobUse(waited=720.0))
+        assert conclude(queue, counted, record).use.waited == 720.0, "whoever knows best how it ended"
 
 
 BY_SLURM = {"slurm", "mnsubmit", "pbs"}

@@ -11,6 +11,7 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QFrame, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from clew_gui.base.state_words import NONE, STATE_WORDS
+from clew_gui.jobs.job import use_words
 from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
@@ -19,6 +20,7 @@ from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, format_value, value_words
 from clew_shared.run_settings import label_of, settings_of
+from clew_shared.study.usage import usage_words
 
 
 class Detail(NamedTuple):
@@ -75,6 +77,8 @@ def _about(run: RunModel) -> dict[str, str]:
         "Took": words.clock(fold.seconds) if fold.done and fold.seconds else "",
         "Where": run.where,
         "Node": fold.host,
+        "Machine": usage_words(run.history.pulse_summary()),
+        "Scheduler's accounts": use_words(run.job.use) if run.job is not None else "",
         "Device names": ", ".join(fold.devices),
         "Software": software,
         "Attempts": str(fold.attempt) if fold.attempt > 1 else "",
