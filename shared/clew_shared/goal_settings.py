@@ -13,7 +13,7 @@ from clew_shared.base.number_words import either
 from clew_shared.cards import ExerciseCard, Goal, Requirement
 from clew_shared.data_sets import data_set_of
 from clew_shared.params import ParamSpec, Value, defaults, format_value, value_words
-from clew_shared.run_settings import label_of, settings_of
+from clew_shared.run_settings import inside, label_of, settings_of
 from clew_shared.spec import SINGLE, SPREAD, RunSpec
 
 _FIELDS = (*SPREAD, "precision")
@@ -113,8 +113,7 @@ def _plain(bound: float | None) -> Value:
 def _label(name: str, card: ExerciseCard | None) -> str:
     """A setting's name inside a sentence: ``batch size``, ``KL weight``."""
     spec = _spec(name, card)
-    label = spec.label if spec is not None else label_of(name, card)
-    return label[:1].lower() + label[1:] if label[1:2].islower() else label
+    return inside(spec.label if spec is not None else label_of(name, card))
 
 
 def _value(name: str, value: Value, card: ExerciseCard | None) -> str:

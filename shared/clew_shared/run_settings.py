@@ -110,6 +110,11 @@ class Difference(NamedTuple):
     values: tuple[Value, ...]
 
 
+def inside(label: str) -> str:
+    """A label as it reads inside a sentence: ``Test accuracy`` becomes ``test accuracy``, ``W`` and ``KL`` stay."""
+    return label[:1].lower() + label[1:] if label[1:2].islower() else label
+
+
 def differences(runs: Sequence[Mapping[str, Value]]) -> tuple[Difference, ...]:
     """The settings that are not the same in all ``runs``, in the order of the first run's settings. The preset is no
     setting of its own: what it set is compared."""

@@ -29,6 +29,8 @@ _FOOT: Final = FOOT + 18.0
 _TOP: Final = 26.0
 _GUTTER: Final = 236.0
 _ROW: Final = 18.0
+_TOLD: Final = 36.0
+"""The height of two lines below the parallel axes: what a forest says of them."""
 _NEAR: Final = 14.0
 _MANY: Final = 40
 """The number of lines from which on they are drawn thin."""
@@ -63,7 +65,7 @@ class CompareChart:
         left = 58.0 if form != "parallel" else 64.0
         named = form == "curves" or (form == "scatter" and not scene.legend)
         gutter = min(_GUTTER, box.width * 0.36) if named else 64.0 if form == "parallel" else 150.0
-        self._area = box.inset(left, _TOP, gutter, _FOOT)
+        self._area = box.inset(left, _TOP, gutter, _FOOT if form != "parallel" else _FOOT + _TOLD)
         self._axes = (scene.x, scene.y) if form == "curves" else scene.scatter
         self._frame = Frame(self._area, self._axes[0].span, self._axes[1].span)
 
@@ -207,6 +209,10 @@ class CompareChart:
             drawing.line(column, self._area.y, column, self._area.bottom, stroke)
             at = column, self._box.y + 11
             drawing.text(*at, axis.title, drawing.theme.text, "captionStrong", across="middle", room=wide)
+            share = self._scene.shares.get(axis.name, "")
+            drawing.text(column, self._area.bottom + 12, share, drawing.theme.text, "captionStrong", across="middle")
+        room = Box(self._box.x + 8, self._area.bottom + 22, self._box.width - 16, _TOLD)
+        drawing.paragraph(room, self._scene.told, drawing.theme.text2, "caption")
 
     def _draw_parallel_ticks(self, drawing: Drawing) -> None:
         """Draws the tick labels over the lines on their own background, because all lines of a value go through its
@@ -291,7 +297,8 @@ class CompareChart:
     def words(self) -> str:
         """The number of groups, and the first ones."""
         rows = "; ".join(", ".join(row) for row in self._scene.table[1:8])
-        return f"{len(self._scene.groups)} groups of runs. {rows}"
+        told = f" {self._scene.told}" if self._form == "parallel" else ""
+        return f"{len(self._scene.groups)} groups of runs. {rows}{told}"
 
 
 def _distance(spots: FloatArray, x: float, y: float) -> float:

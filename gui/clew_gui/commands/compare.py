@@ -21,17 +21,14 @@ from clew_shared.base.harmless import csv_text
 from clew_shared.base.number_words import difference, quantity
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
-from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.params import format_value
-from clew_shared.run_settings import SEED, RunNote, differences, label_of, note_problems, read_tags, repeats_of
+from clew_shared.run_settings import SEED, RunNote, differences, inside, label_of, note_problems, read_tags, repeats_of
 from clew_shared.spec import MAX_NAME
 from clew_shared.study.comparison import Outcome, outcome_of
-from clew_shared.study.importance import Importance, importance_of
+from clew_shared.study.importance import Importance, importance_of, importance_words
 from clew_shared.study.usage import group_usage, mean_usage, usage_table
-
-_SHOWN = 0.005
-"""The least share that is shown."""
 
 
 def compare(context: CommandContext, argv: Sequence[str]) -> int:
@@ -67,7 +64,8 @@ def compare(context: CommandContext, argv: Sequence[str]) -> int:
         _write(options.csv, rows)
     _say(context, seen, rows)
     if matters is not None:
-        context.say(importance_words(matters, metric, seen[0].card))
+        for line in filter(None, importance_words(matters, metric, seen[0].card)):
+            context.say(line)
     return OK
 
 
@@ -125,7 +123,7 @@ def _rows(
     titles = titles_of(seen)
     named = any(run.name for run in seen)
     reached = (f"steps to {quantity(target, metric.format)}", "seconds") if target is not None else ()
-    best = f"best {words.inside(metric.label)}"
+    best = f"best {inside(metric.label)}"
     labels = [label_of(one.name, seen[0].card) for one in differ]
     rows = [("#", *(("Name",) if named else ()), *labels, best, "to baseline", *reached)]
     base = groups[0].best
@@ -144,7 +142,7 @@ def _usage(by_id: Mapping[str, SeenRun], groups: Sequence[Outcome], metric: Metr
     """Columns of what the groups used of their machines, with heads, as far as anything is known."""
     used = [group_usage(group, metric, _histories(by_id[run] for run in group.runs)) for group in groups]
     heads, *rows = usage_table(used, metric, NONE)
-    return [tuple(words.inside(head) for head in heads), *rows]
+    return [tuple(inside(head) for head in heads), *rows]
 
 
 def _best(group: Outcome, metric: MetricSpec) -> str:
@@ -174,19 +172,6 @@ def _say(context: CommandContext, seen: Sequence[SeenRun], rows: Sequence[Sequen
     card = seen[0].card
     context.say(f"{card.title if card is not None else ''}: {len(seen)} runs, baseline {seen[0].kept.number}")
     context.console().print(table)
-
-
-def importance_words(found: Importance, metric: MetricSpec, card: ExerciseCard | None) -> str:
-    """``What mattered for the test accuracy, from 24 runs: learning rate 71 %, optimizer 29 %. …``"""
-    if not found.shares:
-        return f"A random forest cannot tell from these {found.runs} runs which hyperparameters mattered."
-    shares = [(words.inside(label_of(name, card)), share) for name, share in found.shares.items() if share >= _SHOWN]
-    shown = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares)
-    return (
-        f"What mattered for {words.inside(metric.label)}, from {found.runs} runs: {shown}.\n"
-        f"A random forest says so, which explains {100 * found.score:.0f} % of the differences among runs that it has "
-        "not seen.\nIt knows nothing of values that were not tried."
-    )
 
 
 def _write(path: Path, rows: Sequence[Sequence[str]]) -> None:

@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, TypeGuard
 
@@ -24,8 +24,9 @@ from clew_shared.base.number_words import difference, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
-from clew_shared.run_settings import SEED, differences, label_of, repeats_of, short_words
+from clew_shared.run_settings import SEED, differences, inside, label_of, repeats_of, short_words
 from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
+from clew_shared.study.importance import LEAST_RUNS, Importance, importance_words, share_words
 from clew_shared.study.usage import group_usage, usage_table
 
 POINTS = 240
@@ -117,6 +118,10 @@ class CompareScene:
     table: tuple[tuple[str, ...], ...]
     legend: tuple[tuple[Ink, str], ...]
     coloured_by: str
+    shares: Mapping[str, str] = field(default_factory=dict)
+    """How much each setting matters, in words, as far as a forest can tell."""
+    told: str = ""
+    """What is said of that below the parallel axes."""
 
 
 class CurveCache:
@@ -249,7 +254,7 @@ def _share(value: float, low: float, high: float, log: bool) -> float:
 
 def best_words(metric: MetricSpec) -> str:
     """The best value of a metric, as a title: ``Best test accuracy``."""
-    return f"Best {metric.label[:1].lower()}{metric.label[1:]}"
+    return f"Best {inside(metric.label)}"
 
 
 def value_words(name: str, value: Value, card: ExerciseCard) -> str:
@@ -403,6 +408,16 @@ def _parallel(
         for k in range(len(groups))
     ]
     return axes, np.array(paths, np.float64).reshape(len(groups), len(axes))
+
+
+def with_importance(scene: CompareScene, found: Importance | None, card: ExerciseCard, training: bool) -> CompareScene:
+    """The scene with what a random forest says of its settings; ``found`` is None if it was not asked."""
+    if found is not None:
+        shares = {name: share_words(share) for name, share in found.shares.items()}
+        what, sure = importance_words(found, scene.metric, card)
+        return replace(scene, shares=shares, told=f"{what.partition(':')[0]}. {sure}" if what else sure)
+    when = "when all runs have ended" if training else f"from {LEAST_RUNS} runs on that differ in their settings"
+    return replace(scene, told=f"A random forest says here which settings matter, {when}.")
 
 
 # --- Table ------------------------------------------------------------------------------------------------------------

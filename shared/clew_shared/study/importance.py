@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.params import Value
-from clew_shared.run_settings import SEED, differences
+from clew_shared.run_settings import SEED, differences, inside, label_of
 
 LEAST_RUNS = 12
 """With fewer runs a forest finds patterns in chance."""
 _LEAST_SCORE = 0.2
 """A forest that explains less of runs that it has not seen knows nothing of them."""
+SHOWN = 0.005
+"""The least share that is shown."""
 _TREES, _SHUFFLES = 200, 10
 _WIDE = 20.0
 """The span of positive results from which on their logarithms are explained."""
@@ -71,3 +74,21 @@ def _column(values: Sequence[Value]) -> list[float]:
         return [float(value) for value in values if value is not None]
     kinds = sorted({str(value) for value in values})
     return [float(kinds.index(str(value))) for value in values]
+
+
+def share_words(share: float) -> str:
+    """``71 %``: a forest does not know it better."""
+    return f"{100 * share:.0f} %"
+
+
+def importance_words(found: Importance, metric: MetricSpec, card: ExerciseCard | None) -> tuple[str, str]:
+    """What mattered, and how sure that is: ``What mattered for test accuracy, from 24 runs: learning rate 71 %, …``."""
+    if not found.shares:
+        return "", f"A random forest cannot tell from these {found.runs} runs which settings mattered."
+    shares = [(inside(label_of(name, card)), share) for name, share in found.shares.items() if share >= SHOWN]
+    shown = ", ".join(f"{name} {share_words(share)}" for name, share in shares)
+    sure = (
+        f"A random forest says so, which explains {share_words(found.score)} of the differences among runs that it has "
+        "not seen. It knows nothing of values that were not tried."
+    )
+    return f"What mattered for {inside(metric.label)}, from {found.runs} runs: {shown}.", sure

@@ -176,6 +176,22 @@ def shown(program: Program, qtbot: QtBot) -> CompareScene:
     return view.canvas.scene
 
 
+def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qtbot: QtBot) -> None:
+    session = FakeSession()
+    for number in range(16):
+        trained(session, ("sgd", "adam")[number // 8], 2.0 ** -(number % 8), 1, 0.9 - 0.05 * abs(number % 8 - 4))
+    program = open_window(session, size=(1280, 800))
+    view = program.actions.compare.view
+    view.pages.choose("parallel")
+    assert shown(program, qtbot).told.endswith("from 12 runs on that differ in their settings."), "it is being grown"
+    qtbot.waitUntil(lambda: view.canvas.scene is not None and bool(view.canvas.scene.shares), timeout=60_000)
+    scene = shown(program, qtbot)
+    assert scene.told.startswith("What mattered for test accuracy, from 16 runs. A random forest says so")
+    assert int(scene.shares["learning_rate"].split()[0]) > int(scene.shares["optimizer"].split()[0])
+    assert view.canvas.chart is not None
+    assert scene.told in view.canvas.chart.words()
+
+
 def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: FakeSession, qtbot: QtBot) -> None:
     program.controller.select(next(iter(session.runs)))
     program.controller.pin(True)

@@ -30,6 +30,7 @@ from clew_shared.journal.events import Evaluation, Live, Log, Points, Schema, St
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.run_settings import inside
 from clew_shared.spec import RunSpec
 from tests.unit.runs import METRICS, begin_run, describe, points, small_run
 
@@ -77,7 +78,7 @@ def test_durations(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(("label", "text"), [("Test accuracy", "test accuracy"), ("W", "W"), ("KL term", "KL term")])
 def test_labels_inside_a_sentence(label: str, text: str) -> None:
-    assert words.inside(label) == text
+    assert inside(label) == text
 
 
 def test_the_progress_line_says_how_far_how_fast_and_how_long(tmp_path: Path) -> None:

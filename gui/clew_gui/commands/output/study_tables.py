@@ -16,6 +16,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import STEPS, Value, check
+from clew_shared.run_settings import inside
 from clew_shared.spec import RunSpec
 from clew_shared.study.device_use import device_uses, use_columns
 from clew_shared.study.ranking import Better, Standing, rank, stand
@@ -54,7 +55,7 @@ class StudyResult(NamedTuple):
 def ranking_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult]) -> list[str]:
     """The places, the winner first, aligned for reading."""
     metric = words.metric_of(card, study.metric)
-    name = words.inside(metric.label)
+    name = inside(metric.label)
     kind = "lane" if study.lanes else "run"
     rows = [("", kind, *([f"steps to {name} {study.target:g}"] if study.target is not None else []), f"best {name}")]
     for place, (result, one) in enumerate(_ranked(study, card, results), start=1):
@@ -167,7 +168,7 @@ def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
         for row in scaling.rows
     ]
     uses, gpus = device_uses(_measured(results), scaling.rows), on_gpus([one.history for one in results])
-    more_columns = [tuple(map(words.inside, column)) for column in use_columns(scaling.rows, uses, gpus, NONE)]
+    more_columns = [tuple(map(inside, column)) for column in use_columns(scaling.rows, uses, gpus, NONE)]
     rows = list(zip(*zip(*rows, strict=True), *more_columns, strict=True))
     return ["", *aligned(rows), how_measured(study.study, scaling), *said]
 

@@ -9,6 +9,7 @@ from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.run_settings import inside
 
 
 def duration(seconds: float) -> str:
@@ -29,11 +30,6 @@ def metric_value(metric: MetricSpec, value: float) -> str:
     """``loss 0.3021``, ``test accuracy 90.79 %``: the label, the value and its unit."""
     unit = f" {metric.unit}" if metric.unit else ""
     return f"{inside(metric.label)} {quantity(value, metric.format)}{unit}"
-
-
-def inside(label: str) -> str:
-    """A label as it reads inside a sentence: ``Test accuracy`` becomes ``test accuracy``, ``W`` and ``KL`` stay."""
-    return label[:1].lower() + label[1:] if label[1:2].islower() else label
 
 
 def state_word(state: RunState | None) -> str:

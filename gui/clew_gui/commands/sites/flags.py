@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from clew_gui.commands.context import Parser
-from clew_gui.commands.output.words import inside
 from clew_gui.jobs.held import job_for
 from clew_gui.jobs.job_book import job_book
 from clew_gui.schedulers.allocation import FIELDS, build_allocation, flag, for_run
@@ -14,6 +13,7 @@ from clew_gui.session.job_model import Place
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
+from clew_shared.run_settings import inside
 from clew_shared.spec import SITE_PATH, RunSpec
 
 

@@ -14,6 +14,7 @@ from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.catalogue import known_sets
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value, defaults, format_value, value_words
+from clew_shared.run_settings import inside
 
 NOT_SENT = "Not sent"
 
@@ -238,8 +239,7 @@ def goal_short(goal: Goal, card: ExerciseCard | None = None) -> str:
     text = goal.text.rstrip(".")
     if len(text) > 28:
         metric = next((one for one in card.metrics if one.name == goal.metric), None) if card is not None else None
-        name = metric.label if metric is not None else goal.metric.replace("_", " ")
-        name = name[:1].lower() + name[1:] if name[1:2].islower() else name  # not D(G(z))
+        name = inside(metric.label if metric is not None else goal.metric.replace("_", " "))
         share = metric is not None and metric.format == "percent"
         value = quantity(goal.value, "percent") if share else format_value(goal.value)
         text = f"{name} {_RELATIONS[goal.op]} {value}"

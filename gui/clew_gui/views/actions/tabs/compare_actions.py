@@ -8,7 +8,15 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer
 
 from clew_gui.charts.compare import compare_page
-from clew_gui.plotting.compare import SECONDS_TO, STEPS_TO, ComparedRun, CompareScene, CurveCache, compare_scene
+from clew_gui.plotting.compare import (
+    SECONDS_TO,
+    STEPS_TO,
+    ComparedRun,
+    CompareScene,
+    CurveCache,
+    compare_scene,
+    with_importance,
+)
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
@@ -16,12 +24,16 @@ from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.compare.compare_view import CompareView
 from clew_gui.views.presentation import words
+from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
 from clew_gui.views.window.window_state import CompareState
 from clew_shared.base.harmless import csv_text
+from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
+from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import LEARNING_RATE
 from clew_shared.run_settings import SEED, differences, label_of, settings_of
+from clew_shared.study.importance import Importance, importance_of
 
 _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
@@ -37,6 +49,9 @@ class CompareActions(QObject):
         self._cache: CurveCache | None = None
         self._before = CompareState()
         self._shown: object = None
+        self._forest: tuple[object, Importance | None] = (None, None)
+        """The settings and results that a forest was grown for, and what it says of them."""
+        self._growing = False
         self.scene: CompareScene | None = None
         self._due = QTimer(self)
         self._due.setSingleShot(True)
@@ -110,8 +125,32 @@ class CompareActions(QObject):
         compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
         if self._cache is not None:
             self.scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
+            if page == "parallel":
+                training = any(run.state not in TERMINAL for run in runs)
+                self.scene = with_importance(self.scene, self._importance(self.scene, training), card, training)
             left_out = len(self.scene.groups) - len(self.scene.places) if page == "scatter" else 0
             view.show_scene(self.scene, _said(len(runs), len(self.scene.groups), left_out))
+
+    def _importance(self, scene: CompareScene, training: bool) -> Importance | None:
+        """What a random forest says of the runs; None until it is grown, in a thread, as it takes a second or two."""
+        settings = [dict(group.runs[0].settings) for group in scene.groups]
+        results = [group.outcome.best for group in scene.groups]
+        asked = (settings, results)
+        if asked == self._forest[0]:
+            return self._forest[1]
+        if not training and not self._growing:
+            self._growing = True
+
+            def grown(found: Importance | None) -> None:
+                self._growing, self._forest, self._shown = False, (asked, found), None
+                self.refresh()
+
+            def failed(problems: tuple[Problem, ...]) -> None:
+                self._window.messages.show_problems(problems)
+                grown(None)
+
+            call_elsewhere(self, "importance", lambda: importance_of(settings, results), grown, failed)
+        return None
 
     def _runs(self) -> list[RunModel]:
         """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
