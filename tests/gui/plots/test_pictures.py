@@ -498,6 +498,46 @@ def test_playing_shows_one_step_after_the_other_and_ends_at_the_last(panel: Conv
     assert [min(one) for one in seen] == [100, 200, 300]
 
 
+def test_the_pictures_of_another_run_are_shown_beside(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    session = FakeSession()
+    first, second = pictured(session, 100, 200), pictured(session, 100)
+    view = show(panel, qtbot, first, second)
+    canvas, others = view.canvas, view.others
+    assert [others.itemData(k) for k in range(others.count())] == ["", second.id]
+    alone = len(canvas.shown.tiles)
+    others.setCurrentIndex(1)
+    others.activated.emit(1)
+    shown = canvas.shown
+    assert [one.figure.step for one in shown.taken if one.figure is not None] == [200] * alone + [100] * alone
+    assert all(tile.box.right < 500 for tile in shown.tiles[:alone])
+    assert all(tile.box.x > 500 for tile in shown.tiles[alone:])
+    assert shown.words().startswith("1  SGD 0.5 beside 2  SGD 0.5. ")
+    errors = shown.forms[3 + alone]
+    assert isinstance(errors, HistogramPicture)
+    grip = QPointF(errors.column(0.5), errors.axes.frame.box.middle).toPoint()
+    QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=grip)
+    QTest.mouseMove(canvas, QPointF(errors.column(0.25), grip.y()).toPoint())
+    QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton)
+    assert canvas.thresholds["errors"] == pytest.approx(0.25, abs=0.02), "of both runs"
+    show(panel, qtbot, first)
+    assert len(canvas.shown.tiles) == alone
+    assert others.isHidden()
+
+
+def test_a_gallery_without_room_shows_fewer_images_and_says_how_many_more() -> None:
+    image, answers = Image(name="wrong", step=1, width=8, height=8, channels=1, count=40, data=bytes(2560)), bytes(160)
+    figure = msgspec.structs.replace(image, classes=answers, answers=answers)
+    chart = PicturesChart([TakenPicture(Gallery("wrong"), figure)], Box(0, 0, 120, 140), UsualSizes())
+    (form,) = chart.forms
+    assert isinstance(form, Images)
+    assert form.box(0).height >= 14
+    drawing = Drawing(LIGHT, UsualSizes())
+    form.draw(drawing)
+    drawn = sum(isinstance(item, Raster) for item in drawing.items)
+    assert 0 < drawn < 40
+    assert f"and {40 - drawn} more" in drawing_words(drawing)
+
+
 def plane_page(
     values: list[list[list[int]]], columns: int = 0, points: bytes = b"", classes: bytes = b""
 ) -> PicturesChart:

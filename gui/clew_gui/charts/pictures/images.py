@@ -17,6 +17,8 @@ from clew_shared.journal.events import Image
 _LABEL: Final = 15.0
 """The height of the text below an image: its class and the model's answer."""
 _GAP: Final = 3.0
+_LEAST: Final = 14.0
+"""The height below which an image with words is not worth seeing: then fewer are shown."""
 _APART: Final = 8.0
 """The pixels between the texts below two images."""
 _LONGEST: Final = 170.0
@@ -45,9 +47,14 @@ class Images:
         words = self._widest() + _APART if below else 0.0
         self.columns = max(1, min(wanted, count, int(room.width // words) if words else count))
         self._gap = _GAP if room.width / self.columns >= _SMALLEST_APART else 1.0
-        rows = -(-count // self.columns)
+        self._shown = count
+        if below and count * (_LEAST + below + self._gap) > self.columns * room.height:  # few to see, not many specks
+            fits = int((room.height - _LABEL) // (_LEAST + below + self._gap))
+            self._shown = min(count, self.columns * max(fits, 1))
+        rows = -(-self._shown // self.columns)
         across = (room.width - self._gap * (self.columns - 1)) / (self.columns * size[0])
-        down = (room.height - rows * below - self._gap * (rows - 1)) / (rows * size[1])
+        high = room.height - (_LABEL if self._shown < count else 0.0)
+        down = (high - rows * below - self._gap * (rows - 1)) / (rows * size[1])
         scale = max(min(across, down), 0.01)
         self._cell = (scale * size[0], scale * size[1])
         self._below = below
@@ -78,16 +85,19 @@ class Images:
             rows = -(-self.image.count // self.columns)
             drawing.image(Box(*self._corner, *self._extent(rows)), in_rows(self._pixels, self.columns), smooth)
             return
-        for number in range(self.image.count):
+        for number in range(self._shown):
             drawing.image(self.box(number), self._pixels[number], smooth)
-        for number, (true, answer) in enumerate(self._answered):
+        if self._shown < self.image.count:
+            room, more = self._tile.room, f"and {self.image.count - self._shown:,} more"
+            drawing.text(room.right, room.bottom - 0.5 * _LABEL, more, theme.text2, across="right")
+        for number, (true, answer) in enumerate(self._answered[: self._shown]):
             box, ink = self.box(number), theme.text2 if true == answer else theme.bad
             at, text, kind = (box.across, box.bottom + 0.5 * _LABEL), _said(true, answer), _kind(true, answer)
             drawing.text(*at, text, ink, kind, across="middle", room=self._pitch)
 
     def read(self, x: float, y: float) -> str:
         """The number of an image; its class and the answer."""
-        found = next((k for k in range(self.image.count) if self.box(k).holds(x, y)), None)
+        found = next((k for k in range(self._shown) if self.box(k).holds(x, y)), None)
         if found is None:
             return ""
         if not self._answered:

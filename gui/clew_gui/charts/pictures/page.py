@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from clew_gui.charts.drawing import Drawing, TextSizes
 from clew_gui.charts.pictures.bars import Bars, Shares
@@ -35,12 +35,23 @@ FORMS: Final[dict[str, tuple[type[Figure], Callable[[Tile, Any], Picture]]]] = {
 EMPTY: Final = "Pictures appear here as they are taken."
 _GAP: Final = 18.0
 _EDGE: Final = 6.0
+_NAME: Final = 20.0
+"""The height of the names of two runs over their pictures."""
+
+
+class Beside(NamedTuple):
+    """The pictures of another run to show beside those of the first: the names of both runs, and what the other took,
+    with its thresholds."""
+
+    names: tuple[str, str]
+    taken: Sequence[TakenPicture]
+    thresholds: Mapping[str, float]
 
 
 class PicturesChart:
     """Lays out the pictures of a run. ``taken`` are the pictures to show, ``thresholds`` where those of histograms
     are, by the picture's id. The title of a picture has its step, unless that is ``step``, which is shown
-    elsewhere."""
+    elsewhere. Those of a run ``beside`` are in the right half."""
 
     def __init__(
         self,
@@ -49,22 +60,26 @@ class PicturesChart:
         sizes: TextSizes,
         thresholds: Mapping[str, float] | None = None,
         step: int | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self._box, self._step = box, step
-        self.taken = tuple(taken)
-        there = any(one.figure is not None for one in taken)
-        square = {"plane", "surface"} & {one.spec.form for one in taken}
-        boxes = _boxes(len(taken), box, 0.9 if square else 1.35) if there else []
-        known = thresholds or {}
-        self.tiles = [
-            Tile(one, place, sizes, known.get(one.spec.id)) for one, place in zip(self.taken, boxes, strict=False)
-        ]
+        self._names = [] if beside is None else list(zip(beside.names, _halves(box), strict=True))
+        self.taken = (*taken, *(beside.taken if beside is not None else ()))
+        if beside is None:
+            self.tiles = _tiles(taken, box, sizes, thresholds or {})
+        else:
+            left, right = (half.inset(0, _NAME, 0, 0) for half in _halves(box))
+            self.tiles = _tiles(taken, left, sizes, thresholds or {})
+            self.tiles += _tiles(beside.taken, right, sizes, beside.thresholds)
         self.forms = [picture_of(tile) for tile in self.tiles]
 
     def draw(self, drawing: Drawing) -> None:
         """Add everything but a read-out."""
         if not self.tiles:
             drawing.text(self._box.across, self._box.middle, EMPTY, across="middle")
+        for name, half in self._names:
+            at = half.x + _EDGE, half.y + 0.5 * _NAME
+            drawing.text(*at, name, drawing.theme.text, "strong", room=half.width - 2 * _EDGE)
         for tile, form in zip(self.tiles, self.forms, strict=True):
             with drawing.clipped(tile.box.inset(-4, -2, -4, -4)):
                 self._draw_head(drawing, tile, "")
@@ -111,7 +126,7 @@ class PicturesChart:
         """The pictures in words."""
         if not self.tiles:
             return EMPTY
-        parts = []
+        parts = [" beside ".join(name for name, _ in self._names)] if self._names else []
         for tile, form in zip(self.tiles, self.forms, strict=True):
             figure = tile.taken.figure
             at = f" at step {count_text(figure.step)}" if figure is not None else ""
@@ -138,6 +153,18 @@ def _reason(spec: PictureSpec, figure: Figure | None) -> str:
     none = isinstance(figure, Image) and not figure.count
     flat = isinstance(figure, Matrix) and min(figure.rows, figure.columns) < 2
     return "There is nothing to show" if none or flat else ""
+
+
+def _halves(box: Box) -> tuple[Box, Box]:
+    wide = 0.5 * (box.width - _GAP)
+    return Box(box.x, box.y, wide, box.height), Box(box.x + wide + _GAP, box.y, wide, box.height)
+
+
+def _tiles(taken: Sequence[TakenPicture], box: Box, sizes: TextSizes, thresholds: Mapping[str, float]) -> list[Tile]:
+    there = any(one.figure is not None for one in taken)
+    square = {"plane", "surface"} & {one.spec.form for one in taken}
+    boxes = _boxes(len(taken), box, 0.9 if square else 1.35) if there else []
+    return [Tile(one, place, sizes, thresholds.get(one.spec.id)) for one, place in zip(taken, boxes, strict=False)]
 
 
 def _boxes(count: int, box: Box, aspect: float) -> list[Box]:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from clew_gui.charts.chart import drawn
 from clew_gui.charts.drawing import Drawing
 from clew_gui.charts.pictures.histogram import HistogramPicture
-from clew_gui.charts.pictures.page import PicturesChart
+from clew_gui.charts.pictures.page import Beside, PicturesChart
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
@@ -27,7 +27,7 @@ _KEYS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 class PicturesCanvas(DrawnWidget):
     """Shows the selected run's pictures, or those of the last run that has any, as they were at ``step`` (None: at the
-    end, also when more are taken)."""
+    end, also when more are taken); beside them those of another run, if one is chosen."""
 
     steps_changed = Signal()
     """Emitted when another run is shown, or it took more pictures."""
@@ -42,7 +42,8 @@ class PicturesCanvas(DrawnWidget):
         """The pictures that there were when a frame was asked for."""
         self._large = ""
         self._read: QPointF | None = None
-        self._gripped = ""
+        self._gripped: int | None = None
+        self._other = ""
         self._kept: tuple[QSize, PicturesChart] | None = None
         self._pixels: tuple[PicturesChart, float, QPixmap] | None = None
         """The layout as pixels, with the widget's ratio of pixels to logical ones."""
@@ -68,8 +69,11 @@ class PicturesCanvas(DrawnWidget):
     def thresholds(self) -> dict[str, float]:
         """Returns the threshold of each histogram: moved by hand, else the run's own at the step that is shown, else
         the exercise's."""
+        return self._thresholds(self.taken)
+
+    def _thresholds(self, taken: Sequence[TakenPicture]) -> dict[str, float]:
         usual = {spec.id: spec.threshold for spec in self._specs if spec.threshold is not None}
-        shown = (one.figure for one in self.taken)
+        shown = (one.figure for one in taken)
         own = {one.name: one.threshold for one in shown if isinstance(one, Histogram) and one.threshold is not None}
         return usual | own | self._moved
 
@@ -96,9 +100,27 @@ class PicturesCanvas(DrawnWidget):
     @property
     def taken(self) -> tuple[TakenPicture, ...]:
         """The pictures that are shown; one alone when it was made large."""
-        run = self.run
+        return self._taken_of(self.run)
+
+    def _taken_of(self, run: RunStyle | None) -> tuple[TakenPicture, ...]:
         found = taken_at(self._specs, run.history.figures if run is not None else {}, self.step)
         return tuple(one for one in found if self._large in ("", one.spec.id))
+
+    @property
+    def others(self) -> list[RunStyle]:
+        """The shown runs that took pictures as well."""
+        return [run for run in self._runs if run.history.figures and run is not self.run]
+
+    @property
+    def other(self) -> RunStyle | None:
+        """The run whose pictures are beside those of the first one."""
+        return next((run for run in self.others if run.run_id == self._other), None)
+
+    def set_other(self, run: str) -> None:
+        """Show the pictures of this run as well; of none for an empty id."""
+        if run != self._other:
+            self._other = run
+            self._change()
 
     def set_step(self, step: int | None) -> None:
         """Show the pictures as they were at ``step``; None: the latest ones."""
@@ -140,7 +162,12 @@ class PicturesCanvas(DrawnWidget):
         room, taken = size or self.size(), self.taken
         latest = max((one.figure.step for one in taken if one.figure is not None), default=None)
         shown_step = None if size is not None else latest
-        return PicturesChart(taken, Box(0, 0, room.width(), room.height()), SIZES, self.thresholds, shown_step)
+        run, other, beside = self.run, self.other, None
+        if run is not None and other is not None:
+            pictures = self._taken_of(other)
+            beside = Beside((run.label, other.label), pictures, self._thresholds(pictures))
+        box = Box(0, 0, room.width(), room.height())
+        return PicturesChart(taken, box, SIZES, self.thresholds, shown_step, beside)
 
     # ------------------------------------------------------------ painting
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -172,14 +199,14 @@ class PicturesCanvas(DrawnWidget):
         at = event.position()
         number = self.shown.grip_at(at.x(), at.y())
         if event.button() is Qt.MouseButton.LeftButton and number is not None:
-            self._gripped = self.shown.taken[number].spec.id
+            self._gripped = number
         else:
             super().mousePressEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Move the threshold, or read out what is under the pointer."""
-        if self._gripped:
-            self._drag(event.position().x())
+        if self._gripped is not None:
+            self._drag(self._gripped, event.position().x())
             return
         at = event.position()
         grip = self.shown.grip_at(at.x(), at.y()) is not None
@@ -187,16 +214,15 @@ class PicturesCanvas(DrawnWidget):
         self._read = at
         self.update()
 
-    def _drag(self, column: float) -> None:
-        for tile, form in zip(self.shown.tiles, self.shown.forms, strict=True):
-            if tile.taken.spec.id == self._gripped and isinstance(form, HistogramPicture):
-                self.set_threshold(self._gripped, form.value_at(column))
-                return
+    def _drag(self, number: int, column: float) -> None:
+        form = self.shown.forms[number] if number < len(self.shown.forms) else None  # others since the press
+        if isinstance(form, HistogramPicture):
+            self.set_threshold(self.shown.taken[number].spec.id, form.value_at(column))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End the drag of a threshold."""
         super().mouseReleaseEvent(event)
-        self._gripped = ""
+        self._gripped = None
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Show one picture alone, or all of them again."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtWidgets import QPushButton, QSlider, QWidget
+from PySide6.QtWidgets import QComboBox, QPushButton, QSlider, QWidget
 
 from clew_gui.charts.drawing import Drawing
 from clew_gui.charts.pictures.histogram import HistogramPicture
@@ -51,6 +51,13 @@ class PicturesView(QWidget):
         self.use.setProperty("role", "quiet")
         self.use.setToolTip("Put so many deviations into the form of the next run")
         self.use.clicked.connect(self._take)
+        self.others = QComboBox()
+        self.others.setAccessibleName("Run to show beside")
+        self.others.setToolTip("Show the pictures of another ticked run beside these, at the same step")
+        self.others.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.others.setMinimumContentsLength(10)
+        self.others.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.others.activated.connect(lambda _place: self.canvas.set_other(self.others.currentData() or ""))
         for words in (self._step, self._value):
             words.setMinimumWidth(words.fontMetrics().horizontalAdvance("step 1,000,000"))
         self._steps: tuple[int, ...] = ()
@@ -60,6 +67,7 @@ class PicturesView(QWidget):
             self.play,
             self.slider,
             self._step,
+            self.others,
             8,
             self._word,
             self.threshold,
@@ -140,7 +148,18 @@ class PicturesView(QWidget):
         self._run.setText(run.label if run is not None else "")
         self._step.setText(f"step {count_text(self._steps[max(place - 1, 0)])}" if self._steps else "")
         self._foot.setVisible(bool(self._steps))
+        self._refresh_others()
         self._refresh_threshold()
+
+    def _refresh_others(self) -> None:
+        offered = [("Beside: none", ""), *((run.label, run.run_id) for run in self.canvas.others)]
+        if [(self.others.itemText(k), self.others.itemData(k)) for k in range(self.others.count())] != offered:
+            self.others.clear()
+            for text, run in offered:
+                self.others.addItem(text, run)
+        other = self.canvas.other
+        self.others.setCurrentIndex(max(self.others.findData(other.run_id if other is not None else ""), 0))
+        self.others.setVisible(len(offered) > 1)
 
     def _refresh_threshold(self) -> None:
         counts = self._counts
