@@ -29,7 +29,6 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.data_check import DataChecker
 from clew_gui.views.actions.handin_check import HandinCheck
 from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
-from clew_gui.views.actions.scope import FIRST_EXERCISE
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.sites.prompts import WindowPrompter
 from clew_gui.views.theme.dialog import Dialog
@@ -45,7 +44,7 @@ from clew_shared.base.harmless import say
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
-from clew_shared.catalogue import load_builtin
+from clew_shared.catalogue import FIRST_EXERCISE, load_builtin
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.spec import RunSpec, to_table
 

@@ -15,6 +15,8 @@ from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import did_you_mean, problem
 from clew_shared.cards import Catalogue, DataSetCard, ExerciseCard, Preset, StrategyCard
 
+FIRST_EXERCISE = "linear-regression"
+"""The exercise to begin with: it needs no data and trains within two seconds."""
 BUILTIN = Path(__file__).parent / "builtin_catalogue.json"
 
 

@@ -20,10 +20,9 @@ from clew_gui.commands.has_display import has_display
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.catalogue import FIRST_EXERCISE, find_card, load_builtin
 from clew_shared.data_sets import BUILT_IN
 
-_DEFAULT = "softmax"
 _PICTURE_S = 120
 """Bound on painting one picture; it takes about two seconds."""
 
@@ -33,13 +32,13 @@ def start(context: CommandContext, argv: Sequence[str]) -> int:
     parser = Parser(
         "clew start", "Open the window. Without a display, run an exercise here and write a picture of the window."
     )
-    default = f"the one that was open last; without a display {_DEFAULT}"
+    default = f"the one that was open last; without a display {FIRST_EXERCISE}"
     parser.add_argument("--exercise", metavar="ID", help=f"which exercise to open (default: {default})")
     parser.add_argument("handin", metavar="HANDIN", nargs="?", default="", help="a hand-in to check in the window")
     parser.add_argument("--picture", metavar="PNG", help="where the picture goes when there is no display")
     options = parser.parse_args(list(argv))
     catalogue = load_builtin()
-    card = find_card(catalogue.exercises, options.exercise or _DEFAULT)
+    card = find_card(catalogue.exercises, options.exercise or FIRST_EXERCISE)
     if has_display(os.environ, operating_system.NAME):
         handin = str(Path(options.handin).expanduser().absolute()) if options.handin else ""
         return _window(card.id if options.exercise else "", catalogue, handin)

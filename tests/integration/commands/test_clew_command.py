@@ -374,7 +374,7 @@ def test_bad_input_is_refused_whole_and_leaves_nothing(words: str, told: list[st
 
 
 def test_start_without_display_and_data_takes_digits_and_paints_the_window(home: Path) -> None:
-    done = clew("start", environ={"DISPLAY": "", "WAYLAND_DISPLAY": ""})
+    done = clew("start", "--exercise", "softmax", environ={"DISPLAY": "", "WAYLAND_DISPLAY": ""})
     assert done.returncode == 0, done.stdout + done.stderr
     assert "There is no display here, so softmax runs in the terminal." in done.stdout
     assert "'mnist' was not found" in done.stdout

@@ -179,6 +179,17 @@ def test_the_help_of_an_exercise_shows_each_hyperparameter_with_limits_and_defau
     assert "> 0 and ≤ 10 (default 0.5)" in " ".join(text.split())
     assert "one of sgd, adam (default sgd)" in " ".join(text.split())
     assert "Presets: tiny, adam. Data sets: mnist, digits." in text
+    assert text.index("--learning-rate") < text.index("--seed"), "what the exercise is about comes first"
+
+
+def test_rare_options_are_in_the_help_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    brief = make_parser(CATALOGUE.exercises).format_help()
+    assert "--learning-rate" not in brief, "the help of an exercise has those"
+    with pytest.raises(SystemExit):
+        make_parser(CATALOGUE.exercises).parse_args(["--help-all"])
+    full = capsys.readouterr().out
+    for option in ("--learning-rate", "--partition"):
+        assert (option in brief, option in full) == (False, True)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, max_value=-1e-300))

@@ -27,7 +27,7 @@ from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
-from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.catalogue import FIRST_EXERCISE, find_card, load_builtin
 from clew_shared.journal.events import Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import JOB_ENDED
@@ -72,6 +72,8 @@ def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert text == said(capsys, "--help") == said(capsys, "help")
     for command in COMMANDS:
         assert re.search(rf"^  {command.name} +{re.escape(command.about)}$", text, re.MULTILINE)
+    without_window = f"open last; without a display {FIRST_EXERCISE})"
+    assert without_window in " ".join(said(capsys, "start", "--help").split()), "which the window opens at first"
 
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])

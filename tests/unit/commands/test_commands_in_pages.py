@@ -15,7 +15,7 @@ from clew_gui.commands.main import COMMANDS, main
 _LINE = re.compile(r"^(?:    )?clew ([a-z][^`\n]*)|`clew ([a-z][^`\n]*)`", re.MULTILINE)
 _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
 _WITH_A_WORD = ("queue", "run", "site")  # their options depend on the word after them
-_LIKE_RUN = ("race", "resume", "scaling", "sweep")  # they take the options of `clew run` as well
+_LIKE_RUN = ("code", "race", "resume", "scaling", "sweep")  # they take the options of `clew run` as well
 _PAGES = sorted(str(page.relative_to(make_site.ROOT)) for page in [make_site.ROOT / "README.md", *make_site.pages()])
 _OWN = "--exercises"  # what follows may be an own exercise, with flags that only it has
 
@@ -39,7 +39,7 @@ def help_of(known: dict[tuple[str, ...], set[str]], home: Path, capsys: pytest.C
 
     def flags(*words: str) -> set[str]:
         if words not in known:
-            main([*words, "--help"])
+            main([*words, "--help-all" if words[0] == "run" else "--help"])
             known[words] = set(_FLAG.findall(capsys.readouterr().out))
         return known[words]
 

@@ -42,7 +42,7 @@ started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
 _SPREAD = ("strategy", "devices", "precision")
 _OWN = (
-    *("help", "preset", "set", "seed", "data", "name", "predict", "rate_range", "trace", "out", "queue"),
+    *("help", "help_all", "preset", "set", "seed", "data", "name", "predict", "rate_range", "trace", "out", "queue"),
     *("exercises", "json"),
     *_SPREAD,
     *SITE_OPTIONS,
@@ -72,10 +72,38 @@ class _Assign(argparse.Action):
         namespace.assignments = found
 
 
-def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser:
+class RunParser(Parser):
+    """The parser of ``clew run``. Its help begins with the ``first`` groups, and has the ``rare`` ones only if all is
+    asked for."""
+
+    first: tuple[argparse._ArgumentGroup, ...] = ()
+    rare: tuple[argparse._ArgumentGroup, ...] = ()
+
+    def format_help(self) -> str:
+        """Returns the help, the exercise's hyperparameters before the options of each run."""
+        every = self._action_groups
+        rest = [group for group in every[1:] if group not in (*self.first, *self.rare)]
+        self._action_groups = [every[0], *self.first, *rest]
+        text = super().format_help()
+        self._action_groups = every
+        return text
+
+
+class _HelpAll(argparse.Action):
+    """Prints the help with all options, and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_parsed: object) -> None:
+        if isinstance(parser, RunParser):
+            parser.rare = ()
+        parser.print_help()
+        parser.exit()
+
+
+def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> RunParser:
     """The parser of ``clew run`` with a flag for every hyperparameter of ``cards``."""
-    parser = Parser(prog, _DESCRIPTION, epilog=_epilog(cards), usage=f"{prog} EXERCISE [options]")
+    parser = RunParser(prog, _DESCRIPTION, epilog=_epilog(cards), usage=f"{prog} EXERCISE [options]")
     parser.set_defaults(assignments=[])
+    parser.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options, rare ones as well, and exit")
     parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help="which exercise; `clew catalogue` lists them")
     parser.add_argument("--preset", metavar="NAME", default="", help="start from the exercise's preset of this name")
     parser.add_argument(
@@ -101,29 +129,33 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
     )
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="end with a summary of the run as one line of JSON")
-    _add_devices(parser, cards)
-    add_site_flags(parser)
-    _add_hyperparameters(parser, cards)
+    own = _add_devices(parser, cards)
+    allocation = add_site_flags(parser)
+    hyperparameters = _add_hyperparameters(parser, cards)
+    parser.first = hyperparameters if len(cards) == 1 else ()
+    parser.rare = (own, allocation, *(hyperparameters if len(cards) > 1 else ()))
     return parser
 
 
-def _add_devices(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
-    """Adds the flags for how a run spreads, with one for every strategy's own settings."""
+def _add_devices(parser: Parser, cards: Sequence[ExerciseCard]) -> argparse._ArgumentGroup:
+    """Adds the flags for how a run spreads; returns the group of those for the strategies' own settings."""
     group = parser.add_argument_group("devices")
     names = ", ".join(dict.fromkeys(one.id for card in cards for one in card.strategies))
     group.add_argument("--strategy", metavar="NAME", help=f"how a run uses several devices: {names}")
     group.add_argument("--devices", metavar="N", help="how many GPUs, or parts of the processor where there are none")
     group.add_argument("--precision", metavar="NAME", help=f"compute in {', '.join(PRECISIONS)} (default float32)")
+    own = parser.add_argument_group("settings of strategies")
     seen: set[str] = set()
     for spec in (spec for card in cards for one in card.strategies for spec in one.params):
         if spec.name not in seen:
             seen.add(spec.name)
             words = about(spec).replace("%", "%%")
             flag = f"--{spec.name.replace('_', '-')}"
-            group.add_argument(flag, dest=f"option_{spec.name}", metavar=spec.type.metavar, help=words)
+            own.add_argument(flag, dest=f"option_{spec.name}", metavar=spec.type.metavar, help=words)
+    return own
 
 
-def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
+def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> tuple[argparse._ArgumentGroup, ...]:
     seen = set(_OWN)
     groups: dict[str, argparse._ArgumentGroup] = {}
     specs = [spec for card in cards for spec in card.params]
@@ -144,6 +176,7 @@ def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
             groups[spec.group].add_argument(
                 f"--{flag}", dest=spec.name, action=_Assign, metavar=spec.type.metavar, help=words
             )
+    return tuple(groups.values())
 
 
 def about(spec: ParamSpec) -> str:
@@ -181,7 +214,8 @@ def _epilog(cards: Sequence[ExerciseCard]) -> str:
         data = ", ".join(card.datasets) or "none needed"
         lines.append(f"{card.id}: {card.title}. Presets: {presets}. Data sets: {data}.")
     if len(cards) > 1:
-        lines.append("`clew run EXERCISE --help` shows the hyperparameters of one exercise only.")
+        lines.append("`clew run EXERCISE --help` shows the hyperparameters of one exercise.")
+    lines.append("--help-all adds the settings of strategies, and what a job may ask of a site.")
     return "\n".join(lines)
 
 

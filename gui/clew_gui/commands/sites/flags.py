@@ -17,13 +17,14 @@ from clew_shared.run_settings import inside
 from clew_shared.spec import SITE_PATH, RunSpec
 
 
-def add_allocation_flags(parser: Parser, about: str) -> None:
-    """A flag for each field of an allocation; ``about`` is the heading's second line."""
+def add_allocation_flags(parser: Parser, about: str) -> argparse._ArgumentGroup:
+    """Adds a flag for each field of an allocation, and returns their group; ``about`` is the heading's second line."""
     group = parser.add_argument_group("allocation", about)
     for field in FIELDS:
         help_text = f"{inside(field.label)}: {field.help}".replace("%", "%%")
         name = f"allocation_{field.name}"
         group.add_argument(flag(field), dest=name, metavar=field.type.metavar, help=help_text)
+    return group
 
 
 def given_allocation(options: argparse.Namespace) -> dict[str, object]:
@@ -40,13 +41,13 @@ SITE_OPTIONS = ("site", "dry_run", "detach", *(field.name for field in FIELDS))
 """The options whose names no hyperparameter can have as a flag; such a hyperparameter is reached through ``--set``."""
 
 
-def add_site_flags(parser: Parser) -> None:
-    """``--site`` and what goes with it."""
+def add_site_flags(parser: Parser) -> argparse._ArgumentGroup:
+    """Adds ``--site`` and what goes with it; returns the group of what a job may ask for."""
     group = parser.add_argument_group("on a site")
     group.add_argument("--site", metavar="NAME", help="run there; `clew site list` lists the sites")
     group.add_argument("--dry-run", action="store_true", help="print the job script that would be sent, and end")
     group.add_argument("--detach", action="store_true", help="return when the job waits; `clew attach` comes back")
-    add_allocation_flags(parser, "with --site, instead of what the site's jobs usually ask for")
+    return add_allocation_flags(parser, "with --site, instead of what the site's jobs usually ask for")
 
 
 def check_site_flags(options: argparse.Namespace, spreads: bool = False) -> list[Problem]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from clew_gui.base.settings import local_settings
 from clew_gui.session.job_model import JobModel
 from clew_gui.session.runs import RunModel
-from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
+from clew_gui.views.actions.scope import Scope
 from clew_gui.views.form.data_choice import is_path
 from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.job_words import NOTHING, CardWords, card_words
@@ -23,6 +23,7 @@ from clew_shared.base import operating_system
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.cards import Goal
+from clew_shared.catalogue import FIRST_EXERCISE
 from clew_shared.goal_settings import requires_words
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.spec import untraceable

@@ -10,9 +10,6 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.params import ParamSpec, Value, matters
 from clew_shared.run_settings import RunFilter
 
-FIRST_EXERCISE = "linear-regression"
-"""The exercise to open if no window was open before: it needs no data and trains within two seconds."""
-
 
 class Scope:
     """Knows what the window is about. Shared by everything that updates the panels or asks the session for
