@@ -14,6 +14,7 @@ from clew_gui.plotting.axes.numbers import Format, count_text, value_text
 from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks
 from clew_shared.cards import SeriesPlot
 from clew_shared.journal.history import Measured
+from clew_shared.run_settings import inside
 
 _PREFIXES: Final = {"s": ("n", "µ", "m", ""), "B": ("", "k", "M", "G", "T")}
 _LEAST: Final = {"s": -9, "B": 0}
@@ -177,7 +178,9 @@ def text_tables(plots: Sequence[MeasuredPlot]) -> list[str]:
 
 
 def _table(x: AxisName, plots: Sequence[MeasuredPlot]) -> list[str]:
-    columns = [(plot, line) for plot in plots for line in plot.lines]
+    every = [(plot, line) for plot in plots for line in plot.lines]
+    lone = [(plot, line) for plot, line in every if _is_lone(line, [other for _, other in every])]
+    columns = [one for one in every if one not in lone]
     places = sorted({float(value) for _, line in columns for value in line.x})
     rows = [[x.title, *(line.name for _, line in columns)]]
     for place in places:
@@ -185,4 +188,17 @@ def _table(x: AxisName, plots: Sequence[MeasuredPlot]) -> list[str]:
         cells = [plot.y_text(value) if value is not None else "–" for plot, value in found]
         rows.append([plots[0].x_text(place), *cells])
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    told = (
+        f"{line.name}: {plot.y_text(float(line.y[0]))} ({inside(x.title)} {plot.x_text(float(line.x[0]))})"
+        for plot, line in lone
+    )
+    shown = rows if columns else []
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
+    return [*lines, *told]
+
+
+def _is_lone(line: MeasuredLine, lines: Sequence[MeasuredLine]) -> bool:
+    """Whether a line is one point where no other one has any: its column would be of dashes."""
+    if line.x.size != 1 or len(lines) < 2:
+        return False
+    return not any(other is not line and other.at(float(line.x[0])) is not None for other in lines)

@@ -93,6 +93,13 @@ def test_a_table_has_a_row_for_each_size() -> None:
         " 100  12.0 µs        –",
     ]
     assert text_tables(measured_plots([TIME], {})) == []
+    alone = {"loop": measured([10, 100], [1e-6, 12e-6]), "numpy": measured([20], [2e-6])}
+    assert text_tables(measured_plots([TIME], alone)) == [
+        "Size     loop",
+        "  10  1.00 µs",
+        " 100  12.0 µs",
+        "numpy: 2.00 µs (size 20)",
+    ], "no column of dashes"
 
 
 def test_of_a_size_that_was_measured_twice_the_last_time_counts() -> None:
