@@ -14,7 +14,7 @@ from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.trace import Timeline, time_ticks
 from clew_shared.base.number_words import counted
 from clew_shared.journal.trace import KINDS, PARTS, all_seconds, dearest, kind_of, shares
-from clew_shared.study.trace import parts_words, steps_words, time_words
+from clew_shared.study.trace import left_out_words, parts_words, steps_words, time_words
 from clew_shared.study.usage import share
 
 _HEAD: Final = 20.0
@@ -82,7 +82,10 @@ class TraceChart:
 
     def draw(self, drawing: Drawing) -> None:
         """Add the chart's shapes."""
-        drawing.text(self._box.x, self._box.y + 9, steps_words(self._event), drawing.theme.text, "captionStrong")
+        steps = steps_words(self._event)
+        drawing.text(self._box.x, self._box.y + 9, steps, drawing.theme.text, "captionStrong")
+        beside = self._box.x + self._sizes.width(steps, "captionStrong") + 12
+        drawing.text(beside, self._box.y + 9, left_out_words(self._event), room=self._box.right - beside)
         self._draw_bar(drawing)
         self._draw_rows(drawing)
         draw_foot(drawing, self.frame, time_ticks(self.frame.x, max(int(self.frame.box.width // 80), 2)))
@@ -161,4 +164,5 @@ class TraceChart:
     def words(self) -> str:
         """The parts, and the three dearest operations."""
         told = [f"{one.name} {time_words(one.seconds)} in {counted(one.times, 'time')}" for one in self._dearest[:3]]
-        return f"{steps_words(self._event)}: {parts_words(self._event)}. Dearest: {', '.join(told) or 'nothing'}."
+        dearest = f"Dearest: {', '.join(told) or 'nothing'}. {left_out_words(self._event)}".rstrip()
+        return f"{steps_words(self._event)}: {parts_words(self._event)}. {dearest}"

@@ -33,6 +33,14 @@ def parts_words(event: Trace) -> str:
     return ", ".join(f"{PARTS[name].lower()} {share(part)}" for name, part in shares(event).items() if part >= 0.0005)
 
 
+def left_out_words(event: Trace) -> str:
+    """Says how many operations the timeline lacks; empty if it has all."""
+    if not event.left_out:
+        return ""
+    lacks = f"The timeline lacks {counted(event.left_out, 'operation')} for want of room, the shortest ones"
+    return f"{lacks}; bar and sums have them."
+
+
 def trace_lines(event: Trace) -> Iterator[str]:
     """Yields where a step's time goes as a bar, and the ten dearest operations as a table."""
     yield f"{steps_words(event)}: {parts_words(event)}."
@@ -42,6 +50,8 @@ def trace_lines(event: Trace) -> Iterator[str]:
     for one in found:
         times = f"{counted(one.times, 'time'):>12}  {time_words(one.seconds):>8}  {share(one.seconds / total):>6}"
         yield f"  {one.name.ljust(wide)}  {KINDS[one.kind]:<18}{times}"
+    if said := left_out_words(event):
+        yield said
 
 
 def _letters(parts: Mapping[str, float]) -> Iterator[str]:

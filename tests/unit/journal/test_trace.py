@@ -87,6 +87,9 @@ def test_it_is_said_in_words() -> None:
         "  MatMul    Matrix product         2 times   2.50 ms    83 %",
         "  ReluGrad  Element by element      1 time    500 µs    17 %",
     ]
+    *_, last = trace_lines(msgspec.structs.replace(trace(), left_out=1200))
+    lacks = "The timeline lacks 1,200 operations for want of room, the shortest ones; bar and sums have them."
+    assert last == lacks
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from clew_gui.charts.chart import ChartPage
+from clew_gui.charts.chart import Chart, ChartPage
+from clew_gui.charts.curves.chart import CurvesChart
 from clew_gui.charts.curves.page import curves_chart
 from clew_gui.charts.drawing import Drawing, Group
 from clew_gui.views.charts.painter import SIZES
@@ -19,14 +21,26 @@ _SHARPNESS: Final = 2.0
 """Pixels of a map for each logical one."""
 
 
-def plots_page(canvas: PlotCanvas, theme: Theme, beside: DrawnPlot | None = None) -> ChartPage:
-    """The canvas as a page, with another kind of plot ``beside`` it, or instead of a hidden canvas."""
+Below = Callable[[CurvesChart, float, float], tuple[Chart, float] | None]
+"""Makes the chart below curves, of their width and from a row on, with its height; None for none."""
+
+
+def plots_page(
+    canvas: PlotCanvas, theme: Theme, beside: DrawnPlot | None = None, below: Below | None = None
+) -> ChartPage:
+    """The canvas as a page, with what is ``below`` it, and with another kind of plot ``beside`` it, or instead of a
+    hidden canvas."""
     drawing, width, height = Drawing(theme, SIZES), 0.0, 0.0
     words = canvas.accessibleDescription()
     if beside is None or not canvas.isHidden():
         width, height = max(canvas.width(), _LEAST[0]), max(canvas.height(), _LEAST[1])
         shown = canvas.drawn_setups, canvas.runs, canvas.view
-        curves_chart(*shown, (width, height), theme, SIZES, canvas.params).draw(drawing)
+        curves = curves_chart(*shown, (width, height), theme, SIZES, canvas.params)
+        curves.draw(drawing)
+        lower = below(curves, width, height) if below is not None else None
+        if lower is not None:
+            lower[0].draw(drawing)
+            height += lower[1]
     elif beside is not None:
         words = beside.accessibleDescription()
     if beside is not None:

@@ -24,7 +24,7 @@ from clew_gui.session.runs import RunModel
 from clew_gui.views.charts.files import page_image, write_png, write_svg
 from clew_gui.views.plots.by_hand import ByHandView
 from clew_gui.views.plots.curves.canvas import PlotCanvas
-from clew_gui.views.plots.export import plots_page
+from clew_gui.views.plots.export import Below, plots_page
 from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.pictures.view import PicturesView
@@ -107,6 +107,8 @@ class ConvergencePlots(QWidget):
         self.pictures = PicturesView(theme, self)
         self.trace = TraceView(theme, self)
         self.by_hand = ByHandView(theme, self)
+        self.below: Below | None = None
+        """What else is below the curves in a file."""
         self.pictures.deviations = self._deviations
         self.kinds: dict[Kind, PlotKind] = {
             "curves": self.canvas,
@@ -316,7 +318,7 @@ class ConvergencePlots(QWidget):
     # ------------------------------------------------------------ files
     def _picture(self) -> ChartPage:
         beside = next((self._drawn[kind] for kind in KINDS_OF[self.page] if kind in self._drawn), None)
-        return plots_page(self.canvas, self._theme, beside)
+        return plots_page(self.canvas, self._theme, beside, self.below)
 
     def copy_picture(self) -> None:
         """Put the plots on the clipboard as a picture."""

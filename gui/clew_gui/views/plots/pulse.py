@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from PySide6.QtWidgets import QSizePolicy
 
 from clew_gui.charts.axes import LEFT
+from clew_gui.charts.curves.chart import CurvesChart
+from clew_gui.charts.curves.layout import CurvesLayout
 from clew_gui.charts.drawing import TextSizes
 from clew_gui.charts.gutter import gutter_width
-from clew_gui.charts.pulse import PulseChart, height_of
+from clew_gui.charts.pulse import GAP, PulseChart, height_of
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span, XUnit, x_ticks
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pulse import PulseRow, is_placed, places_of, pulse_rows, seconds_of
 from clew_gui.views.charts.chart_widget import ChartWidget
+from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.theme.fold import FoldingSection
 from clew_gui.views.theme.parts import Appearance
@@ -75,7 +79,18 @@ class PulseSection(FoldingSection):
         rows = pulse_rows(run.history)
         placed = not self._canvas.isHidden() and is_placed(run.history, self._canvas.view.unit)
         self._chart.setFixedHeight(round(min(height_of(len(rows), foot=not placed), self._room())))
-        self._chart.show_chart(partial(self._beside_curves if placed else self._alone, run, rows))
+        beside = partial(self._beside_curves, run, rows, lambda: self._canvas.chart)
+        self._chart.show_chart(beside if placed else partial(self._alone, run, rows))
+
+    def for_file(self, curves: CurvesChart, width: float, top: float) -> tuple[PulseChart, float] | None:
+        """The charts below other curves in a file, from the row ``top`` on, with their height; None while they are
+        folded."""
+        run = self.run
+        if run is None or not self.button.isChecked() or not is_placed(run.history, self._canvas.view.unit):
+            return None
+        rows = pulse_rows(run.history)
+        height = height_of(len(rows), foot=False)
+        return self._beside_curves(run, rows, lambda: curves, Box(0, top, width, height), SIZES), height + GAP
 
     def _room(self) -> float:
         """The height that the charts may take: at most their share, and the curves can still be read."""
@@ -84,9 +99,16 @@ class PulseSection(FoldingSection):
         curves = 0 if self._canvas.isHidden() else self._canvas.minimumSizeHint().height()
         return max(min(_SHARE * high, high - curves - _AROUND), _LEAST)
 
-    def _beside_curves(self, run: RunStyle, rows: tuple[PulseRow, ...], box: Box, sizes: TextSizes) -> PulseChart:
-        """The rows between the borders of the curves above them."""
-        view, chart = self._canvas.view, self._canvas.chart
+    def _beside_curves(
+        self,
+        run: RunStyle,
+        rows: tuple[PulseRow, ...],
+        curves: Callable[[], CurvesLayout],
+        box: Box,
+        sizes: TextSizes,
+    ) -> PulseChart:
+        """The rows between the borders of the curves above them, as these are now."""
+        view, chart = self._canvas.view, curves()
         area = chart.stack.area
         place = places_of(run.history, view.unit, view.log_x)
         gutter = chart.stack.gutter or gutter_width(chart.stack.width)

@@ -325,6 +325,7 @@ class RunView(QWidget):
         self.controls = PlotControls(appearance)
         self.plots = ConvergencePlots(appearance.theme)
         self.pulse = PulseSection(appearance, self.plots.canvas)
+        self.plots.below = self.pulse.for_file
         box = column(self.controls, self.plots, self.pulse, gap=6, margins=(12, 8, 8, 6))
         box.setStretchFactor(self.plots, 1)
         self._plots_card: QFrame = frame("card", box)
