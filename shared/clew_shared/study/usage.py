@@ -105,19 +105,21 @@ class UsageResult(NamedTuple):
 
 
 USAGE = {
+    "samples_per_second": UsageResult("Samples/s", lambda value: f"{value:,.0f}" if value >= 100 else f"{value:.3g}"),
     "mean_cpu": UsageResult("CPU", share),
     "mean_gpu": UsageResult("GPU", share),
     "peak_memory": UsageResult("Peak memory", lambda value: in_bytes(round(value))),
     "peak_gpu_memory": UsageResult("Peak GPU memory", lambda value: in_bytes(round(value))),
     "energy": UsageResult("Energy", energy),
 }
-"""By name: mean use, peak memory, energy (joules)."""
+"""By name: samples trained in a second, mean use, peak memory, energy (joules)."""
 
 
 def usage_results(history: History) -> dict[str, float]:
     """What is known of a run's use of its machines, by the names of ``USAGE``."""
-    found = history.pulse_summary()
-    values = (found.cpu, found.gpu, found.memory, found.gpu_memory, found.energy)
+    found, size = history.pulse_summary(), history.schema.batch_size if history.schema is not None else 0
+    speed = (history.steps_per_second() or 0.0) * size or None
+    values = (speed, found.cpu, found.gpu, found.memory, found.gpu_memory, found.energy)
     return {name: value for name, value in zip(USAGE, values, strict=True) if value is not None}
 
 

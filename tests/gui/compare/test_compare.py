@@ -203,7 +203,7 @@ def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: 
         ("3", "Adam", "0.1"),
         ("4", "Adam", "0.01"),
     ]
-    assert [row[-1] for row in scene.table] == ["To baseline", "", "+8.00 points", "-12.00 points"]
+    assert [row[-2] for row in scene.table] == ["To baseline", "", "+8.00 points", "-12.00 points"]
     assert scene.groups[0].band is not None
     assert scene.groups[0].band.deviation[-1] == pytest.approx(0.04 / math.sqrt(2), rel=1e-4)
     view.target.setText("0.75")
@@ -247,7 +247,7 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
     QTest.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=spot.toPoint())
     assert program.controller.scope.run() is session.runs[list(session.runs)[3]]
     compare.export("csv", tmp_path / "table.csv")
-    assert (tmp_path / "table.csv").read_text().startswith("Run,Optimizer,Learning rate,Best,To baseline\n")
+    assert (tmp_path / "table.csv").read_text().startswith("Run,Optimizer,Learning rate,Best,To baseline,Samples/s\n")
 
 
 def test_a_range_test_is_no_baseline_and_is_compared_with_none(

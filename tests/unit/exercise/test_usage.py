@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from clew_shared.journal.events import Pulse
+from clew_shared.journal.events import Pulse, Schema
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import PulseSummary
 from clew_shared.study.usage import energy, of_limit, share, usage_now, usage_results, usage_words
-from tests.unit.runs import pulse
+from tests.unit.runs import METRICS, points, pulse
 
 NAN = float("nan")
 
@@ -60,3 +60,6 @@ def test_a_live_run_says_its_last_samples() -> None:
 def test_results_have_names_for_tables_and_filters() -> None:
     found = history(pulse(10, cpu=[NAN, 1.0], memory=[1e9, 1.2e9]))
     assert usage_results(found) == {"mean_cpu": 1.0, "peak_memory": pytest.approx(1.2e9)}
+    found.feed(1, Schema(id=1, metrics=METRICS, batch_size=100))
+    found.feed(1, points(0, [3.0, 2.0]))
+    assert usage_results(found)["samples_per_second"] == 200, "two steps in a second"
