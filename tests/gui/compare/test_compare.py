@@ -242,7 +242,7 @@ def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: 
     assert scene.groups[0].band.deviation[-1] == pytest.approx(0.04 / math.sqrt(2), rel=1e-4)
     view.target.setText("0.75")
     scene = shown(program, qtbot)
-    assert [row[-2] for row in scene.table] == ["Steps to 75.00 %", "100", "100", "–"]
+    assert [row[-3] for row in scene.table] == ["Steps to 75.00 %", "100", "100", "–"]
     view.colour.setCurrentIndex(view.colour.findData("learning_rate"))
     scene = shown(program, qtbot)
     assert [text for _, text in scene.legend] == ["0.01", "0.1", "0.5"]
