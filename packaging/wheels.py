@@ -109,7 +109,7 @@ WINDOWS = Target(
     "3.12",
     {"sys_platform": "win32", "platform_system": "Windows", "platform_machine": "AMD64", "os_name": "nt"},
     ("win_amd64",),
-    ("colorama",),
+    ("colorama", "pip==26.3"),  # pip: to set up TensorFlow on that computer
 )
 LINUX = Target(
     "3.11",

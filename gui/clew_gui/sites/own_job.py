@@ -7,20 +7,19 @@ import uuid
 import msgspec
 
 from clew_gui.schedulers.registry import scheduler_of
-from clew_gui.sites.presets import PRESETS
+from clew_gui.sites.presets import ANY_CLUSTER, OF_COURSES, PRESETS
 from clew_gui.sites.site import Site, job_of
 from clew_gui.sites.store import SiteStore
 from clew_shared.cards import ExerciseCard
 
-_COURSES = {"BSC": "minotauro", "Jülich": "jureca", "CINECA": "davide", "NCSA": "bluewaters", "IT4Innovations": "pbs"}
-MACHINES = tuple(dict.fromkeys([*_COURSES.values(), "slurm"]))
+MACHINES = tuple(dict.fromkeys([*OF_COURSES.values(), ANY_CLUSTER]))
 """The presets of the courses' machines, and one for any other cluster."""
 
 
 def course_machine(card: ExerciseCard) -> str:
-    """The preset of the course that the card names first. IT4Innovations' slides name a scheduler, and no machine."""
-    named = {card.course.index(name): preset for name, preset in _COURSES.items() if name in card.course}
-    return named[min(named)] if named else "slurm"
+    """The preset of the course that the card names first."""
+    named = {card.course.index(name): preset for name, preset in OF_COURSES.items() if name in card.course}
+    return named[min(named)] if named else ANY_CLUSTER
 
 
 def machines(store: SiteStore) -> dict[str, Site]:

@@ -80,3 +80,9 @@ def site_from(preset: str, name: str, known: Mapping[str, Site | None]) -> Site:
 def about_presets() -> str:
     """Returns one line with all names, for help and error messages."""
     return ", ".join(PRESETS)
+
+
+OF_COURSES = {"BSC": "minotauro", "Jülich": "jureca", "CINECA": "davide", "NCSA": "bluewaters", "IT4Innovations": "pbs"}
+"""The preset of each course's machine. IT4Innovations' slides name a scheduler, and no machine."""
+ANY_CLUSTER = "slurm"
+"""The preset for whoever has none of them."""

@@ -1,6 +1,7 @@
 """A Python environment with TensorFlow for this computer's agent, in Clew's own folder: found, made and removed.
 
-It is made by the Python that runs Clew, or by uv, in the versions with which Clew was tested. Nothing uses it before
+It is made by the Python that runs Clew, a copy of that where it is the one of the folder for Windows, or by uv, in the
+versions with which Clew was tested. Nothing uses it before
 TensorFlow has been imported there: a file that names what is in it is written at the very end.
 """
 
@@ -18,6 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -74,6 +76,8 @@ class Cancelled(Exception):
 
 
 Report = Callable[[Progress], None]
+Maker = Callable[[Path, threading.Event], None]
+"""Makes an environment with pip in a new folder; the event stops it."""
 
 
 def environment_folder(places: Places) -> Path:
@@ -139,18 +143,24 @@ def make_environment(places: Places, report: Report, stop: threading.Event) -> E
         _clear(places)
         try:
             return _make(places, maker, report, stop)
-        except BaseException:
+        except BaseException as error:
             report(Progress("Removing what was begun"))
             _clear(places)
+            if isinstance(error, OSError):
+                raise _failed([f"{error.strerror or error}"]) from error
             raise
 
 
-def _make(places: Places, maker: Sequence[str], report: Report, stop: threading.Event) -> Environment:
+def _make(places: Places, maker: Maker, report: Report, stop: threading.Event) -> Environment:
     folder = environment_folder(places)
     report(Progress("Making the environment"))
-    _run([*maker, str(folder)], stop)
-    python = next(path for path in (folder / "bin" / "python", folder / "Scripts" / "python.exe") if path.is_file())
+    maker(folder, stop)
+    places_of_python = (folder / "bin" / "python", folder / "Scripts" / "python.exe", folder / "python.exe")
+    python = next(path for path in places_of_python if path.is_file())
     _install(python, report, stop)
+    for library in (folder / "Scripts").glob("*.dll"):  # where an environment has its Python, and a copied one has not
+        if not (python.parent / library.name).exists():
+            shutil.copy2(library, python.parent)
     packages = Path(_run([str(python), "-I", "-c", _WHERE], stop).strip())
     _bring_clew(folder, packages)
     report(Progress("Importing TensorFlow for the first time", DOWNLOAD_BYTES))
@@ -160,15 +170,39 @@ def _make(places: Places, maker: Sequence[str], report: Report, stop: threading.
     return found
 
 
-def _maker() -> list[str]:
-    """The words that make an environment in a folder: of this Python, or of uv. An AppImage's Python goes with it."""
+def _maker() -> Maker:
+    """Returns what makes an empty environment: of this Python, or by uv. An AppImage's Python goes with it."""
+
     able = all(importlib.util.find_spec(name) is not None for name in ("venv", "ensurepip"))
     if able and "APPIMAGE" not in os.environ:
-        return [sys.executable, "-m", "venv"]
+        return partial(_run_maker, [sys.executable, "-m", "venv"])
+    if _is_embedded() and importlib.util.find_spec("pip") is not None:
+        return lambda folder, _stop: copy_python(Path(sys.executable).parent, folder)
     if uv := shutil.which("uv"):
-        return [uv, "venv", "--seed", "--python", "3.12"]
+        return partial(_run_maker, [uv, "venv", "--seed", "--python", "3.12"])
     text = f"{sys.executable} cannot make an environment of Python, and there is no uv."
     raise problem("setup.maker", text, _NO_VENV, sys.executable)
+
+
+def _run_maker(words: Sequence[str], folder: Path, stop: threading.Event) -> None:
+    _run([*words, str(folder)], stop)
+
+
+def _is_embedded() -> bool:
+    """Whether this Python is one for programs that bring it along, as in the folder for Windows: it has no ``venv``."""
+    return any(Path(sys.executable).parent.glob("python*._pth"))
+
+
+def copy_python(source: Path, folder: Path) -> None:
+    """Copy an embedded Python with no packages but pip, and without the file that keeps it from more. Raises
+    ``OSError``."""
+
+    def left_out(place: str, names: list[str]) -> list[str]:
+        if Path(place).name == "site-packages":
+            return [name for name in names if name.partition("-")[0] != "pip"]
+        return [name for name in names if name.endswith("._pth")]
+
+    shutil.copytree(source, folder, ignore=left_out)
 
 
 def _install(python: Path, report: Report, stop: threading.Event) -> None:

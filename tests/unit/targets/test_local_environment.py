@@ -9,6 +9,7 @@ import sys
 import threading
 import zipfile
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from clew_gui.targets.local_environment import (
     Environment,
     Progress,
     constraints_file,
+    copy_python,
     environment_folder,
     find_environment,
     make_environment,
@@ -121,6 +123,24 @@ def _another_version_brings_its_code(places: Places) -> None:
     assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() == __version__
 
 
+def test_an_embedded_python_is_copied_with_no_packages_but_pip(tmp_path: Path) -> None:
+    """As the folder for Windows has it: without ``venv``, and with a file that lets it import from nowhere else."""
+    names = ["python.exe", "python312.dll", "python312._pth", "python312.zip"]
+    packages = ["pip/__init__.py", "pip-26.3.dist-info/METADATA", "pipeline/__init__.py", "numpy/__init__.py"]
+    for name in [*names, *(f"Lib/site-packages/{one}" for one in packages)]:
+        (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "source" / name).write_text("")
+    copy_python(tmp_path / "source", tmp_path / "copy")
+    files = [path for path in (tmp_path / "copy").rglob("*") if path.is_file()]
+    assert {path.relative_to(tmp_path / "copy").as_posix() for path in files} == {
+        "python.exe",
+        "python312.dll",
+        "python312.zip",
+        "Lib/site-packages/pip/__init__.py",
+        "Lib/site-packages/pip-26.3.dist-info/METADATA",
+    }
+
+
 @pytest.mark.needs("venv")
 def test_what_cannot_be_installed_leaves_nothing(places: Places, index: Path) -> None:
     index.write_text("tensorflow==1.0\n")
@@ -185,8 +205,11 @@ def no_venv(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_python_that_can_make_none_needs_uv(no_venv: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Sequence[str]] = []
     monkeypatch.setattr(shutil, "which", lambda _: "/bin/uv")
-    assert local_environment._maker()[:2] == ["/bin/uv", "venv"]
+    monkeypatch.setattr(local_environment, "_run", lambda words, _stop: ran.append(words))
+    local_environment._maker()(Path("there"), no_stop())
+    assert [list(words[:2]) for words in ran] == [["/bin/uv", "venv"]]
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(ProblemError) as refused:
         local_environment._maker()
