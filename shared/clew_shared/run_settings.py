@@ -24,8 +24,9 @@ from clew_shared.params import (
     format_value,
     matters,
     read_number,
+    value_words,
 )
-from clew_shared.spec import RunSpec
+from clew_shared.spec import PRECISIONS, SINGLE, RunSpec
 
 SEED = "seed"
 _FIELDS = {
@@ -108,6 +109,18 @@ class Difference(NamedTuple):
 
     name: str
     values: tuple[Value, ...]
+
+
+def setting_words(name: str, value: Value, card: ExerciseCard | None = None) -> str:
+    """A setting's value as the form says it; empty if it is not set."""
+    spec = next((param for param in card.params if param.name == name), None) if card is not None else None
+    if value is None or value == "":
+        return ""
+    if spec is not None:
+        return value_words(spec, value)
+    titles = {one.id: one.title for one in card.strategies} if card is not None else {}
+    known = {"strategy": {SINGLE.id: SINGLE.title} | titles, "precision": PRECISIONS}.get(name, {})
+    return known.get(str(value)) or format_value(value)
 
 
 def inside(label: str) -> str:

@@ -29,7 +29,9 @@ MAX_BYTES = 1 << 20
 _TABLES = ("params", "options")
 SINGLE = StrategyCard(id="single", title="One device")
 """The strategy of an exercise whose card names none."""
-PRECISIONS = ("float32", "bfloat16", "float16")
+USUAL_PRECISION = "float32"
+PRECISIONS = {USUAL_PRECISION: "32 bits", "bfloat16": "16 bits (bfloat16)", "float16": "16 bits (float16)"}
+"""The precisions, and their names for people."""
 SPREAD = ("strategy", "devices", "nodes")
 """The fields in which a further attempt of a run may differ from the one before."""
 SITE_PATH = "site:"
@@ -289,7 +291,7 @@ def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
         able = ", ".join(one.id for one in card.strategies if one.nodes)
         hint = f"Take 1 node, or one of these strategies: {able}." if able else "Take 1 node."
         found.append(Problem("spec.nodes", text, hint, "nodes"))
-    if card.kind != "training" and spec.precision != PRECISIONS[0]:
+    if card.kind != "training" and spec.precision != USUAL_PRECISION:
         found.append(
             Problem("spec.precision", f"The exercise {card.id!r} has no choice of precision.", where="precision")
         )

@@ -23,8 +23,8 @@ from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks
 from clew_shared.base.number_words import difference, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
-from clew_shared.params import HEADLINE, LEARNING_RATE, Value, format_value
-from clew_shared.run_settings import SEED, differences, inside, label_of, repeats_of, short_words
+from clew_shared.params import HEADLINE, LEARNING_RATE, Value
+from clew_shared.run_settings import SEED, differences, inside, label_of, repeats_of, setting_words, short_words
 from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
 from clew_shared.study.importance import LEAST_RUNS, Importance, importance_words, share_words
 from clew_shared.study.usage import group_usage, usage_table
@@ -200,7 +200,7 @@ def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseC
     differ."""
     numbers = ", ".join(str(run.number) for run in runs[:3]) + (", …" if len(runs) > 3 else "")
     settings = runs[0].settings
-    shown = {name: value_words(name, settings[name], card) for name in differ if settings.get(name) is not None}
+    shown: dict[str, Value] = {name: setting_words(name, settings.get(name), card) or None for name in differ}
     names = {re.sub(r"(^|, )seed \d+$", "", run.name) if len(runs) > 1 else run.name for run in runs}
     words = (names.pop() if len(names) == 1 else "") or short_words(shown, _main(differ))
     return f"{numbers}  {words}".rstrip()
@@ -233,7 +233,7 @@ def _inks(values: Sequence[Value], words: Callable[[Value], str]) -> tuple[list[
 def _words_of(name: str, metric: MetricSpec, card: ExerciseCard, value: Value) -> str:
     if name == RESULT and isinstance(value, int | float):
         return quantity(value, metric.format)
-    return value_words(name, value, card)
+    return setting_words(name, value, card) or NONE
 
 
 def _own_inks(styles: Sequence[int]) -> list[Ink]:
@@ -255,13 +255,6 @@ def _share(value: float, low: float, high: float, log: bool) -> float:
 def best_words(metric: MetricSpec) -> str:
     """The best value of a metric, as a title: ``Best test accuracy``."""
     return f"Best {inside(metric.label)}"
-
-
-def value_words(name: str, value: Value, card: ExerciseCard) -> str:
-    """A setting's value for people."""
-    spec = next((param for param in card.params if param.name == name), None)
-    labels = {choice.value: choice.label for choice in spec.choices} if spec is not None else {}
-    return labels.get(str(value)) or (format_value(value) if value not in (None, "") else NONE)
 
 
 # --- Axes -------------------------------------------------------------------------------------------------------------
@@ -339,14 +332,14 @@ def categories(name: str, values: Sequence[Value], card: ExerciseCard) -> list[s
     """The kinds among values that are no numbers, in the order of the card's choices, then as they come."""
     spec = next((param for param in card.params if param.name == name), None)
     order = [choice.label for choice in spec.choices] if spec is not None else []
-    kinds = dict.fromkeys(value_words(name, value, card) for value in values)
+    kinds = dict.fromkeys(setting_words(name, value, card) or NONE for value in values)
     return sorted(kinds, key=lambda kind: order.index(kind) if kind in order else len(order))
 
 
 def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
     """Returns where a value is on an axis; NaN if it has no place there."""
     if axis.kinds:
-        text = value_words(axis.name, value, card)
+        text = setting_words(axis.name, value, card) or NONE
         return float(axis.kinds.index(text)) if text in axis.kinds else math.nan
     if not isinstance(value, int | float) or not _is_number(value):
         return math.nan
@@ -456,7 +449,7 @@ def _row(
     title = title_of(group.runs, (), card) + (" (baseline)" if group.baseline and not name else "")
     best = NONE if found.best is None else quantity(found.best, metric.format)
     best += f" ± {quantity(found.deviation, metric.format)}" if found.deviation is not None else ""
-    values = (value_words(one, run.settings.get(one), card) for one in differ)
+    values = (setting_words(one, run.settings.get(one), card) or NONE for one in differ)
     delta = "" if group.baseline else difference(found.best, base, metric.format) or NONE
     met = (
         NONE if found.steps is None else f"{found.steps:,.0f}",

@@ -28,9 +28,9 @@ from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.params import HEADLINE, format_value
+from clew_shared.params import HEADLINE
 from clew_shared.reading import read_run
-from clew_shared.run_settings import differing, settings_of, short_words
+from clew_shared.run_settings import differing, label_of, setting_words, settings_of, short_words
 from clew_shared.spec import RunSpec, from_toml, read_spec
 from clew_shared.study.advice import advise
 from clew_shared.study.usage import usage_words
@@ -207,7 +207,10 @@ def labels(specs: Sequence[RunSpec], cards: Mapping[str, ExerciseCard]) -> tuple
     words = dict[int, str]()
     for exercise in dict.fromkeys(spec.exercise for spec in specs):
         places = [place for place, spec in enumerate(specs) if spec.exercise == exercise]
-        settings = {str(place): settings_of(specs[place], cards.get(exercise)) for place in places}
+        card = cards.get(exercise)
+        settings = {str(place): settings_of(specs[place], card) for place in places}
+        for values in settings.values():
+            values |= {name: setting_words(name, values[name], card) for name in HEADLINE if values.get(name)}
         short = differing(settings, _NAMED_BY)
         for place in places:
             usual = short_words(settings[str(place)], HEADLINE) or f"seed {specs[place].seed}"
@@ -220,9 +223,10 @@ def labels(specs: Sequence[RunSpec], cards: Mapping[str, ExerciseCard]) -> tuple
 
 
 def _settings(spec: RunSpec, card: ExerciseCard) -> dict[str, str]:
-    """The settings of a run by name, in words; what is not set is left out."""
-    values = settings_of(spec, card).items()
-    return {name: format_value(value) for name, value in values if value not in (None, "")}
+    """The settings of a run, named and worded as in the form; what is not set is left out."""
+    values = settings_of(spec, card)
+    said = {label_of(name, card): setting_words(name, value, card) for name, value in values.items()}
+    return {name: text for name, text in said.items() if text}
 
 
 def _exercise(card: ExerciseCard, known: Mapping[str, str]) -> ExerciseFact:

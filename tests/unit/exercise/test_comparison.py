@@ -22,6 +22,7 @@ from clew_shared.run_settings import (
     parse_filter,
     read_tags,
     repeats_of,
+    setting_words,
     settings_of,
 )
 from clew_shared.spec import RunSpec
@@ -176,6 +177,14 @@ def test_a_setting_that_changes_nothing_is_no_difference() -> None:
     assert "momentum" not in settings_of(idle, SOFTMAX), "SGD has none"
     assert repeats_of({"a": settings_of(plain, SOFTMAX), "b": settings_of(idle, SOFTMAX)}) == [("a", "b")]
     assert settings_of(RunSpec(exercise="softmax", params={"optimizer": "momentum"}), SOFTMAX)["momentum"] == 0.9
+
+
+def test_settings_are_worded_as_in_the_form() -> None:
+    found = settings_of(RunSpec(exercise="softmax", params={"steps": 25_000}), SOFTMAX)
+    said = {name: setting_words(name, found[name], SOFTMAX) for name in ("optimizer", "steps", "strategy", "precision")}
+    assert said == {"optimizer": "SGD", "steps": "25,000", "strategy": "One device", "precision": "32 bits"}
+    assert setting_words("momentum", found.get("momentum"), SOFTMAX) == ""
+    assert setting_words("optimizer", "lion", None) == "lion", "an exercise that is not known here"
 
 
 def test_a_number_is_the_same_as_text_and_as_number() -> None:

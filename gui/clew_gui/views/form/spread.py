@@ -9,10 +9,9 @@ import msgspec
 
 from clew_shared.cards import ExerciseCard, StrategyCard
 from clew_shared.params import Choice, Condition, ParamSpec, Value
-from clew_shared.spec import PRECISIONS, SINGLE, RunSpec
+from clew_shared.spec import PRECISIONS, SINGLE, USUAL_PRECISION, RunSpec
 
 _GROUP = "Devices"
-_PRECISIONS = {"float32": "32 bits", "bfloat16": "16 bits (bfloat16)", "float16": "16 bits (float16)"}
 
 
 def spread_params(card: ExerciseCard) -> tuple[ParamSpec, ...]:
@@ -57,10 +56,10 @@ def spread_params(card: ExerciseCard) -> tuple[ParamSpec, ...]:
         name="precision",
         kind="choice",
         label="Precision",
-        default=PRECISIONS[0],
+        default=USUAL_PRECISION,
         help="The number format of the arithmetic. Weights are kept in 32 bits in any case.",
         group=_GROUP,
-        choices=tuple(Choice(name, _PRECISIONS[name]) for name in PRECISIONS),
+        choices=tuple(Choice(name, PRECISIONS[name]) for name in PRECISIONS),
     )
     trains = card.kind == "training"
     return (choice, devices, *((spread,) if nodes else ()), *_own(strategies), *((precision,) if trains else ()))
@@ -86,7 +85,7 @@ def spread_fields(card: ExerciseCard, values: Mapping[str, Value]) -> dict[str, 
         "strategy": name,
         "devices": int(str(values.get("devices", 1))),
         "nodes": nodes if isinstance(nodes, int) else 1,
-        "precision": str(values.get("precision", PRECISIONS[0])),
+        "precision": str(values.get("precision", USUAL_PRECISION)),
         "options": {spec.name: values[spec.name] for spec in chosen.params if spec.name in values},
     }
 

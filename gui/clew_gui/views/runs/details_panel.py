@@ -18,8 +18,7 @@ from clew_gui.views.theme.parts import Appearance, Button, column, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import ParamSpec, Value, format_value, value_words
-from clew_shared.run_settings import label_of, settings_of
+from clew_shared.run_settings import label_of, setting_words, settings_of
 from clew_shared.study.usage import usage_words
 
 
@@ -48,19 +47,9 @@ def details(run: RunModel, card: ExerciseCard, other: RunModel | None) -> list[D
 
 
 def _settings(run: RunModel, card: ExerciseCard, names: Sequence[str]) -> dict[str, str]:
-    specs = {param.name: param for param in card.params}
     values = settings_of(run.spec, card)
     values["data"] = run.spec.data or values["data"]
-    there = {name: value for name, value in values.items() if name in specs}
-    return {name: _value(specs[name], there[name]) if name in there else _plain(values.get(name)) for name in names}
-
-
-def _value(spec: object, value: Value) -> str:
-    return value_words(spec, value) if isinstance(spec, ParamSpec) else _plain(value)
-
-
-def _plain(value: Value) -> str:
-    return NONE if value is None or value == "" else format_value(value)
+    return {name: setting_words(name, values.get(name), card) or NONE for name in names}
 
 
 def _about(run: RunModel) -> dict[str, str]:

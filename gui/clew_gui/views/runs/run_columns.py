@@ -9,8 +9,8 @@ from clew_gui.base.state_words import NONE, STATE_WORDS
 from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
 from clew_shared.cards import ExerciseCard, MetricSpec
-from clew_shared.params import BATCH_SIZE, HEADLINE, Value, format_value, value_words
-from clew_shared.run_settings import Facts, label_of, settings_of
+from clew_shared.params import BATCH_SIZE, HEADLINE, Value
+from clew_shared.run_settings import Facts, label_of, setting_words, settings_of
 from clew_shared.study.usage import USAGE, usage_results
 
 NOTED = {"tags": "Tags", "note": "Note"}
@@ -64,9 +64,7 @@ def _text(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Val
         return USAGE[name].words(used) if used is not None else NONE
     if metric is not None:
         return words.metric_value(metric, _result(metric, run, best))
-    spec = next((param for param in card.params if param.name == name and name in values), None)
-    value = values.get(name)
-    return value_words(spec, value) if spec is not None else (format_value(value) if value not in (None, "") else NONE)
+    return setting_words(name, values.get(name), card) or NONE
 
 
 def _key(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Value], best: Best) -> float | str:
@@ -114,7 +112,7 @@ def facts(card: ExerciseCard, run: RunModel, best: Best) -> Facts:
         if value is not None:
             results[metric.name] = value
     name, state, note = words.name_of(run), STATE_WORDS[run.state], run.note
-    shown = (value_words(param, values[param.name]) for param in card.params if param.choices)
+    shown = (setting_words(param.name, values.get(param.name), card) for param in card.params if param.choices)
     texts = [str(run.number), name, note.note, *note.tags, state, run.where, *shown, *map(str, values.values())]
     known: dict[str, Value] = {"name": name, "note": note.note, "state": state, "number": run.number}
     known |= {"study": run.spec.study, "exercise": run.spec.exercise}
