@@ -90,16 +90,17 @@ def _started_by_test(pid: int, token: str) -> psutil.Process | None:
     try:
         process = psutil.Process(pid)
         ours = process.ppid() == os.getpid() or process.environ().get(TOKEN) == token
-        if ours and process.status() != psutil.STATUS_ZOMBIE and _kept_by_python(process):
+        if ours and process.status() != psutil.STATUS_ZOMBIE and _kept_by_others(process):
             return None
     except psutil.Error:
         return None
     return process if ours else None
 
 
-def _kept_by_python(process: psutil.Process) -> bool:
-    """Whether the standard library keeps this process until the interpreter ends."""
-    return "multiprocessing.resource_tracker" in " ".join(process.cmdline())
+def _kept_by_others(process: psutil.Process) -> bool:
+    """Whether the standard library keeps this process until the interpreter ends, or Windows keeps it as the server of
+    a console, a while longer than the console's last program."""
+    return process.name() == "conhost.exe" or "multiprocessing.resource_tracker" in " ".join(process.cmdline())
 
 
 @pytest.fixture(autouse=True)

@@ -55,6 +55,6 @@ def _answers_unix(path: str) -> bool:
         operating_system.connect_locally(Path(path)).close()
     except BlockingIOError:  # so many wait for an answer already
         return True
-    except OSError:
+    except (OSError, ValueError):  # a name without a file, which Windows does not have
         return False
     return True

@@ -31,6 +31,7 @@ from clew_shared.journal.files import JournalWriter
 from tests.unit.runs import METRICS, RUN, begin_run, describe, points
 
 TOKEN = "the-token"
+UNIX_JUPYTER = pytest.mark.unix("Jupyter: it listens on a Unix socket")
 T = TypeVar("T")
 
 
@@ -237,6 +238,7 @@ def test_the_token_stands_in_no_argument_and_no_environment(kind: str, tmp_path:
         assert path.stat().st_mode & 0o077 == 0
 
 
+@UNIX_JUPYTER
 def test_jupyter_knows_the_token_and_listens_on_no_port(tmp_path: Path) -> None:
     made = prepare("jupyter", tmp_path, TOKEN, places(tmp_path), lambda name: name == "notebook")
     assert made.page == "/tree"
@@ -299,6 +301,7 @@ def test_the_paths_of_a_kernels_sockets_are_short_enough(
             shutil.rmtree(folder)
 
 
+@UNIX_JUPYTER
 def test_a_jupyter_of_another_python_is_taken_where_ours_has_none(tmp_path: Path) -> None:
     path = "/opt/jupyter/bin/jupyter-lab"
     made = prepare(
@@ -315,7 +318,7 @@ def test_a_jupyter_of_another_python_is_taken_where_ours_has_none(tmp_path: Path
 @pytest.mark.parametrize(
     ("kind", "code", "words"),
     [
-        ("jupyter", "service.missing", "pip install jupyterlab"),
+        pytest.param("jupyter", "service.missing", "pip install jupyterlab", marks=UNIX_JUPYTER),
         ("tensorboard", "service.missing", "pip install tensorboard"),
         ("shell", "service.kind", "jupyter, tensorboard"),
     ],
