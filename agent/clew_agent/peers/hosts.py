@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,9 +20,6 @@ _ASK_WITHIN_S = 30.0
 itself asks nobody."""
 _HANDED_ON = ("CLEW_", "CUDA_", "GRPC_", "KERAS_", "LANG", "LC_", "LD_LIBRARY_PATH", "OMP_", "PATH", "PYTHON", "TF_")
 """Beginnings of the environment variables that PBS and aprun may not bring to another node."""
-
-Starter = Callable[[Sequence[str]], tuple[str, ...]]
-"""Turns a command into the one that runs it on the node."""
 
 
 class JobHosts(msgspec.Struct, frozen=True):

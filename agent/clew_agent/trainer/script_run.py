@@ -368,7 +368,7 @@ def run_script(
 
     Raises ``ProblemError`` when it cannot be started, or the disk refuses.
     """
-    files = folder.path / "artifacts"
+    files = folder.artifacts
     files.mkdir(exist_ok=True)
     message = {"params": dict(values), "seed": seed, "folder": str(files)}
     steps = values.get("steps")

@@ -235,7 +235,6 @@ _RANGE = re.compile(
     r"(?:\s*(?P<log>log))?(?:\s*(?:[x×:]\s*)?(?P<count>[0-9]+))?\s*$",
     re.IGNORECASE,
 )
-RANGE_HINT = "Write values with a semicolon or a space and comma between them (0.01, 0.1), or 0.001 to 1 log 4."
 
 
 def is_many(text: str) -> bool:

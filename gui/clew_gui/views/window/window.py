@@ -63,7 +63,6 @@ class MainWindow(QMainWindow):
     """Shows the top bar, three columns with messages over them, and the status line. ``closing`` is asked before it
     closes."""
 
-    theme_worn = Signal()
     painted = Signal()
     """The first frame is on the screen; emitted once."""
 
