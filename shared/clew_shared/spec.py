@@ -88,7 +88,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ``devices`` are those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is
     the number format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for
     nobody. ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for. ``trace`` is how many of
-    its first steps TensorFlow's profiler watches.
+    its first steps TensorFlow's profiler watches; ``per_core``: each core's use is sampled as well.
     """
 
     exercise: str
@@ -111,6 +111,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rate_range: RateRange | None = None
     prediction: Prediction | None = None
     trace: int = 0
+    per_core: bool = False
 
 
 def to_toml(spec: RunSpec) -> str:
@@ -135,6 +136,7 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
         "rate_range": None,
         "prediction": None,
         "trace": 0,
+        "per_core": False,
     }  # left out, so that an earlier version reads what it can run: it refuses a field that it does not know
     table = {key: value for key, value in table.items() if key not in usual or value != usual[key]}
     return table | {key: without_null(table[key]) for key in _TABLES if key in table}

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,7 +23,7 @@ from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, exit_code_for
 from clew_agent.node.log_tail import tail
 from clew_agent.node.memory_kills import memory_shortages, out_of_memory_kills
-from clew_agent.node.pulse.sampler import Sample, sampling
+from clew_agent.node.pulse.sampler import sampling
 from clew_agent.peers.processes import end_left
 from clew_agent.processes.guard_mark import GuardMark
 from clew_agent.processes.nursery_messages import StartGuard
@@ -131,7 +133,9 @@ def _watch(
 ) -> RunFold:
     _clear_earlier(folder, attempt)
     kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
-    exit_code, asked = _train(start, on_wait, deadline, samples_to_trainer(folder, attempt).add)
+    deliver = samples_to_trainer(folder, attempt).add
+    sampled = partial(sampling, deliver=deliver, folder=folder, attempt=attempt)
+    exit_code, asked = _train(start, on_wait, deadline, sampled)
     if asked and exit_code == FAILED and not folder.journal(attempt).exists():
         exit_code = STOPPED  # Python itself, interrupted while it starts, says that it failed
     if exit_code == TAKEN:
@@ -189,11 +193,11 @@ def _train(
     start: Callable[[], operating_system.Child],
     on_wait: Callable[[], None],
     deadline: Deadline,
-    on_sample: Callable[[Sample], None],
+    sampled: Callable[[Callable[[], int]], AbstractContextManager[None]],
 ) -> tuple[int, bool]:
     """Start the trainer and wait for its end, which comes by force when the job is nearly over; returns its exit code
-    and whether it was asked to end. Without a job there is no bound on a run's length. ``on_sample`` takes what is
-    sampled of it meanwhile, in another thread.
+    and whether it was asked to end. Without a job there is no bound on a run's length. ``sampled`` samples
+    it meanwhile, in another thread.
 
     Requests to stop are passed on, the third one kills. A trainer that dies of them, because it could not handle them
     yet or any more, was stopped and has not failed.
@@ -212,7 +216,7 @@ def _train(
         process = child = start()
         if asked:
             _pass_on(process, asked)
-        with sampling(lambda: child.pid, on_sample):
+        with sampled(lambda: child.pid):
             while (exit_code := process.poll()) is None:
                 time.sleep(_POLL_S)
                 on_wait()

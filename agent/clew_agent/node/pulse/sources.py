@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import psutil
 
@@ -124,15 +124,33 @@ class Node:
 
     def read(self, now: float) -> Readings:
         """Processor time of everything on the node, and bytes over the network."""
-        times = psutil.cpu_times()
-        idle = times.idle + getattr(times, "iowait", 0.0)
-        shared = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted in user and nice already
-        counts = {"node_cpu": sum(times) - idle - shared}
+        counts = {"node_cpu": _busy(psutil.cpu_times())}
         with suppress(OSError, RuntimeError):
             there = [one for name, one in psutil.net_io_counters(pernic=True).items() if not name.startswith("lo")]
             counts["received"] = float(sum(one.bytes_recv for one in there))
             counts["sent"] = float(sum(one.bytes_sent for one in there))
         return {"cores": self._cores, **self._rates.of(now, counts)}
+
+
+class Cores:
+    """Each core that this run may use, and everything on it."""
+
+    def __init__(self) -> None:
+        self._rates = Rates()
+        known = range(psutil.cpu_count() or 0)
+        mine = psutil.Process().cpu_affinity() if hasattr(psutil.Process, "cpu_affinity") else known
+        self._mine = frozenset(mine or known)
+
+    def read(self, now: float) -> Readings:
+        """The share of the time in which each was busy since the last sample."""
+        every = enumerate(psutil.cpu_times(percpu=True))
+        return self._rates.of(now, {f"core{number}": _busy(one) for number, one in every if number in self._mine})
+
+
+def _busy(times: Any) -> float:
+    """The seconds in which a processor, or all of them, did anything."""
+    shared = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted in user and nice already
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - shared)
 
 
 class Memory:
