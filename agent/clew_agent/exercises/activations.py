@@ -55,8 +55,8 @@ same network, with the same initial weights and images, with four activations.
    you take for 20 layers now?
 5. With 20 layers of ReLU try weights that are too small, and weights that are too large. Look at the gradient norm of
    each layer in both runs.
-6. Switch *Skip connections* on: 20 layers of sigmoids, then of ReLU with each of the initial weights. Which weights are
-   the best ones now?
+6. Switch *Skip connections* on: 20 layers of sigmoids, then of ReLU with each of the initial weights. Which weights
+   work best now?
 
 ## What to watch
 
@@ -78,10 +78,11 @@ by about the same factor from layer to layer: on a logarithmic axis the bars are
 > **Hint: numbers for 20 layers**
 > 1000 steps with Glorot's weights: sigmoids 10.3 %, tanh 94.2 %, ReLU 54.7 %, leaky ReLU 58.7 %. With He's: tanh
 > 94.6 %, ReLU 93.8 %, leaky ReLU 94.6 %. ReLU with weights that are too small stays at chance (11.4 %): the gradient
-> norm of its first layer is 0. With weights that are too large, neither ReLU nor tanh gets away from it (9.8 %).
+> norm of its first layer is 0. With weights that are too large, neither ReLU nor tanh gets away from it (9.8 %). 2000
+> steps with He's weights: leaky ReLU 95.9 %, ReLU 95.1 %, tanh 94.9 %.
 
 > **Hint: how large initial weights should be**
-> Each layer should hand on signals of about the size that it gets, and hand back gradients likewise. For tanh, which is
+> Each layer should pass on signals about as large as those that it gets, and gradients likewise. For tanh, which is
 > steepest at 0, that is Glorot's √(2/(n+m)) (Glorot and Bengio, 2010). ReLU loses half of the signal, and He's √(2/n)
 > makes up for it (He et al., 2015).
 
@@ -96,7 +97,7 @@ by about the same factor from layer to layer: on a logarithmic axis the bars are
 > with sigmoids.
 """
 
-DEEP = (Requirement("layers", least=6), Requirement("skip", (False,)))
+DEEP = (Requirement("layers", least=20), Requirement("skip", (False,)))
 """With skip connections sigmoids learn as well."""
 ACTIVATIONS: dict[str, Activation] = {
     "sigmoid": tf.sigmoid,
@@ -192,23 +193,23 @@ class Activations(Exercise[ActivationsSettings]):
     goals = (
         Goal(
             id="deep",
-            text="95 %",
+            text="95 % with 20 layers",
             metric="test_accuracy",
             op=">=",
             value=0.95,
             which="best",
-            detail="Which activation gets there?",
+            detail="Which activation and which initial weights get there? Skip connections do not count.",
             data="mnist",
             requires=DEEP,
         ),
         Goal(
             id="digits",
-            text="90 % on the small digits",
+            text="90 % on the small digits with 20 layers",
             metric="test_accuracy",
             op=">=",
             value=0.9,
             which="best",
-            detail="Sigmoids stay at chance.",
+            detail="Sigmoids stay at chance. Skip connections do not count.",
             data="digits",
             requires=DEEP,
         ),
@@ -219,7 +220,7 @@ class Activations(Exercise[ActivationsSettings]):
             title="Activation race",
             steps=1000,
             metric="test_accuracy",
-            help="The same weights, images and rate: who learns at all?",
+            help="The same weights, images and rate: which activations learn at all?",
             lanes=tuple(Lane(name=name, values={"activation": name}) for name in ACTIVATIONS),
         ),
     )

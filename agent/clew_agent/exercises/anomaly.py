@@ -38,10 +38,10 @@ training images, and is still among the validation and test images.
 ## What to watch
 
 *Precision* says how many of the alarms are real, *recall* how many anomalies raise an alarm. The accuracy says little:
-if one sample in 500 is an anomaly, no alarm at all is right in 99.8 %. Choose the threshold by the validation samples;
-the test samples are for the last look.
+if one sample in 500 is an anomaly, a network that never raises an alarm is right for 99.8 %. Choose the threshold by
+the validation samples; the test samples are for the last look.
 
-Two curves show all thresholds at once, with yours as a point: *ROC* has the recall against the part of the normal
+Two curves show all thresholds at once, with yours as a point: *ROC* shows the recall against the share of normal
 samples that raise an alarm, *PR* the precision against the recall. The areas below them (AUC) judge the network itself,
 whatever threshold you choose.
 

@@ -77,7 +77,7 @@ class CnnSettings(BatchSettings, frozen=True, kw_only=True):
         bool, Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
     ] = False
     augmentation: Annotated[
-        bool, Knob("Augmentation", "Shift, turn and scale each image a little, anew in every step.", "Network")
+        bool, Knob("Augmentation", "Shift, turn and scale each image a little, differently in every step.", "Network")
     ] = False
 
 
@@ -193,7 +193,7 @@ class Cnn(Exercise[CnnSettings]):
             title="Optimizer race",
             steps=200,
             metric="test_accuracy",
-            help="Who reads the most test images after 200 batches?",
+            help="Which optimizer recognises the most test images after 200 batches?",
             lanes=(
                 Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.05}),
                 Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.01}),

@@ -36,8 +36,8 @@ images train a network with 269,322 weights, and every tenth image has a wrong l
 
 ## What to do
 
-1. Press **Run**. The training error goes to 0 although every tenth label is wrong. What do the validation error and
-   the validation loss do meanwhile? The star marks the best step of the validation error: the *sweet spot*.
+1. Press **Run**. The training error goes to 0 although every tenth label is wrong. What happens to the validation
+   error and the validation loss? The star marks the best step of the validation error: the *sweet spot*.
 2. Start the *Race of remedies*. Each lane changes one thing. Which of them keeps the validation error down?
 3. Set *Stop early after* to 3 evaluations and run again. What does that save, and what does it not?
 4. Draw a learning curve: press *Sweep…* and try 100, 300 and 1000 training images, on MNIST 10,000 too, with the seeds
@@ -59,17 +59,17 @@ network has not believed them.
 
 - The validation loss may double while the validation error stays the same. How can that be?
 - Which remedies make the training error larger, and why is that no fault?
-- Why do you choose by the validation error and not by the test error, and what is a fold worth that you have looked at
-  a hundred times?
+- Why do you choose by the validation error and not by the test error, and what is a fold still worth after you have
+  looked at it a hundred times?
 - With plain gradient descent, L2 and *Weight decay* can do the same. Why not with Adam?
 
 > **Hint: numbers to compare with**
-> With seed 1 on MNIST and 2000 steps the validation error ended at 13.7 % with nothing against it, 13.2 % with an L2
+> With seed 1 on MNIST and 2000 steps the validation error ended at 13.7 % without a remedy, 13.2 % with an L2
 > penalty of 0.001, 11.5 % with dropout, 8.1 % with augmentation, 13.8 % with batch normalisation, 26.5 % with 250
 > images and 10.2 % with 4000. Without wrong labels it was 8.9 %. Each run took 13 to 30 seconds on two busy cores.
 
 > **Hint: the sweet spot**
-> With nothing against it, the validation loss is lowest at step 150, with an error of 12.0 %. *Stop early after* 3
+> Without a remedy, the validation loss is lowest at step 150, with an error of 12.0 %. *Stop early after* 3
 > evaluations ended at step 300 with 14.1 %: it saved 1700 steps. Only a checkpoint of step 150 would have saved the
 > rest.
 
@@ -120,7 +120,8 @@ class GeneralisationSettings(BatchSettings, frozen=True, kw_only=True):
         ),
     ] = 0
     augmentation: Annotated[
-        bool, Knob("Augmentation", "Shift, turn and scale each training image a little, anew in every step.", "Data")
+        bool,
+        Knob("Augmentation", "Shift, turn and scale each training image a little, differently in every step.", "Data"),
     ] = False
     units: Annotated[
         int, Knob("Units", "Units of each of the two hidden layers.", "Network", ge=1, le=2048, log=True)
@@ -195,7 +196,7 @@ class Generalisation(Exercise[GeneralisationSettings]):
     )
     baseline = "nothing"
     presets = (
-        Preset(name="nothing", title="Nothing against it", help="1000 images and no remedy."),
+        Preset(name="nothing", title="No remedy", help="1000 images that are learned by heart."),
         Preset(name="l2", title="L2 penalty", values={"l2": 1e-3}, help="Large weights cost something."),
         Preset(name="dropout", title="Dropout", values={"dropout": 0.5}, help="No unit can rely on another one."),
         Preset(name="augmentation", title="Augmentation", values={"augmentation": True}, help="No image comes twice."),
@@ -240,7 +241,7 @@ class Generalisation(Exercise[GeneralisationSettings]):
             title="Race of remedies",
             steps=2000,
             metric="validation_error",
-            help="The same 1000 images for all, and for one a quarter of them: what helps most?",
+            help="All lanes have the same 1000 images, and one of them only a quarter of these: what helps most?",
             lanes=(
                 Lane(name="nothing", values={}),
                 Lane(name="L2 penalty", values={"l2": 1e-3}),

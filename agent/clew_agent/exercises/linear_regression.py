@@ -171,7 +171,7 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
             title="Optimizer race",
             steps=400,
             target=0.001,
-            help="Who brings the loss below 0.001 in the fewest steps?",
+            help="Which optimizer needs the fewest steps to bring the loss below 0.001?",
             lanes=(
                 Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.01}),
                 Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.01}),

@@ -268,7 +268,7 @@ class Memory(Exercise[MemorySettings]):
             title="Memory race",
             steps=1000,
             metric="test_loss",
-            help="The same sums for all: who remembers the first number?",
+            help="The same sums for all: which network remembers the first number?",
             lanes=tuple(Lane(name=name, values={"cell": name}) for name in (*GATES, "attention")),
         ),
     )

@@ -50,12 +50,12 @@ together.
 5. Set *Initial weights* to *All zero*. Why does the network learn nothing?
 6. Choose *Circles*. How many lines does it take to enclose the disc? Then choose the preset *Two spirals*, and look at
    the maps of the second layer.
-7. Look at *Loss over two weights* while you move the slider. Run with SGD and rates of 0.03 and 0.5: how does the way
+7. Look at *Loss over two weights* while you move the slider. Run with SGD and rates of 0.03 and 0.5: how does the path
    change? Under *Record* you can choose other weights.
 8. Set the noise to 0.3, the training points to 20 and the units to 32. Compare training and test accuracy. Does an *L2
    penalty* help?
 9. Choose *Your own* points and click them into the square: a few of class 1 in the middle of class 0, say. Can you
-   find points that 8 units do not get?
+   find points that 8 units cannot tell apart?
 10. Choose *By hand* above the curves: a training step of a network with two hidden units, one number after the other.
     Compute each number yourself before you press **Step**. How does the mean loss change in the first four steps? In a
     terminal `clew by-hand --steps 80` writes all numbers until XOR is learned.

@@ -158,7 +158,7 @@ class Rnn(Exercise[RnnSettings]):
             title="Cell race",
             steps=500,
             metric="test_accuracy",
-            help="The same rows, rate and number of units: who reads best?",
+            help="The same rows, rate and number of units: which cell reads best?",
             lanes=(
                 Lane(name="Simple RNN", values={"cell": "simple"}),
                 Lane(name="GRU", values={"cell": "gru"}),

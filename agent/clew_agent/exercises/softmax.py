@@ -176,7 +176,7 @@ class Softmax(Exercise[SoftmaxSettings]):
             title="Optimizer race",
             steps=500,
             metric="test_accuracy",
-            help="Who reads the most test images after one pass over the training images?",
+            help="Which optimizer recognises the most test images after one pass over the training images?",
             lanes=(
                 Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.5}),
                 Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.05}),

@@ -283,12 +283,14 @@ TABLE = {
         tiny=Run({"test_accuracy": 0.7833}, preset="tiny"),
         cheap={
             "one layer": anyhow(layers=1),
-            "five layers": anyhow(layers=5, data="digits"),
-            "a way past the layers": anyhow(skip=True, data="digits"),
+            "six layers of ReLU": anyhow(activation="relu"),
+            "19 layers": anyhow(layers=19, data="digits"),
+            "a way past the layers": anyhow(layers=20, skip=True, data="digits"),
+            "20 layers of ReLU, and nothing else": Run({"test_accuracy": 0.8251}, {"layers": 20, "activation": "relu"}),
         },
         honest=(
-            Run({"test_accuracy": 0.9568}, {"activation": "relu"}),
-            Run({"test_accuracy": 0.9133}, {"activation": "relu"}, data="digits"),
+            Run({"test_accuracy": 0.9591}, {"layers": 20, "activation": "leaky-relu", "initial": "he"}),
+            Run({"test_accuracy": 0.9133}, {"layers": 20, "activation": "tanh"}, data="digits"),
         ),
         free=free("activation", "units", "initial"),
     ),

@@ -50,7 +50,7 @@ does few operations with each byte waits for memory. Right of it the roof is the
 
 ## What to watch
 
-Small sizes are slow as well: to begin an operation takes some microseconds, whatever it does. The bytes of a network
+Small sizes are slow as well: it takes some microseconds to start an operation, whatever it does. The bytes of a network
 are counted as if every operation read all it needs from memory and wrote its result there. What stays in a cache is
 read faster, so a small network may be above the slope.
 
@@ -184,7 +184,7 @@ class Bandwidth(Measurement[BandwidthSettings]):
             metric=f"{name.lower()}_share",
             op=">=",
             value=0.5,
-            detail="Half as many operations a second as the best matrix product: give it enough to do at once.",
+            detail="Half as many operations a second as the best matrix product. Give the device enough to do at once.",
             requires=LARGE,
         )
         for name in ("Dense", "CNN")

@@ -33,8 +33,8 @@ from clew_shared.params import Choice, Knob, Params
 GUIDE = """\
 ## Why does the fast device wait?
 
-A device that computes 10,000 images a second is worth as much as the files that can be read in that second. Here the
-same small network trains on the same images in the same order, six times. Only the way to the images differs:
+A device that could train on 10,000 images a second trains on no more than can be read in that second. Here the same
+small network trains on the same images in the same order, six times. Only the way in which it gets them differs:
 
 | way | what happens in a step |
 |---|---|
@@ -45,14 +45,14 @@ same small network trains on the same images in the same order, six times. Only 
 | Cache | and after the first pass the decoded images stay in memory |
 | TFRecord | all images are in one large file, which is read from its beginning to its end, ahead as well |
 
-All six give the same losses, to the last bit: Clew checks that. How images come changes nothing but the time.
+All six give the same losses, to the last bit: Clew checks that. The way changes nothing but the time.
 
 ## What to do
 
 1. Press **Run**. Which way is the slowest on this machine, and how far is the best from *Memory*?
 2. Look at *One step*: a row for each way, which first waits for its images and then trains. Which ways wait?
 3. A file system that hundreds of nodes share takes longer for each file. Set *Extra time per file* to 2 ms and run
-   again. Which ways notice it, and which do not? Then give them more *Readers*: until when does that help?
+   again. Which ways become slower, and which do not? Then give them more *Readers*: up to which number does that help?
 4. Choose a single way in *Images come from* and run it. The page *Trace* shows its last steps: what do the *readers* do
    while the network trains, and what when it waits? (`PyFuncStateless` is the extra time.)
 5. On a cluster, set *Folder* to a folder on the shared file system, then to one on the node's own disk (often `/tmp` or
@@ -138,7 +138,7 @@ class PipelineSettings(Params, frozen=True, kw_only=True):
         float,
         Knob(
             "Extra time per file",
-            "So much longer takes each file, as on a file system that many nodes share. 0: as long as it takes here.",
+            "Each file takes so much longer, as on a file system that many nodes share. 0: as long as it takes here.",
             ge=0,
             le=100,
             unit="ms",
