@@ -16,7 +16,8 @@ and journal, one right after the other and as long as each other: one while a pr
 second, as a run's guard does, and one while that process is stopped. Which comes first changes from pair to pair. The
 ratio is the median over the pairs, in brackets the bounds between which 95 % of 10,000 bootstrap resamples of the pairs
 lie. *Sampler* is the processor time of the sampling process over the seconds in which it ran, in percent of one
-core."""
+core, *taking* that of the trainer's thread which brings samples into the journal: what is done in addition is the sum
+of both, also on a machine whose other work hides it in the ratios."""
 
 
 class Pair(NamedTuple):
@@ -29,13 +30,15 @@ class Pair(NamedTuple):
     trainer_sampled: float
     sampler: float
     samples: int
+    taking: float
+    """Share of a core with which the trainer takes the samples from the sampler."""
 
     @staticmethod
     def of(answer: Mapping[str, Any]) -> Pair:
         """From a worker's answer: steps, processor seconds and seconds of each stretch."""
         (steps, cpu, wall), (more, cpu_more, wall_more) = answer["without"], answer["sampled"]
         found = steps / wall, more / wall_more, cpu / steps, cpu_more / more
-        return Pair(*found, answer["sampler"] / wall_more, answer["samples"])
+        return Pair(*found, answer["sampler"] / wall_more, answer["samples"], answer["taking"] / wall_more)
 
 
 def slower(pairs: Sequence[Pair]) -> Ratio:
@@ -53,6 +56,7 @@ def row(exercise: str, pairs: Sequence[Pair]) -> tuple[str, ...]:
         f"{slower(pairs):.3f}",
         f"{trainer:.3f}",
         f"{100 * median(pair.sampler for pair in pairs):.2f} %",
+        f"{100 * median(pair.taking for pair in pairs):.2f} %",
         f"{sum(pair.samples for pair in pairs)}",
     )
 
@@ -64,7 +68,16 @@ def report(rounds: int, quick: bool) -> str:
     for exercise, seconds in EXERCISES.items():
         with workers("tests.bench.pulse_worker", {exercise: (exercise, str(seconds))}) as running:
             found[exercise] = [Pair.of(running[exercise].answer()) for _ in range(rounds)]
-    head = ("exercise", "steps/s alone", "sampled", "sampled / alone", "trainer's CPU a step", "sampler", "samples")
+    head = (
+        "exercise",
+        "steps/s alone",
+        "sampled",
+        "sampled / alone",
+        "trainer's CPU a step",
+        "sampler",
+        "taking",
+        "samples",
+    )
     told = table(head, [row(exercise, pairs) for exercise, pairs in found.items()])
     print(told, flush=True)
     return (

@@ -25,7 +25,7 @@ from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.training.engine import Engine
 from clew_agent.training.runtime import configure
 from clew_shared.base import operating_system
-from clew_shared.journal.events import Pulse, Schema
+from clew_shared.journal.events import Event, Pulse, Schema
 from clew_shared.journal.files import JournalWriter, Record, read_journal
 from clew_shared.journal.run_folder import RunFolder
 from tests.bench.observation_worker import Steps, Used, go_on, make_engine, used
@@ -53,12 +53,21 @@ class Sampled:
         self.folder = RunFolder(folder)
         self.sampler = psutil.Process(operating_system.fork(sample(self.folder, os.getpid())).pid)
         self.sampler.suspend()
+        self.taking = 0.0
+        """Processor seconds in which the trainer has taken samples."""
 
     def begin(self, engine: Engine) -> None:
         """Open the journal; after the fork, because it begins a thread."""
         samples = GuardSamples(self.folder, 1)
+
+        def take(last: bool) -> list[Event]:
+            begun = time.thread_time()
+            events = samples.events(last)
+            self.taking += time.thread_time() - begun
+            return events
+
         writer = JournalWriter.create(self.folder.journal(1))
-        self._recorder = Recorder(writer, Reserve(self.folder.path / "reserve"), beside=samples.events)
+        self._recorder = Recorder(writer, Reserve(self.folder.path / "reserve"), beside=take)
         self._recorder.start()
         self._recorder.put(Schema(id=SCHEMA, metrics=engine.course.per_step, steps=engine.steps))
 
@@ -91,11 +100,12 @@ class Sampled:
         for kind in ("sampled", "without") if sampled_first else ("without", "sampled"):
             if kind == "sampled":
                 self.sampler.resume()
-            before, known = self.busy(), self.samples()
+            before, known, taken = self.busy(), self.samples(), self.taking
             found[kind] = self.train(engine, seconds, pace)
             if kind == "sampled":
                 self.sampler.suspend()
                 found |= {"sampler": self.busy() - before, "samples": self.samples() - known}
+                found["taking"] = self.taking - taken
         return found
 
 
