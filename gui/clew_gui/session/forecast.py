@@ -20,6 +20,8 @@ _START_S = 2.0
 _WHOLE = (RunState.FINISHED, RunState.STOPPED)
 """Ends of runs that used all the memory they needed: what was killed may have needed more."""
 
+_LITTLE = 0.25
+"""Share of the memory below which nothing is said."""
 _FULL = 0.9
 """Share of the memory from which a run may be killed; from there on a running one is warned as well."""
 
@@ -123,8 +125,11 @@ def largest_need(specs: Sequence[RunSpec], card: ExerciseCard, before: Iterable[
     return max(needs, key=lambda need: need.needed, default=None)
 
 
-def memory_words(need: MemoryNeed, here: str = "this computer") -> str:
-    """``2,048 images at once need about 1.8 of 25 GB of memory.``, or that there is less than that ``here``."""
+def memory_words(need: MemoryNeed | None, here: str = "this computer") -> str:
+    """``2,048 images at once need about 9.0 of 25 GB of memory.``, or that there is less than that ``here``; empty
+    where it is not known, or so little that nobody needs to know."""
+    if need is None or (need.limit is not None and need.needed < _LITTLE * need.limit):
+        return ""
     kind = "GPU memory" if need.on_gpu else "memory"
     images = f"{need.batch:,} image{'s' if need.batch > 1 else ''} at once need{'' if need.batch > 1 else 's'}"
     if need.limit is None or not need.too_much:

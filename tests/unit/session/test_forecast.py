@@ -50,6 +50,9 @@ def test_each_image_more_takes_what_was_counted_above_what_was_measured() -> Non
     assert not need.too_much
     assert not need.on_gpu
     assert memory_words(need) == "1,100 images at once need about 2.5 of 8.0 GB of memory."
+    little = memory_needed(spec(110), CARD, before)
+    assert little is not None
+    assert memory_words(little) == "", "1.5 of 8 GB are no news"
     large = largest_need([spec(10), spec(9000), spec(20)], CARD, before)
     assert large is not None
     assert large.too_much

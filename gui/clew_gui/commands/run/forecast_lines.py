@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from clew_gui.commands.output import words
+from clew_gui.commands.output.words import duration
 from clew_gui.commands.run.finished_runs import made
 from clew_gui.session.forecast import Earlier, largest_need, memory_words, seconds_each
 from clew_shared.base.places import Places
@@ -32,14 +32,15 @@ def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: i
     each = seconds_each(planned, card, _earlier(places, card))
     if not each:
         return [f"{left}. How long they take is known after the first run."]
-    time = f"{left}: about {words.duration(sum(each) * (total - done) / total)}, estimated from an earlier run."
+    time = f"{left}: about {duration(sum(each) * (total - done) / total)}, estimated from an earlier run."
     return [time, *memory_lines(places, planned, card)]
 
 
 def memory_lines(places: Places, specs: Sequence[RunSpec], card: ExerciseCard) -> list[str]:
-    """Says how much memory the largest of these runs will need here; nothing where no earlier run tells."""
-    need = largest_need(specs, card, islice(_earlier(places, card), _MOST))
-    return [memory_words(need)] if need is not None else []
+    """Says how much memory the largest of these runs will need here; nothing where that is little, or no earlier run
+    tells."""
+    words = memory_words(largest_need(specs, card, islice(_earlier(places, card), _MOST)))
+    return [words] if words else []
 
 
 def _earlier(places: Places, card: ExerciseCard) -> Iterator[Earlier]:

@@ -95,10 +95,9 @@ class SweepActions(QObject):
         each = seconds_each(specs, card, earlier) if card is not None else []
         if card is None or not each:
             return f"{len(specs)} runs. How long they take is known after the first run."
-        need = largest_need(specs, card, earlier)
-        memory = f" {memory_words(need)}" if need is not None else ""
+        memory = memory_words(largest_need(specs, card, earlier))
         time = f"{words.roughly(sum(each))} one after the other, estimated from an earlier run."
-        return f"{len(specs)} runs: {time}{memory}"
+        return f"{len(specs)} runs: {time} {memory}".rstrip()
 
     def _cost_there(self, specs: tuple[RunSpec, ...]) -> str:
         """The job that these runs would be on the chosen site; empty on this computer."""

@@ -429,7 +429,7 @@ def estimate(spec: RunSpec, card: ExerciseCard, runs: Sequence[RunModel]) -> Est
     earlier = [Earlier(run.spec, run.history, run.number) for run in latest]
     need, judge = memory_needed(spec, card, earlier), timed(earlier)
     here = f"a node of {runs[0].where}" if runs and runs[0].site else "this computer"
-    memory = memory_words(need, here) if need is not None else ""
+    memory = memory_words(need, here)
     too_much = need is not None and need.too_much
     if judge is None:
         return Estimate("Estimate after the first run", memory, too_much)
