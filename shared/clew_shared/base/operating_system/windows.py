@@ -425,12 +425,14 @@ class _Guarded(socket.socket):
     def accept(self) -> tuple[socket.socket, Any]:
         """Raises ``ConnectionAbortedError`` for somebody who does not know the secret."""
         connection, address = super().accept()
-        try:
-            connection.settimeout(_GREETING_S)
-            said = connection.recv(len(self._secret), socket.MSG_WAITALL)
+        said, until = b"", time.monotonic() + _GREETING_S
+        with suppress(OSError):
+            while missing := len(self._secret) - len(said):
+                connection.settimeout(max(0.001, until - time.monotonic()))
+                if not (part := connection.recv(missing)):
+                    break
+                said += part
             connection.settimeout(None)
-        except OSError:
-            said = b""
         if not hmac.compare_digest(said, self._secret):
             connection.close()
             raise ConnectionAbortedError("this program may not connect here")
