@@ -58,7 +58,13 @@ whatever threshold you choose.
 
 > **Hint: numbers to compare with**
 > With seed 1 on MNIST the preset *Digit 2 unseen* ended at a precision of 73.0 %, a recall of 73.3 % and an F-score
-> of 73.1 % on the test images, in 28 seconds on two busy cores.
+> of 73.1 % on the test images, in 28 seconds on two busy cores. 6000 steps brought the F-score to 75.3 %, and a rate
+> of 0.003 to 76.3 %; thresholds of 1.5 and 2.5 deviations to 69.7 and 68.7 %.
+
+> **Hint: few images**
+> On the small digits the F-score is 73 % at step 300 and 41 % at the end of 3000 steps. The network draws its few
+> training images better and better, so the threshold, which comes from them, becomes too low for images that it has not
+> seen. 1200 steps and 5 deviations ended at 87.7 %.
 """
 
 
@@ -164,23 +170,21 @@ class Anomaly(Exercise[AnomalySettings]):
     goals = (
         Goal(
             id="found",
-            text="F-score 70 %",
+            text="F-score 75 %",
             metric="test_f_score",
             op=">=",
-            value=0.7,
-            which="best",
-            detail="On the test samples, at the threshold from training.",
+            value=0.75,
+            detail="On the test samples, at the end of the run, with the threshold from training.",
             data="mnist",
             requires=TWO,
         ),
         Goal(
             id="digits",
-            text="F-score 70 % on the small digits",
+            text="F-score 80 % on the small digits",
             metric="test_f_score",
             op=">=",
-            value=0.7,
-            which="best",
-            detail="On the test samples, at the threshold from training.",
+            value=0.8,
+            detail="On the test samples, at the end of the run. How long should it train, and where is the threshold?",
             data="digits",
             requires=TWO,
         ),

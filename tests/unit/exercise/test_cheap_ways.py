@@ -350,11 +350,18 @@ TABLE = {
         one_step=Run({"test_f_score": 0.1871}, {"steps": 1}),
         tiny=Run({"test_f_score": 0.3273}, preset="tiny"),
         cheap={
+            "as it is": Run({"test_f_score": 0.731}),
+            "as it is, on digits": Run({"test_f_score": 0.4058}, data="digits"),
+            "300 steps on digits": Run({"test_f_score": 0.7027}, {"steps": 300}, data="digits"),
+            "five deviations on digits": Run({"test_f_score": 0.7273}, {"deviations": 5.0}, data="digits"),
             "another digit": anyhow(anomaly=0),
             "an alarm for every image": Run({"test_f_score": 0.1871}, {"deviations": 0.0}),
             "a table in which most rows are anomalies": anyhow(data="/home/me/fraud.csv"),
         },
-        honest=(Run({"test_f_score": 0.731}), Run({"test_f_score": 0.7324}, data="digits")),
+        honest=(
+            Run({"test_f_score": 0.7526}, {"steps": 6000}),
+            Run({"test_f_score": 0.8772}, {"deviations": 5.0, "steps": 1200}, data="digits"),
+        ),
         free=free("deviations", "hidden", "code"),
     ),
     "vae": Exercise(
