@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
+from clew_gui.app import Program
 from clew_gui.base.student import student_name
 from clew_gui.reports.answers import read_answers
 from clew_gui.reports.check import check_handin
@@ -14,6 +16,7 @@ from clew_gui.reports.handin import open_handin
 from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import read_heads, read_runs
 from clew_gui.session.session import Session
+from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.lab.question_box import AnswerEdit
 from clew_gui.views.theme.parts import Button
 from clew_gui.views.window.window import REPORT_TAB
@@ -53,6 +56,20 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     view.runs.item(0).setCheckState(view.runs.item(0).checkState().Unchecked)
     assert view.sentence.whole() == "Tick the runs that belong in it."
     assert not view.hand_in.isEnabled()
+
+
+def test_a_file_is_written_when_its_dialog_is_gone_and_the_window_says_so(softmax: Program, qtbot: QtBot) -> None:
+    window, seen = softmax.window, list[tuple[bool, bool]]()
+
+    def write(path: Path) -> None:
+        said = any("Writing report.pdf…" in one.text() for one in window.messages.findChildren(QLabel))
+        seen.append((bool(window.findChildren(QFileDialog)), said))
+
+    ask_and_write(window, "Save the report", "report.pdf", "PDF (*.pdf)", write)
+    (dialog,) = window.findChildren(QFileDialog)
+    dialog.accept()
+    qtbot.waitUntil(lambda: bool(seen))
+    assert seen == [(False, True)]
 
 
 def test_an_answer_in_the_guide_is_kept_and_there_again(open_window: Opener, places: Places, qtbot: QtBot) -> None:

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from PySide6.QtCore import QTimer
+
 from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
 
+_PAINTED_MS = 50
+"""The time in which a dialog goes and a note is painted."""
+
 
 def ask_and_write(window: MainWindow, title: str, name: str, kinds: str, write: Callable[[Path], None]) -> None:
-    """Let a person choose where, and do ``write_and_report`` there."""
-    ask_place(window, title, name, kinds, lambda path: write_and_report(window, path, write))
+    """Let a person choose where, and do ``write_and_report`` there when the dialog is gone and the window says so: a
+    PDF takes seconds."""
+
+    def chosen(path: Path) -> None:
+        window.messages.show_note(f"Writing {path.name}…")
+        QTimer.singleShot(_PAINTED_MS, window, lambda: write_and_report(window, path, write))
+
+    ask_place(window, title, name, kinds, chosen)
 
 
 def write_and_report(window: MainWindow, path: Path, write: Callable[[Path], None]) -> None:
