@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMenu
 from pytestqt.qtbot import QtBot
@@ -253,6 +254,20 @@ def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, ca
     handlers(again, qtbot)
     assert again.window.next_run.run.isEnabled()
     assert again.window.next_run.place() == Place(site="cave", allocation=AllocationRequest(partition="gpu"))
+
+
+def test_a_site_that_a_command_added_is_there_when_a_person_comes_back(
+    open_window: Opener, cave: Places, qtbot: QtBot
+) -> None:
+    program = open_window()
+    handlers(program, qtbot)
+    where = program.window.next_run.where
+    where.choose("site:cave")
+    site_store(cave).save("tower", Site(title="The Tower", host="tower.invalid", scheduler="slurm"))
+    assert where.combo.findData("site:tower") < 0
+    program.app.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)
+    assert where.combo.findData("site:tower") > 0
+    assert where.choice().key == "site:cave"
 
 
 def test_all_that_a_scheduler_is_asked_for_can_be_changed_for_a_run(

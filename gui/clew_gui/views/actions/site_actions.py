@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.base.settings import local_settings
@@ -137,6 +137,9 @@ class SiteActions(QObject):
         for act, maker in makers.items():
             window.remedies.add(act, maker)
         self.refresh()
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            app.applicationStateChanged.connect(self._look_again)
 
     def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
         """The remedies that a problem names; else *Edit site…* for what is wrong with a site, or on the route to it."""
@@ -164,6 +167,11 @@ class SiteActions(QObject):
         self._sites = tuple(self._choices())
         self._offer()
         self.nodes.show()
+
+    def _look_again(self, state: Qt.ApplicationState) -> None:
+        """Reads the sites when a person comes back to the window: a command may have added one meanwhile."""
+        if state is Qt.ApplicationState.ApplicationActive and tuple(self._choices()) != self._sites:
+            self.refresh()
 
     def _offer(self) -> None:
         held = [PlaceChoice(f"job:{job.id}", held_title(job), job.order.site, job=job.id) for job in self.nodes.held()]
