@@ -295,5 +295,10 @@ def test_a_node_that_is_kept_after_its_runs_is_said_and_can_be_let_go(open_windo
     assert line.text.text().startswith("node1 is kept ")
     assert line.text.text().endswith(" s more, so that a run can be continued at once")
     assert program.window.status.text("queue") == "Queue: empty, 1 node kept"
+    gone, other = Problem("route.silent", "No answer from node1."), Problem("route.silent", "No answer from node12.")
+    for one in (gone, other, gone):
+        program.window.messages.show_problems((one,))
+    assert program.window.messages.problems() == (other, gone), "each once, the newest last"
     line.let_go.click()
     assert session.asked[-1] == ("cancel", model.id)
+    assert program.window.messages.problems() == (other,), "what was said of a node goes with it"

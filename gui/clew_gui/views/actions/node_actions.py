@@ -221,10 +221,14 @@ class NodeActions(QObject):
     def end(self, job: str) -> None:
         """Cancel a job, or give back an allocation."""
         session = self._controller.scope.session
+        nodes = session.jobs[job].news.nodes if job in session.jobs else ""
         try:
             session.cancel(job)
         except ProblemError as error:
             self._controller.refused(error)
+            return
+        if nodes:
+            self._window.messages.lapse_about(nodes)
 
     def _show_list(self) -> None:
         session = self._controller.scope.session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -159,8 +160,7 @@ class MessageBar(QWidget):
         """Add problems; the same one twice in a row is shown once. ``run`` and ``exercise`` say what they are about."""
         for found in problems:
             new = _Message(found, run, exercise)
-            if not self._messages or self._messages[-1] != new:
-                self._messages.append(new)
+            self._messages = [*(one for one in self._messages if one != new), new]
         del self._messages[:-_MOST]
         self._show()
 
@@ -186,6 +186,13 @@ class MessageBar(QWidget):
     def lapse_of(self, kind: str) -> None:
         """Drop problems whose code begins so: what they are about was read again."""
         self._messages = [one for one in self._messages if not one.problem.code.startswith(kind)]
+        if not self._noted:
+            self._show()
+
+    def lapse_about(self, nodes: str) -> None:
+        """Drop problems that name this node, which a person gave back."""
+        named = re.compile(rf"\b{re.escape(nodes)}\b")
+        self._messages = [one for one in self._messages if not named.search(one.problem.text)]
         if not self._noted:
             self._show()
 
