@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from clew_shared.base.number_words import in_bytes
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.params import BATCH_SIZE, STEPS
-from clew_shared.run_settings import SEED, differences, settings_of
+from clew_shared.params import BATCH_SIZE, STEPS, Value
+from clew_shared.run_settings import SEED, settings_of
 from clew_shared.spec import RunSpec
 from clew_shared.study.usage import of_limit
 
@@ -24,6 +24,8 @@ _LITTLE = 0.25
 """Share of the memory below which nothing is said."""
 _FULL = 0.9
 """Share of the memory from which a run may be killed; from there on a running one is warned as well."""
+
+_Alike = frozenset[tuple[str, Value, bool]]
 
 
 class Earlier(NamedTuple):
@@ -92,16 +94,24 @@ def _number(spec: RunSpec, card: ExerciseCard, name: str) -> float:
 # --- Memory -----------------------------------------------------------------------------------------------------------
 
 
-def memory_needed(spec: RunSpec, card: ExerciseCard, before: Iterable[Earlier]) -> MemoryNeed | None:
-    """The memory of a run, judged by the first of ``before`` that was set to the same but for its batch, its steps and
-    what has no part in its memory; None where there is none.
+def memory_needed(specs: Iterable[RunSpec], card: ExerciseCard, before: Iterable[Earlier]) -> MemoryNeed | None:
+    """The memory of that of these runs which needs most. Each is judged by the first of ``before`` that was set to the
+    same but for its batch, its steps and what has no part in its memory; None where there is none.
 
     What that run used at most was measured, and what its images take of it was counted in its traced step: the rest
     does not change.
     """
+    judges: dict[_Alike, Earlier] = {}
+    for one in before:
+        if _is_known(one.history):
+            judges.setdefault(_alike(one.spec, card), one)
+    found = [_need(spec, card, judges.get(_alike(spec, card))) for spec in specs] if judges else []
+    return max((need for need in found if need is not None), key=lambda need: need.needed, default=None)
+
+
+def _need(spec: RunSpec, card: ExerciseCard, judge: Earlier | None) -> MemoryNeed | None:
     batch = int(_number(spec, card, BATCH_SIZE))
-    judge = next((one for one in before if _is_alike(spec, one, card)), None) if batch else None
-    if judge is None or judge.history.schema is None:
+    if not batch or judge is None or judge.history.schema is None:
         return None
     used, schema = judge.history.pulse_summary(), judge.history.schema
     on_gpu = used.gpu_memory is not None
@@ -110,32 +120,31 @@ def memory_needed(spec: RunSpec, card: ExerciseCard, before: Iterable[Earlier]) 
     return MemoryNeed(peak + more, limit, on_gpu, batch) if peak is not None and peak + more > 0 else None
 
 
-def _is_alike(spec: RunSpec, other: Earlier, card: ExerciseCard) -> bool:
-    schema, pulse = other.history.schema, other.history.pulse
-    if schema is None or not schema.image_bytes or len(pulse.processes) != 1 or other.history.fold.state not in _WHOLE:
-        return False
-    same = {BATCH_SIZE, STEPS, SEED, *(param.name for param in card.params if param.live)}
-    return all(one.name in same for one in differences([settings_of(spec, card), settings_of(other.spec, card)]))
+def _is_known(history: History) -> bool:
+    """Whether the memory of a run of one process was counted and measured to its end."""
+    counted = history.schema is not None and history.schema.image_bytes > 0
+    return counted and len(history.pulse.processes) == 1 and history.fold.state in _WHOLE
 
 
-def largest_need(specs: Sequence[RunSpec], card: ExerciseCard, before: Iterable[Earlier]) -> MemoryNeed | None:
-    """The need of the run of ``specs`` that needs most memory, as far as it is known."""
-    earlier = list(before)
-    needs = [need for spec in specs if (need := memory_needed(spec, card, earlier)) is not None]
-    return max(needs, key=lambda need: need.needed, default=None)
+def _alike(spec: RunSpec, card: ExerciseCard) -> _Alike:
+    """The settings on which a run's memory depends beside its batch: what is not set in one run and None in another is
+    the same."""
+    others = {BATCH_SIZE, STEPS, SEED, "preset", *(param.name for param in card.params if param.live)}
+    found = settings_of(spec, card).items()
+    return frozenset(
+        (name, value, isinstance(value, bool)) for name, value in found if value is not None and name not in others
+    )
 
 
 def memory_words(need: MemoryNeed | None, here: str = "this computer") -> str:
-    """``2,048 images at once need about 9.0 of 25 GB of memory.``, or that there is less than that ``here``; empty
+    """``2,048 samples at once need about 9.0 of 25 GB of memory.``, or that there is less than that ``here``; empty
     where it is not known, or so little that nobody needs to know."""
     if need is None or (need.limit is not None and need.needed < _LITTLE * need.limit):
         return ""
     kind = "GPU memory" if need.on_gpu else "memory"
-    images = f"{need.batch:,} image{'s' if need.batch > 1 else ''} at once need{'' if need.batch > 1 else 's'}"
+    samples = f"{need.batch:,} sample{'s' if need.batch > 1 else ''} at once need{'' if need.batch > 1 else 's'}"
     if need.limit is None or not need.too_much:
-        return f"{images} about {of_limit(need.needed, need.limit)} of {kind}."
+        return f"{samples} about {of_limit(need.needed, need.limit)} of {kind}."
     owner = "a GPU there" if need.on_gpu else here
-    return (
-        f"{images} about {in_bytes(round(need.needed))} of {kind}; {owner} has {in_bytes(round(need.limit))}. A smaller"
-        " batch needs less."
-    )
+    there = f"{owner} has {in_bytes(round(need.limit))}"
+    return f"{samples} about {in_bytes(round(need.needed))} of {kind}; {there}. A smaller batch needs less."

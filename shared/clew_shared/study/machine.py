@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clew_shared.base.number_words import in_bytes
+from clew_shared.base.number_words import counted, in_bytes
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import ProcessPulse, mean_rate
 from clew_shared.study.usage import share
@@ -121,10 +121,10 @@ def _small_batch(history: History) -> Iterator[Finding]:
         return
     preparing, computing = (traced.parts.get(name, 0.0) / traced.seconds for name in ("host", "compute"))
     if preparing >= _PREPARING and computing < _COMPUTING:
-        images = f"{schema.batch_size:,} image{'s' if schema.batch_size > 1 else ''}"
+        samples = counted(schema.batch_size, "sample")
         text = (
             f"{share(preparing)} of a step went into starting operations and {share(computing)} into computing: a batch"
-            f" of {images} is too small for the device, and a larger one trains more images in the same time."
+            f" of {samples} is too small for the device, and a larger one trains more of them in the same time."
         )
         yield Finding("batch-small", text)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 
 from clew_gui.commands.output.words import duration
 from clew_gui.commands.run.finished_runs import made
-from clew_gui.session.forecast import Earlier, largest_need, memory_words, seconds_each
+from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
@@ -19,7 +20,7 @@ from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study.study import StudySpec, number_of_runs, study_runs, sweep_run
 
 _MOST = 5
-"""Earlier runs that are read: journals are long."""
+"""Earlier runs of which the journal is read: it may be long."""
 
 
 def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: int) -> list[str]:
@@ -29,24 +30,31 @@ def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: i
     total = number_of_runs(study)
     planned = [run.spec for run in study_runs(study) or (sweep_run(study, {}),) * total]
     left = f"{total - done} of {total} runs are left" if done else f"{total} runs"
-    each = seconds_each(planned, card, _earlier(places, card))
+    earlier = list(_earlier(places, card))
+    each = seconds_each(planned, card, earlier)
     if not each:
         return [f"{left}. How long they take is known after the first run."]
     time = f"{left}: about {duration(sum(each) * (total - done) / total)}, estimated from an earlier run."
-    return [time, *memory_lines(places, planned, card)]
+    return [time, *filter(None, [memory_words(memory_needed(planned, card, earlier))])]
 
 
-def memory_lines(places: Places, specs: Sequence[RunSpec], card: ExerciseCard) -> list[str]:
-    """Says how much memory the largest of these runs will need here; nothing where that is little, or no earlier run
-    tells."""
-    words = memory_words(largest_need(specs, card, islice(_earlier(places, card), _MOST)))
-    return [words] if words else []
+def memory_lines(places: Places, spec: RunSpec, card: ExerciseCard) -> list[str]:
+    """Says how much memory the run will need here; nothing where that is little, or no earlier run tells."""
+    return list(filter(None, [memory_words(memory_needed([spec], card, _earlier(places, card)))]))
 
 
 def _earlier(places: Places, card: ExerciseCard) -> Iterator[Earlier]:
-    """The finished runs of the exercise on this computer, the latest first."""
+    """The finished ones of the latest runs of the exercise on this computer, the latest first."""
+    for folder, spec in islice(_latest(places, card), _MOST):
+        with suppress(ProblemError):
+            history = read_run(folder)
+            if history.fold.state is RunState.FINISHED:
+                yield Earlier(spec, history)
+
+
+def _latest(places: Places, card: ExerciseCard) -> Iterator[tuple[Path, RunSpec]]:
     for folder in sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=made, reverse=True):
         with suppress(ProblemError):
             spec = read_spec(RunFolder(folder).spec)
-            if spec.exercise == card.id and (history := read_run(folder)).fold.state is RunState.FINISHED:
-                yield Earlier(spec, history)
+            if spec.exercise == card.id:
+                yield folder, spec

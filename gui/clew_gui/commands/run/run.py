@@ -62,7 +62,7 @@ def run(context: CommandContext, argv: Sequence[str]) -> int:
         heading = f"{title(spec, card)}, on {request.site}"
         return run_there(open_terminal(context), place, spec, card, known, heading, request.json, request.detach)
     check_here(context.places, [spec], own=request.exercises is not None)
-    for line in memory_lines(context.places, [spec], card):
+    for line in memory_lines(context.places, spec, card):
         (context.note if request.json else context.say)(line)
     if request.queue:
         from clew_gui.commands.run.session_run import run_queued  # a run without the agent has no need of sessions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from clew_gui.schedulers.allocation import node_hours, seconds_asked
-from clew_gui.session.forecast import Earlier, largest_need, memory_words, seconds_each
+from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each
 from clew_gui.session.kept_studies import KnownRun, Progress, is_done_elsewhere, keep_study, kept_study, progress
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
@@ -95,7 +95,7 @@ class SweepActions(QObject):
         each = seconds_each(specs, card, earlier) if card is not None else []
         if card is None or not each:
             return f"{len(specs)} runs. How long they take is known after the first run."
-        memory = memory_words(largest_need(specs, card, earlier))
+        memory = memory_words(memory_needed(specs, card, earlier))
         time = f"{words.roughly(sum(each))} one after the other, estimated from an earlier run."
         return f"{len(specs)} runs: {time} {memory}".rstrip()
 

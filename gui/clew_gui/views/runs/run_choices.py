@@ -427,7 +427,7 @@ def estimate(spec: RunSpec, card: ExerciseCard, runs: Sequence[RunModel]) -> Est
     """Estimates what a run will cost, from the latest of these runs, all of the place where it goes."""
     latest = sorted(runs, key=lambda run: run.number, reverse=True)
     earlier = [Earlier(run.spec, run.history, run.number) for run in latest]
-    need, judge = memory_needed(spec, card, earlier), timed(earlier)
+    need, judge = memory_needed([spec], card, earlier), timed(earlier)
     here = f"a node of {runs[0].where}" if runs and runs[0].site else "this computer"
     memory = memory_words(need, here)
     too_much = need is not None and need.too_much
