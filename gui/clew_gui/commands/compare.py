@@ -27,7 +27,7 @@ from clew_shared.params import format_value
 from clew_shared.run_settings import SEED, RunNote, differences, inside, label_of, note_problems, read_tags, repeats_of
 from clew_shared.spec import MAX_NAME
 from clew_shared.study.comparison import Outcome, outcome_of
-from clew_shared.study.importance import Importance, importance_of, importance_words
+from clew_shared.study.importance import LEAST_RESULTS, Importance, importance_of, importance_words
 from clew_shared.study.usage import group_usage, mean_usage, usage_table
 
 
@@ -63,7 +63,7 @@ def compare(context: CommandContext, argv: Sequence[str]) -> int:
     if options.csv is not None:
         _write(options.csv, rows)
     _say(context, seen, rows)
-    if matters is not None:
+    if matters.results >= LEAST_RESULTS:
         for line in filter(None, importance_words(matters, metric, seen[0].card)):
             context.say(line)
     return OK
@@ -186,7 +186,7 @@ def _as_json(
     groups: Sequence[Outcome],
     metric: MetricSpec,
     target: float | None,
-    matters: Importance | None,
+    matters: Importance,
 ) -> dict[str, object]:
     by_id = {run.kept.folder.name: run for run in seen}
     differ = differences([run.settings for run in seen])
@@ -195,7 +195,7 @@ def _as_json(
         "metric": metric.name,
         "target": target,
         "baseline": seen[0].kept.number,
-        "importance": {"shares": matters.shares, "score": matters.score} if matters is not None else None,
+        "importance": {"shares": matters.shares, "score": matters.score} if matters.score is not None else None,
         "differences": {one.name: list(one.values) for one in differ},
         "groups": [
             {

@@ -26,7 +26,7 @@ from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value
 from clew_shared.run_settings import SEED, differences, inside, label_of, repeats_of, setting_words, short_words
 from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
-from clew_shared.study.importance import LEAST_RUNS, Importance, importance_words, share_words
+from clew_shared.study.importance import Importance, importance_words, share_words
 from clew_shared.study.usage import group_usage, usage_table
 
 POINTS = 240
@@ -404,13 +404,13 @@ def _parallel(
 
 
 def with_importance(scene: CompareScene, found: Importance | None, card: ExerciseCard, training: bool) -> CompareScene:
-    """The scene with what a random forest says of its settings; ``found`` is None if it was not asked."""
-    if found is not None:
-        shares = {name: share_words(share) for name, share in found.shares.items()}
-        what, sure = importance_words(found, scene.metric, card)
-        return replace(scene, shares=shares, told=f"{what.partition(':')[0]}. {sure}" if what else sure)
-    when = "when all runs have ended" if training else f"from {LEAST_RUNS} runs on that differ in their settings"
-    return replace(scene, told=f"A random forest says here which settings matter, {when}.")
+    """The scene with what a random forest says of its settings; ``found`` is None as long as there is none."""
+    if found is None:
+        said = "is worked out when all runs have ended" if training else "is being worked out"
+        return replace(scene, told=f"Which settings mattered {said}.")
+    shares = {name: share_words(share) for name, share in found.shares.items()}
+    what, sure = importance_words(found, scene.metric, card)
+    return replace(scene, shares=shares, told=f"{what.partition(':')[0]}. {sure}" if what else sure)
 
 
 # --- Table ------------------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.params import Value
 from clew_shared.run_settings import SEED, differences, inside, label_of
 
-LEAST_RUNS = 12
-"""With fewer runs a forest finds patterns in chance."""
+LEAST_RESULTS = 12
+"""With fewer a forest finds patterns in chance."""
 _LEAST_SCORE = 0.2
 """A forest that explains less of runs that it has not seen knows nothing of them."""
 SHOWN = 0.005
@@ -30,31 +30,37 @@ _WIDE = 20.0
 
 class Importance(NamedTuple):
     """``shares`` of the hyperparameters in what they explain together, the largest first; they add up to 1, and there
-    are none where the forest found no pattern. ``score``: the share of the differences among runs that a forest
-    explains which has not seen them (R² out of the bag)."""
+    are none where the forest found no pattern. ``score``: the share of the differences among ``results`` that a forest
+    explains which has not seen them (R² out of the bag); None without a forest, and then ``why`` has the reason."""
 
     shares: dict[str, float]
-    runs: int
-    score: float
+    results: int
+    score: float | None = None
+    why: str = ""
 
 
-def importance_of(settings: Sequence[Mapping[str, Value]], results: Sequence[float | None]) -> Importance | None:
-    """Judges the hyperparameters that differ among runs by their results (one for each run; None: it has none). The
-    seed is none.
+def importance_of(settings: Sequence[Mapping[str, Value]], results: Sequence[float | None]) -> Importance:
+    """Judges the hyperparameters that differ by their results: that of a run, or the mean of those that differ in the
+    seed alone; None: there is none. The seed is none.
 
-    None where it is not asked: fewer than ``LEAST_RUNS`` results, nothing that differs, or no scikit-learn.
+    There is no forest for fewer than ``LEAST_RESULTS``, for nothing that differs, and without scikit-learn.
     """
     known = [(one, result) for one, result in zip(settings, results, strict=True) if result is not None]
     known = [(one, result) for one, result in known if math.isfinite(result)]
     differ = [one for one in differences([one for one, _ in known]) if one.name != SEED]
     heights = np.array([result for _, result in known])
-    if len(known) < LEAST_RUNS or not differ or not np.ptp(heights):
-        return None
+    if len(known) < LEAST_RESULTS:
+        why = f"From {LEAST_RESULTS} results on, a random forest says which settings mattered; there are {len(known)}."
+        return Importance({}, len(known), why=why)
+    if not differ or not np.ptp(heights):
+        what = "The results are all the same" if differ else "These runs differ in no setting"
+        return Importance({}, len(known), why=f"{what}, so none mattered.")
     try:
         from sklearn.ensemble import RandomForestRegressor  # late: it takes a second, and a laptop may have none
         from sklearn.inspection import permutation_importance
     except ImportError:
-        return None
+        why = "Which settings mattered is told with scikit-learn, which this Python does not have: "
+        return Importance({}, len(known), why=f"{why}pip install scikit-learn.")
     if heights.min() > 0 and heights.max() > _WIDE * heights.min():
         heights = np.log10(heights)
     features = np.array([_column(one.values) for one in differ]).T
@@ -82,13 +88,14 @@ def share_words(share: float) -> str:
 
 
 def importance_words(found: Importance, metric: MetricSpec, card: ExerciseCard | None) -> tuple[str, str]:
-    """What mattered, and how sure that is: ``What mattered for test accuracy, from 24 runs: learning rate 71 %, …``."""
-    if not found.shares:
-        return "", f"A random forest cannot tell from these {found.runs} runs which settings mattered."
+    """What mattered, and how sure that is: ``What mattered for test accuracy, from 24 results: learning rate 71 %,
+    …``."""
+    if found.score is None or not found.shares:
+        return "", found.why or f"A random forest cannot tell from {found.results} results which settings mattered."
     shares = [(inside(label_of(name, card)), share) for name, share in found.shares.items() if share >= SHOWN]
     shown = ", ".join(f"{name} {share_words(share)}" for name, share in shares)
     sure = (
-        f"A random forest says so, which explains {share_words(found.score)} of the differences among runs that it has "
-        "not seen. It knows nothing of values that were not tried."
+        f"A random forest says so, which explains {share_words(found.score)} of the differences among results that it"
+        " has not seen. It knows nothing of values that were not tried."
     )
-    return f"What mattered for {inside(metric.label)}, from {found.runs} runs: {shown}.", sure
+    return f"What mattered for {inside(metric.label)}, from {found.results} results: {shown}.", sure

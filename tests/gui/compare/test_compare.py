@@ -184,10 +184,10 @@ def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qt
     program = open_window(session, size=(1280, 800))
     view = program.actions.compare.view
     view.pages.choose("parallel")
-    assert shown(program, qtbot).told.endswith("from 12 runs on that differ in their settings."), "it is being grown"
+    shown(program, qtbot)
     qtbot.waitUntil(lambda: view.canvas.scene is not None and bool(view.canvas.scene.shares), timeout=60_000)
     scene = shown(program, qtbot)
-    assert scene.told.startswith("What mattered for test accuracy, from 16 runs. A random forest says so")
+    assert scene.told.startswith("What mattered for test accuracy, from 16 results. A random forest says so")
     assert int(scene.shares["learning_rate"].split()[0]) > int(scene.shares["optimizer"].split()[0])
     assert view.canvas.chart is not None
     assert scene.told in view.canvas.chart.words()

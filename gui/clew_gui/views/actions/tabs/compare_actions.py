@@ -127,13 +127,12 @@ class CompareActions(QObject):
         if not training and not self._growing:
             self._growing = True
 
-            def grown(found: Importance | None) -> None:
+            def grown(found: Importance) -> None:
                 self._growing, self._forest, self._shown = False, (asked, found), None
                 self.refresh()
 
             def failed(problems: tuple[Problem, ...]) -> None:
-                self._window.messages.show_problems(problems)
-                grown(None)
+                grown(Importance({}, len(results), why=" ".join(map(str, problems))))
 
             call_elsewhere(self, "importance", lambda: importance_of(settings, results), grown, failed)
         return None
