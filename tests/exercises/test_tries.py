@@ -13,7 +13,7 @@ import pytest
 
 from clew_agent.catalogue.examine import find_exercise
 from clew_agent.cli.tries import TriedRun
-from clew_agent.datasets.dataset import DataSet
+from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.training.engine import Engine
 from clew_agent.training.trying import NEAREST, ImageClasses, ImageCodes, ask_codes
 from clew_shared.base.problem import ProblemError, problem
@@ -186,6 +186,14 @@ def test_codes_are_shown_in_three_pictures_or_in_one_where_scikit_learn_is_missi
     without = ask_codes(made.classes("softmax"), small_digits, "r", 7)
     assert [one.spec.id for one in without.pictures] == ["pca"]
     assert "needs scikit-learn, which it does not have" in without.note
+    trying = made.codes("autoencoder")
+    monkeypatch.setattr(trying, "codes", lambda rows: np.zeros((len(rows), 32), np.float32))
+    alike = ask_codes(trying, small_digits, "r", 7)
+    assert [one.spec.id for one in alike.pictures] == ["pca"]
+    assert alike.note.endswith("They are the same for nearly all images, so there are no groups to look for.")
+    one = msgspec.structs.replace(small_digits, test=Split(small_digits.test.x[:1], small_digits.test.y[:1]))
+    with pytest.raises(ProblemError, match="digits has 1 test images, too few"):
+        ask_codes(trying, one, "r", 7)
 
 
 def test_a_code_is_no_question_to_a_network_that_sorts_images(made: Made, small_digits: DataSet) -> None:

@@ -21,6 +21,7 @@ from clew_agent.training.exercise import Setup
 from clew_agent.training.layers import initial_deviation
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.params import Value, build
+from clew_shared.spec import RunSpec
 from clew_shared.study.written_code import FORMS, written_code, written_forms
 from tests.exercises.training import make_engine, train
 
@@ -33,7 +34,8 @@ def script(
 ) -> dict[str, Any]:
     """The names of the script with these values, as it is when somebody imports it."""
     file = tmp_path / f"{exercise}_{form}.py"
-    file.write_text(written_code(find_card(CARDS, exercise), form, {**values, "data": data}), encoding="utf-8")
+    spec = RunSpec(exercise=exercise, params=dict(values), data=data)
+    file.write_text(written_code(find_card(CARDS, exercise), form, spec), encoding="utf-8")
     return runpy.run_path(str(file))
 
 
@@ -184,6 +186,9 @@ def test_a_script_says_what_it_leaves_out(tmp_path: Path) -> None:
     assert (names["ORDER"], names["OPTIMIZER"]) == ("file", "nesterov")
     first, *_ = (tmp_path / "cnn_keras.py").read_text(encoding="utf-8").splitlines()
     assert first == "# Not in this script: Schedule Cosine to zero; Order Balanced classes."
+    spread = RunSpec(exercise="cnn", data="digits", strategy="mirrored", devices=2, precision="mixed_float16")
+    note, *_ = written_code(find_card(CARDS, "cnn"), "keras", spread).splitlines()
+    assert note == ("# Not in this script: the data digits; strategy mirrored; devices 2; precision mixed_float16.")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +203,7 @@ def test_each_optimizer_is_kerass(tmp_path: Path, optimizer: str) -> None:
 def scripts() -> Iterator[tuple[str, str]]:
     for card in CARDS:
         for form in written_forms(card):
-            yield f"{card.id}-{form.name}", written_code(card, form.name, {"seed": 3})
+            yield f"{card.id}-{form.name}", written_code(card, form.name, RunSpec(exercise=card.id, seed=3))
 
 
 def test_every_script_runs_by_itself_and_has_only_what_it_uses() -> None:
@@ -216,4 +221,8 @@ def test_every_script_runs_by_itself_and_has_only_what_it_uses() -> None:
 
 
 def test_an_exercise_without_a_script_has_none() -> None:
-    assert [form.name for form in FORMS if written_code(find_card(CARDS, "gan"), form.name, {})] == []
+    assert [
+        form.name
+        for form in FORMS
+        if written_code(find_card(CARDS, "gan"), form.name, RunSpec(exercise="gan", data="digits"))
+    ] == []

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 Points = npt.NDArray[np.float64]
 
+LEAST_DIFFERENT = 3
+"""Different codes that groups are looked for in."""
 _PERPLEXITY = 30.0
 """About how many neighbours of a point t-SNE keeps near it (van der Maaten and Hinton, 2008)."""
 
@@ -38,9 +40,20 @@ class Groups(NamedTuple):
     rand: float
 
 
+def different(codes: npt.ArrayLike) -> int:
+    """How many of ``codes`` [n, numbers] differ by more than a millionth of their deviation."""
+    return len(np.unique(np.round(_scaled(codes), 6), axis=0))
+
+
+def _scaled(codes: npt.ArrayLike) -> Points:
+    rows: Points = np.asarray(codes, np.float64)
+    rows = rows - rows.mean(0)
+    return rows / (float(rows.std()) or 1.0)
+
+
 def groups_of(codes: npt.ArrayLike, classes: npt.NDArray[Any], count: int) -> Groups | None:
     """Looks for ``count`` groups in ``codes`` [n, numbers], whose ``classes`` [n] only judge them. None where there is
-    no scikit-learn."""
+    no scikit-learn. Three codes at least must be different: without any distance t-SNE ends the process."""
     try:
         from sklearn.cluster import KMeans  # late: it takes a second, and a site may have none
         from sklearn.manifold import TSNE
@@ -48,9 +61,12 @@ def groups_of(codes: npt.ArrayLike, classes: npt.NDArray[Any], count: int) -> Gr
         from sklearn.metrics.cluster import contingency_matrix
     except ImportError:
         return None
-    rows = np.asarray(codes, np.float64)
-    groups = KMeans(min(count, len(rows)), n_init=10, random_state=0).fit_predict(rows)
+    rows, apart = _scaled(codes), different(codes)
+    if apart < LEAST_DIFFERENT:
+        raise ValueError(f"{apart} different codes")
+    groups = KMeans(min(count, apart), n_init=10, random_state=0).fit_predict(rows)
     perplexity = min(_PERPLEXITY, (len(rows) - 1) / 3)
-    plane = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(rows)
+    begin = "pca" if rows.shape[1] > 1 else "random"
+    plane = TSNE(perplexity=perplexity, init=begin, random_state=0).fit_transform(rows)
     shared = contingency_matrix(classes, groups)
     return Groups(plane, groups, shared.max(0).sum() / len(rows), float(adjusted_rand_score(classes, groups)))

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet, Rows
 from clew_agent.engine.pictures import figure_of
-from clew_agent.engine.projections import groups_of, two_components
+from clew_agent.engine.projections import LEAST_DIFFERENT, different, groups_of, two_components
 from clew_agent.training.exercise import Model, Samples
 from clew_agent.training.images import around_grey, as_images
 from clew_shared.base.number_words import quantity
@@ -56,12 +56,18 @@ def _refuse_diverged(step: int, *answers: npt.ArrayLike) -> None:
 def ask_codes(trying: ImageClasses | ImageCodes, data: DataSet, run: str, step: int) -> Tried:
     """What the network of ``step`` updates makes of the first test images, as points in a plane. Raises
     ``ProblemError`` where images have no codes."""
+    if len(data.test) < LEAST_DIFFERENT:
+        text = f"{data.name} has {len(data.test)} test images, too few for points in a plane."
+        raise problem("try.codes", text, f"Choose data with at least {LEAST_DIFFERENT}.", "codes")
     codes, classes = trying.codes(data.test.x[:_RANGED]), data.test.y[:_RANGED]
     _refuse_diverged(step, codes)
     plane, share = two_components(codes)
     found = [(Scatter("pca", "Two principal components", labels=data.class_names), (plane, classes))]
-    note = f"{len(codes)} test images, {codes.shape[1]:,} numbers each: {trying.what}. Two principal components hold"
-    note += f" {quantity(share, 'percent')} of their variance."
+    note = f"{len(codes)} test images, {codes.shape[1]:,} numbers each: {trying.what}."
+    if different(codes) < LEAST_DIFFERENT:
+        note += " They are the same for nearly all images, so there are no groups to look for."
+        return Tried(run=run, step=step, note=note, pictures=_pictures(step, iter(found)))
+    note += f" Two principal components hold {quantity(share, 'percent')} of their variance."
     groups = groups_of(codes, classes, data.classes)
     if groups is None:
         note += " For t-SNE and k-means the agent's Python needs scikit-learn, which it does not have."

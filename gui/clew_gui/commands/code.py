@@ -38,10 +38,6 @@ def code(context: CommandContext, argv: Sequence[str]) -> int:
         site = find_machine(site_store(context.places), request.site or course_machine(card))
         text = own_job(site, card.id)
     else:
-        text = (
-            card.source
-            if options.form == _FILE
-            else written_code(card, options.form, spec.params | {"seed": spec.seed})
-        )
+        text = card.source if options.form == _FILE else written_code(card, options.form, spec)
     context.say(text.rstrip("\n"))
     return OK

@@ -67,15 +67,15 @@ def render(job: JobSpec, header: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def render_plain(job: JobSpec, header: Sequence[str]) -> str:
-    """A script that loads the site's modules and runs the command, without the keeper. ``job`` must have been
-    checked."""
+def render_plain(job: JobSpec, header: Sequence[str], enter_folder: str) -> str:
+    """A script that loads the site's modules and runs the command where it was submitted, without the keeper. ``job``
+    must have been checked."""
     modules = [f"module load {' '.join(map(shlex.quote, job.modules))}"] if job.modules else []
     prologue = [job.prologue.strip("\n")] if job.prologue.strip() else []
     parts = [
         "\n".join(["#!/bin/bash -l", *header]),
         "\n".join([*modules, *prologue]),
-        shlex.join([*job.launch, *job.agent]),
+        "\n".join(filter(None, [enter_folder, shlex.join([*job.launch, *job.agent])])),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -82,6 +82,7 @@ class Pbs(Scheduler):
     """Excludes Grid Engine by ``qconf``, because its submission command is called qsub as well."""
     preset = SitePreset("pbs", "A PBS or Torque cluster")
     usual_time = "01:00:00"
+    enter_folder = 'cd "$PBS_O_WORKDIR"'
 
     def header(self, job: JobSpec, plain: str = "") -> list[str]:
         """Lines that begin with ``#PBS``."""

@@ -62,6 +62,8 @@ class Scheduler(Protocol):
     """The site to begin with; None if no machine is left that could have this scheduler."""
     usual_time: str
     """The time that a new site asks for; empty if nobody needs to ask."""
+    enter_folder: str = ""
+    """The line of shell that enters the folder of submission; empty if jobs begin there."""
 
     def header(self, job: JobSpec, plain: str = "") -> list[str]:
         """The lines for the scheduler at the top of the script: of Clew's job, or of one that is called ``plain`` and
@@ -72,7 +74,7 @@ class Scheduler(Protocol):
         same command. Raises ``ProblemError`` for a job that cannot be written safely."""
         check_job(job, self.directives)
         header = self.header(job, plain)
-        return render_plain(job, header) if plain else render(job, header)
+        return render_plain(job, header, self.enter_folder) if plain else render(job, header)
 
     def submit(self, job: JobSpec) -> Command:
         """Submit the script that lies as ``job.sh`` in the job's folder."""

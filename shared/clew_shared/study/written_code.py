@@ -7,14 +7,15 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import agent_file
 from clew_shared.params import Value, value_words
+from clew_shared.spec import RunSpec
 
 _EXERCISES = "clew_agent/exercises/"
+_SPREAD = ("strategy", "devices", "nodes", "precision")
 _PARTS = "clew_agent.exercises.code.parts"
 _VALUE = re.compile(r"^(?P<name>[A-Z][A-Z_]*) = (?P<value>[^#\n]*?)(?P<others>  # or .*)?$", re.MULTILINE)
 """A setting at the top of a script. If it has no more than some of the exercise's choices, they are behind it."""
@@ -39,20 +40,23 @@ def written_forms(card: ExerciseCard) -> list[Form]:
     return [form for form in FORMS if _file(card, form.name)]
 
 
-def written_code(card: ExerciseCard, form: str, values: Mapping[str, Value]) -> str:
-    """The whole script of this form, with these values at its top; empty where there is none.
+def written_code(card: ExerciseCard, form: str, spec: RunSpec) -> str:
+    """The whole script of this form, with the values of ``spec`` at its top; empty where there is none.
 
     Its first line names the settings that are not the exercise's default and that it does not have.
     """
     script = _file(card, form)
+    values = {**spec.params, "seed": spec.seed}
+    if spec.data.endswith(".npz"):
+        values["data"] = spec.data
     lines = {found["name"].lower(): found for found in _VALUE.finditer(script)}
     left_out = [
-        spec
-        for spec in card.params
-        if (value := values.get(spec.name, spec.default)) != spec.default
-        and (spec.name not in lines or not _has(lines[spec.name], value))
+        one
+        for one in card.params
+        if (value := values.get(one.name, one.default)) != one.default
+        and (one.name not in lines or not _has(lines[one.name], value))
     ]
-    taken = {name: value for name, value in values.items() if name not in {spec.name for spec in left_out}}
+    taken = {name: value for name, value in values.items() if name not in {one.name for one in left_out}}
 
     def line(found: re.Match[str]) -> str:
         if (name := found["name"].lower()) not in taken:
@@ -61,8 +65,8 @@ def written_code(card: ExerciseCard, form: str, values: Mapping[str, Value]) -> 
         written = json.dumps(value) if isinstance(value, str) else repr(value)
         return f"{found['name']} = {written}{found['others'] or ''}"
 
-    named = "; ".join(f"{spec.label} {value_words(spec, values[spec.name])}" for spec in left_out)
-    note = f"# Not in this script: {named}.\n" if left_out else ""
+    named = [f"{one.label} {value_words(one, values[one.name])}" for one in left_out] + _other(card, spec, script)
+    note = f"# Not in this script: {'; '.join(named)}.\n" if script and named else ""
     return note + _whole(_VALUE.sub(line, script))
 
 
@@ -73,6 +77,15 @@ def _file(card: ExerciseCard, form: str) -> str:
         if card.file.startswith(_EXERCISES)
         else ""
     )
+
+
+def _other(card: ExerciseCard, spec: RunSpec, script: str) -> list[str]:
+    """What the run has besides its hyperparameters, and no script has."""
+    usual = RunSpec(exercise=spec.exercise)
+    named = [f"{name} {getattr(spec, name)}" for name in _SPREAD if getattr(spec, name) != getattr(usual, name)]
+    named += ["the range test of the learning rate"] if spec.rate_range is not None else []
+    own = "mnist.npz" in script and spec.data not in ("", *card.datasets[:1]) and not spec.data.endswith(".npz")
+    return ([f"the data {spec.data}"] if own else []) + named
 
 
 def _has(found: re.Match[str], value: Value) -> bool:

@@ -140,6 +140,7 @@ BLUE_WATERS = """#!/bin/bash -l
 #PBS -o cnn.log
 #PBS -j oe
 
+cd "$PBS_O_WORKDIR"
 aprun -q -b -n 1 -N 1 -d 16 python cnn_keras.py
 """
 

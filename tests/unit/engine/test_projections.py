@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.decomposition import PCA
 from sklearn.metrics import rand_score
 
-from clew_agent.engine.projections import groups_of, two_components
+from clew_agent.engine.projections import different, groups_of, two_components
 
 
 def test_two_principal_components_are_scikit_learns() -> None:
@@ -45,6 +45,20 @@ def test_groups_that_are_there_are_found_and_judged_by_the_classes() -> None:
     assert judged is not None
     assert judged.purity == sum(by_hand) / 90
     assert 0 < judged.rand < rand_score(mixed, found.groups) < 1
+
+
+def test_codes_that_hardly_differ_are_counted_before_groups_are_looked_for() -> None:
+    """scikit-learn's t-SNE ends the process where all distances are 0."""
+    assert different(np.zeros((50, 4))) == different(np.full((50, 4), 0.5)) == 1
+    two = np.repeat(np.eye(2), 20, axis=0)
+    assert different(1e-9 * two) == 2
+    with pytest.raises(ValueError, match="2 different codes"):
+        groups_of(two, np.zeros(40), 10)
+    for rows in (np.repeat(np.eye(3), 20, axis=0), np.arange(40.0)[:, np.newaxis], np.arange(3.0)[:, np.newaxis]):
+        found = groups_of(rows, np.zeros(len(rows)), 10)
+        assert found is not None
+        assert np.isfinite(found.plane).all()
+        assert found.purity == 1
 
 
 def test_without_scikit_learn_there_are_no_groups(monkeypatch: pytest.MonkeyPatch) -> None:

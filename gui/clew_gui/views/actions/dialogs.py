@@ -34,6 +34,7 @@ from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, convert, format_value
+from clew_shared.spec import RunSpec
 from clew_shared.study.written_code import written_code, written_forms
 
 _ONE_COLUMN = 16
@@ -181,7 +182,8 @@ class PythonDialog(Dialog):
 
 
 class CodeDialog(PythonDialog):
-    """The text of the very file that runs; and the other forms of the exercise with ``values``, if it has some, with a
+    """The text of the very file that runs; and the other forms of the exercise with the values of
+    ``spec``, if it has some, with a
     job script for each of the machines ``known``, of which ``machine`` is shown first."""
 
     def __init__(
@@ -189,7 +191,7 @@ class CodeDialog(PythonDialog):
         parent: QWidget,
         appearance: Appearance,
         card: ExerciseCard,
-        values: Mapping[str, Value] = {},
+        spec: RunSpec | None = None,
         known: Mapping[str, Site] = {},
         machine: str = "",
     ) -> None:
@@ -215,7 +217,7 @@ class CodeDialog(PythonDialog):
         self._texts = {"exercise": (sentence, card.source)}
         forms = written_forms(card)
         for form in forms:
-            script = written_code(card, form.name, values)
+            script = written_code(card, form.name, spec or RunSpec(exercise=card.id))
             beside = ", beside mnist.npz" if "mnist.npz" in script else ""
             about = f"{form.about}, with the values of the next run. It runs by itself{beside}."
             self._texts[form.name] = (about, script)

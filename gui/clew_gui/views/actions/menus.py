@@ -309,8 +309,7 @@ class WindowActions(QObject):
             spec = self._window.next_run.spec()
             known, own = machines(site_store(self._places)), self._window.next_run.where.choice().name
             machine = own if own in known else course_machine(card)
-            values = spec.params | {"seed": spec.seed}
-            CodeDialog(self._window, self._window.appearance, card, values, known, machine).open()
+            CodeDialog(self._window, self._window.appearance, card, spec, known, machine).open()
 
     def show_settings(self) -> None:
         """Shows the settings: light or dark, layout, this computer's agent."""
