@@ -315,6 +315,8 @@ def table_names(spec: PictureSpec, matrix: Matrix) -> tuple[tuple[str, ...], tup
 
 def answered(spec: PictureSpec, image: Image) -> list[tuple[str, str]]:
     """The names of the class and of the answer of each image, without answers twice the class; none without classes."""
+    if not image.classes:
+        return []
     labels, both = class_labels(spec, image), (image.classes, image.answers or image.classes)
     return list(zip(*([class_name(labels, one) for one in integers(data).tolist()] for data in both), strict=True))
 

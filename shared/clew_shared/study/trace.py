@@ -34,11 +34,11 @@ def parts_words(event: Trace) -> str:
 
 
 def left_out_words(event: Trace) -> str:
-    """Says how many operations the timeline lacks; empty if it has all."""
+    """Says how many operations the timeline leaves out; empty if it has all."""
     if not event.left_out:
         return ""
-    lacks = f"The timeline lacks {counted(event.left_out, 'operation')} for want of room, the shortest ones"
-    return f"{lacks}; bar and sums have them."
+    few = counted(event.left_out, "shortest operation")
+    return f"The timeline leaves out the {few} to save room; the bar and the sums count them."
 
 
 def trace_lines(event: Trace) -> Iterator[str]:

@@ -536,6 +536,14 @@ def test_a_gallery_without_room_shows_fewer_images_and_says_how_many_more() -> N
     drawn = sum(isinstance(item, Raster) for item in drawing.items)
     assert 0 < drawn < 40
     assert f"and {40 - drawn} more" in drawing_words(drawing)
+    many = msgspec.structs.replace(figure, count=2000, data=bytes(128_000), classes=bytes(8000), answers=bytes(8000))
+    (crowd,) = PicturesChart([TakenPicture(Gallery("wrong"), many)], Box(0, 0, 400, 300), UsualSizes()).forms
+    crowd.draw(drawing := Drawing(LIGHT, UsualSizes()))
+    assert 0 < sum(isinstance(item, Raster) for item in drawing.items) < 1024, "as many as can be told apart"
+    foreign = msgspec.structs.replace(figure, classes=b"")
+    (bare,) = PicturesChart([TakenPicture(Gallery("wrong"), foreign)], Box(0, 0, 120, 140), UsualSizes()).forms
+    assert isinstance(bare, Images)
+    assert bare.read(*bare.box(0).centre) == "image 1", "answers without classes"
 
 
 def plane_page(

@@ -88,7 +88,7 @@ def test_it_is_said_in_words() -> None:
         "  ReluGrad  Element by element      1 time    500 µs    17 %",
     ]
     *_, last = trace_lines(msgspec.structs.replace(trace(), left_out=1200))
-    lacks = "The timeline lacks 1,200 operations for want of room, the shortest ones; bar and sums have them."
+    lacks = "The timeline leaves out the 1,200 shortest operations to save room; the bar and the sums count them."
     assert last == lacks
 
 

@@ -81,9 +81,9 @@ class Images:
     def draw(self, drawing: Drawing) -> None:
         """Add the images; their pixels stay sharp if they are enlarged. Very many are one image, without words."""
         theme, smooth = drawing.theme, self._cell[0] < self.image.width
-        if self.image.count > _MANY:
-            rows = -(-self.image.count // self.columns)
-            drawing.image(Box(*self._corner, *self._extent(rows)), in_rows(self._pixels, self.columns), smooth)
+        if self._shown > _MANY:
+            rows, shown = -(-self._shown // self.columns), self._pixels[: self._shown]
+            drawing.image(Box(*self._corner, *self._extent(rows)), in_rows(shown, self.columns), smooth)
             return
         for number in range(self._shown):
             drawing.image(self.box(number), self._pixels[number], smooth)

@@ -200,7 +200,7 @@ class TryDialog(Dialog):
         self._ask(TryRun(run=self._run, sample=self._sample))
 
     def _ask_codes(self) -> None:
-        self._say("", "The codes are looked at: a few seconds…")
+        self._say("", "Looking at the codes. This takes a few seconds…")
         self._ask(TryRun(run=self._run, codes=True))
 
     def _ask_code(self, code: tuple[float, ...]) -> None:
