@@ -256,9 +256,8 @@ def _lost_quality(history: History, spec: MetricSpec) -> Advice | None:
     # Twice in a row, because one evaluation may be chance.
     if lowest <= 0 or best >= len(values) - 2 or min(values[-2:]) < (1 + _LOST_QUALITY) * lowest:
         return None
-    text = (
-        f"{spec.label} was lowest at step {step:,} and has risen since: the run overfits; stop there, or add dropout."
-    )
+    where = f"On the {spec.name.partition('_')[0]} data the loss"
+    text = f"{where} was lowest at step {step:,} and has risen since: the run overfits; stop there, or add dropout."
     return Advice("overfitting", step, text)
 
 

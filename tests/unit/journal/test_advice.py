@@ -61,7 +61,7 @@ SHOWS = {
     "overfitting": (
         run({"loss": FALLS}, {"validation_loss": [1.0, 0.6, 0.5, 0.6, 0.7, 0.8]}),
         200,
-        "Validation loss was lowest at step 200",
+        "On the validation data the loss was lowest at step 200",
     ),
     "overfitting, by accuracy": (
         run({"loss": FALLS, "accuracy": 1 - FALLS / 4}, {"test_accuracy": [0.7, 0.8]}),
