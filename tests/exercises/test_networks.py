@@ -20,6 +20,7 @@ from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.datasets.table import read as read_table
 from clew_agent.exercises import cnn
 from clew_agent.exercises.autoencoder import principal_components
+from clew_agent.exercises.vae import with_attributes
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Batch, Exercise, Setup
 from clew_agent.training.judging import answers, flags, summarize_answers, summarize_flags
@@ -148,6 +149,8 @@ def test_attribute_vectors_are_the_mean_codes_of_classes_minus_that_of_all(small
     shown = engine.model.pictures["attributes"]().numpy()
     assert len(shown) == 10 * 7
     np.testing.assert_allclose(shown[4 * 7 + 6].reshape(-1), wanted, atol=1e-5)
+    rare = with_attributes(tf.constant(codes), tf.constant(test.y), 11).numpy().reshape(11, 7, 3)
+    np.testing.assert_allclose(rare[10], np.tile(codes[0], (7, 1)), err_msg="a class of which no image is there")
 
 
 def test_greedy_pre_training_moves_one_pair_of_layers_after_the_other(small_digits: DataSet) -> None:

@@ -44,7 +44,7 @@ logarithm of the image's probability under the decoder, and training pushes it d
 3. Run *KL only*. What does every image look like now, and why is that the best answer?
 4. Change the KL weight between 0.1 and 4. What do you gain, what do you lose?
 5. Give the code 10 numbers. The test bound falls: why is the manifold worse to look at?
-6. *One image, with more and more of each digit* adds an *attribute vector* to the code of one image: the mean code of a
+6. *One image, with more and more of each class* adds an *attribute vector* to the code of one image: the mean code of a
    digit minus the mean code of all. Compare it with 2 and with 10 numbers: which of them keeps the handwriting?
 
 ## What to watch
@@ -142,7 +142,7 @@ class Vae(Exercise[VaeSettings]):
         ImageGrid("manifold", "Manifold", columns=SIDE),
         Scatter("codes", "Codes of test images"),
         ImageGrid("between", "From one digit to another", columns=10),
-        ImageGrid("attributes", "One image, with more and more of each digit", columns=len(SHARES)),
+        ImageGrid("attributes", "One image, with more and more of each class", columns=len(SHARES)),
         ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
     )
     baseline = "both"
@@ -273,8 +273,11 @@ class Vae(Exercise[VaeSettings]):
 
 def with_attributes(codes: tf.Tensor, classes: tf.Tensor, count: int) -> tf.Tensor:
     """The first of ``codes`` [images, code] plus ``SHARES`` of the attribute vector of each of ``count`` classes: the
-    mean code of the class minus that of all images (as Larsen et al. have it, ICML 2016)."""
-    vectors = tf.math.unsorted_segment_mean(codes, classes, count) - tf.reduce_mean(codes, 0)
+    mean code of the class minus that of all images (as Larsen et al. have it, ICML 2016). A class without images has
+    none."""
+    known = tf.math.unsorted_segment_sum(tf.ones_like(codes[:, :1]), classes, count) > 0
+    means = tf.math.unsorted_segment_mean(codes, classes, count)
+    vectors = tf.where(known, means - tf.reduce_mean(codes, 0), 0.0)
     moved = codes[0] + vectors[:, None] * tf.constant(SHARES)[None, :, None]
     return tf.reshape(moved, [-1, codes.shape[1]])
 

@@ -6,6 +6,7 @@ import uuid
 
 import msgspec
 
+from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.sites.presets import ANY_CLUSTER, OF_COURSES, PRESETS
 from clew_gui.sites.site import Site, job_of
@@ -34,10 +35,10 @@ def find_machine(store: SiteStore, name: str) -> Site:
     return PRESETS[name] if name in PRESETS and name not in store.names() else store.load(name)
 
 
-def own_job(site: Site, exercise: str) -> str:
-    """The script for one node, which a Keras script needs. Raises ``ProblemError`` for a site whose job cannot be
-    written safely."""
-    asked = msgspec.structs.replace(site.allocation, nodes=1)
+def own_job(site: Site, exercise: str, allocation: AllocationRequest) -> str:
+    """The script, which asks for this allocation but for one node, as a Keras script needs. Raises ``ProblemError`` for
+    a site whose job cannot be written safely."""
+    asked = msgspec.structs.replace(allocation, nodes=1)
     job = job_of(site, str(uuid.uuid4()), "/", ("python", script_name(exercise)), asked)
     return scheduler_of(site.scheduler).script(job, exercise)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import agent_file
 from clew_shared.params import Value, value_words
-from clew_shared.spec import RunSpec
+from clew_shared.spec import SITE_PATH, RunSpec
 
 _EXERCISES = "clew_agent/exercises/"
 _SPREAD = ("strategy", "devices", "nodes", "precision")
@@ -48,7 +48,7 @@ def written_code(card: ExerciseCard, form: str, spec: RunSpec) -> str:
     script = _file(card, form)
     values = {**spec.params, "seed": spec.seed}
     if spec.data.endswith(".npz"):
-        values["data"] = spec.data
+        values["data"] = spec.data.removeprefix(SITE_PATH)
     lines = {found["name"].lower(): found for found in _VALUE.finditer(script)}
     left_out = [
         one

@@ -144,7 +144,7 @@ def test_the_codes_of_many_images_are_asked_and_shown(lab: Lab) -> None:
     lab.asked()
     dialog.codes.click()
     assert lab.asked() == [TryRun(run=lab.run.id, codes=True)]
-    assert "a few seconds" in dialog.about.text()
+    assert "Looking at the codes" in dialog.about.text()
     lab.tell(Tried(run=lab.run.id, step=9, note="30 test images, 2 numbers each.", pictures=(PLANE,)))
     assert dialog.answer.text() == "Codes of many images"
     assert dialog.about.text() == "30 test images, 2 numbers each. By the checkpoint of step 9."

@@ -89,7 +89,7 @@ def test_the_code_of_an_exercise_is_written_in_each_form(capsys: pytest.CaptureF
     assert 'OPTIMIZER = "sgd"\nLEARNING_RATE = 0.25\n' in text
     assert "SEED = 7\n" in text
     assert "STEPS = 10000\n" in said(capsys, "code", "softmax", "--as", "session", "--preset", "long")
-    assert "The exercise gan is not written as keras." in refused(capsys, "code", "gan", "--as", "keras")
+    assert "The exercise gan has no Keras script." in refused(capsys, "code", "gan", "--as", "keras")
     assert "expected a number such as 0.5" in refused(
         capsys, "code", "softmax", "--as", "keras", "--learning-rate", "fast"
     )
@@ -105,6 +105,13 @@ def test_a_job_script_of_ones_own_is_in_the_words_of_the_machine(
     said(capsys, "site", "add", "mine", "--host", "there", "--scheduler", "pbs", "--partition", "short")
     assert "#PBS -q short\n" in said(capsys, "code", "rnn", "--as", "job", "--site", "mine")
     assert "site.absent" in refused(capsys, "code", "softmax", "--as", "job", "--site", "nowhere")
+    script = said(capsys, "code", "cnn", "--as", "job", "--site", "slurm", "--time", "02:00:00", "--partition", "gpu")
+    assert "#SBATCH --time=02:00:00\n#SBATCH --partition=gpu\n" in script
+    for option, value in (("nodes", "2"), ("strategy", "mirrored"), ("trace", "5")):
+        words = ("code", "cnn", "--as", "job", "--site", "slurm", f"--{option}", value)
+        assert f"clew code does not take --{option}." in refused(capsys, *words)
+    assert "gan has no Keras script for a job to run" in refused(capsys, "code", "gan", "--as", "job")
+    assert "does not take --site" in refused(capsys, "code", "cnn", "--as", "keras", "--site", "mine")
 
 
 MINOTAURO = """#!/bin/bash -l

@@ -435,7 +435,7 @@ def whole(name: str, text: str, example: str) -> int:
 
 def not_taken(command: str, request: argparse.Namespace, names: Iterable[str]) -> list[Problem]:
     """Options of ``clew run`` that were given and that this command does not take."""
-    given = (name for name in names if getattr(request, name))
+    given = (name.removeprefix("allocation_").replace("_", "-") for name in names if getattr(request, name))
     return [Problem("cli.option", f"clew {command} does not take --{name}.", "Leave it out.", name) for name in given]
 
 

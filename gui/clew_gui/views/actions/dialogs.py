@@ -243,7 +243,9 @@ class CodeDialog(PythonDialog):
         """The job script for the chosen machine, or what is wrong with its site."""
         site, file = self._known[self.machine.currentData()], script_name(self._card.id)
         try:
-            return f"What you would submit there to run {file} without Clew. {site.note}", own_job(site, self._card.id)
+            return f"What you would submit there to run {file} without Clew. {site.note}", own_job(
+                site, self._card.id, site.allocation
+            )
         except ProblemError as error:
             return str(error.problems[0]), ""
 

@@ -307,8 +307,10 @@ class WindowActions(QObject):
         card = self._controller.scope.card
         if card is not None and card.source:
             spec = self._window.next_run.spec()
-            known, own = machines(site_store(self._places)), self._window.next_run.where.choice().name
-            machine = own if own in known else course_machine(card)
+            known, place = machines(site_store(self._places)), self._window.next_run.place()
+            machine = place.site if place is not None and place.site in known else course_machine(card)
+            if place is not None and place.site in known:
+                known[machine] = msgspec.structs.replace(known[machine], allocation=place.allocation)
             CodeDialog(self._window, self._window.appearance, card, spec, known, machine).open()
 
     def show_settings(self) -> None:
