@@ -299,6 +299,8 @@ def test_a_node_that_is_kept_after_its_runs_is_said_and_can_be_let_go(open_windo
     for one in (gone, other, gone):
         program.window.messages.show_problems((one,))
     assert program.window.messages.problems() == (other, gone), "each once, the newest last"
+    failed = Problem("run.lost", "node1 ended during the run.")
+    program.window.messages.show_problems((failed,), run=run.id)
     line.let_go.click()
     assert session.asked[-1] == ("cancel", model.id)
-    assert program.window.messages.problems() == (other,), "what was said of a node goes with it"
+    assert program.window.messages.problems() == (other, failed), "what was said of a node goes with it"

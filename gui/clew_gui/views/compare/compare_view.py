@@ -249,9 +249,16 @@ class CompareView(QWidget):
         page, filtered = self.page(), self.filter_text()
         over = f" over {inside(self.across.currentText())}" if page == "scatter" else ""
         coloured = f" by {inside(self.colour.currentText())}" if self.colour.currentData() else ""
-        name = f"{dict(PAGES)[page]}: {inside(self.value.currentText())}{over}{coloured}"
+        said = [
+            f"{dict(PAGES)[page]}: {inside(self.value.currentText())}{over}{coloured}",
+            "logarithmic" if self.log.isChecked() else "",
+            f"target {self.target.text()}" if self.target.text() else "",
+            "" if self.repeats.isChecked() else "each seed",
+            inside(dict(SETS)[self.sets.current()]),
+            filtered,
+        ]
         return SavedView(
-            name=f"{name}, {filtered}" if filtered else name,
+            name=", ".join(filter(None, said)),
             page=page,
             runs=self.sets.current(),
             value=self.value.currentData() or "",
@@ -272,15 +279,21 @@ class CompareView(QWidget):
             entry.setChecked(one == now)
             entry.triggered.connect(lambda _checked=False, one=one: self.show_view(one))
         menu.addSeparator()
-        if now in saved:
-            menu.addAction("Forget this view").triggered.connect(
-                lambda: self._keep(tuple(one for one in saved if one != now))
-            )
-        else:
-            menu.addAction("Save this view").triggered.connect(lambda: self._keep((*saved, now)))
+        save = menu.addAction("Save this view")
+        save.setEnabled(now not in saved)
+        save.triggered.connect(lambda: self._keep((*saved, now)))
+        forget = menu.addMenu("Forget")
+        forget.setEnabled(bool(saved))
+        for one in saved:
+            entry = forget.addAction(one.name.replace("&", "&&"))
+            entry.triggered.connect(lambda _checked=False, gone=one: self._forget(gone))
 
     def _keep(self, views: tuple[SavedView, ...]) -> None:
-        self.views[self._exercise] = views
+        """Keeps these views; of those with one name, which differ in what it does not say, the last."""
+        self.views[self._exercise] = tuple({one.name: one for one in views}.values())
+
+    def _forget(self, gone: SavedView) -> None:
+        self._keep(tuple(one for one in self.views.get(self._exercise, ()) if one != gone))
 
     def show_view(self, view: SavedView) -> None:
         """Compares as a person did when the view was saved."""

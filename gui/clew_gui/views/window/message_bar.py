@@ -157,7 +157,7 @@ class MessageBar(QWidget):
     # --- Problems -----------------------------------------------------------------------------------------------------
 
     def show_problems(self, problems: Iterable[Problem], run: str = "", exercise: str = "") -> None:
-        """Add problems; the same one twice in a row is shown once. ``run`` and ``exercise`` say what they are about."""
+        """Add problems, each once, the newest last. ``run`` and ``exercise`` say what they are about."""
         for found in problems:
             new = _Message(found, run, exercise)
             self._messages = [*(one for one in self._messages if one != new), new]
@@ -190,9 +190,9 @@ class MessageBar(QWidget):
             self._show()
 
     def lapse_about(self, nodes: str) -> None:
-        """Drop problems that name this node, which a person gave back."""
-        named = re.compile(rf"\b{re.escape(nodes)}\b")
-        self._messages = [one for one in self._messages if not named.search(one.problem.text)]
+        """Drop problems that name this node, which a person gave back; why a run failed there stays."""
+        named = re.compile(rf"(?<!\w){re.escape(nodes)}(?!\w)")
+        self._messages = [one for one in self._messages if one.run or not named.search(one.problem.text)]
         if not self._noted:
             self._show()
 
