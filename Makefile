@@ -18,7 +18,8 @@ FOR_WINDOWS = $(filter-out %/processes/nursery.py %/processes/standby.py, $(shel
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
-	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose, WORKERS=0 for one process)"
+	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose, WORKERS=0 for one process); at the end"
+	@echo "                    some with Windows Python under Wine, where it can be set up (root, apt)"
 	@echo "make test-fast      run those of tests/unit, tests/contract and tests/gui"
 	@echo "make test-newest    run tests/unit and tests/contract with Python 3.13, in .venv-newest (NEWEST_PYTHON names it)"
 	@echo "make test-windows   run tests/unit and tests/contract with Windows Python under Wine, as root (PYTEST_ARGS)"
@@ -43,6 +44,7 @@ run: setup
 
 test: setup
 	@$(PYTEST) -n $(WORKERS) --durations=30 --durations-min=5 $(PYTEST_ARGS)
+	@$(if $(PYTEST_ARGS),,packaging/windows/test.sh --quick)
 
 test-fast: setup
 	@$(PYTEST) -n $(FAST_WORKERS) tests/unit tests/contract tests/gui $(PYTEST_ARGS)
