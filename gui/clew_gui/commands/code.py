@@ -39,7 +39,7 @@ def code(context: CommandContext, argv: Sequence[str]) -> int:
     has = [form.name for form in written_forms(card)]
     if options.form not in (_FILE, *has, *([_JOB] if "keras" in has else [])):
         text = f"The exercise {card.id} has no {'Keras script for a job to run' if is_job else _TITLES[options.form]}."
-        raise problem("cli.code", text, f"Its own file: clew code {card.id}", "--as")
+        raise problem("cli.form", text, f"Its own file: clew code {card.id}", "--as")
     if is_job:
         site = find_machine(site_store(context.places), request.site or course_machine(card))
         text = own_job(site, card.id, build_allocation(site.allocation, given_allocation(request)))
