@@ -51,6 +51,23 @@ def test_a_layer_keeps_its_images_and_its_scores(small_digits: DataSet) -> None:
     assert images + scores < counted.pop() < images + 8 * scores
 
 
+@pytest.mark.parametrize("batch", [16, 60, 64, 128])
+def test_a_batch_as_large_as_a_layer_is_counted_as_any_other(batch: int) -> None:
+    wide, few = 64, 3
+    shapes = [(wide, wide), (wide, few)]
+    weights = [tf.Variable(tf.zeros(shape)) for shape in shapes]
+
+    def step() -> None:
+        images = tf.ones([batch, wide]) + 1
+        scores = tf.nn.relu(images @ weights[0]) @ weights[1]
+        for gradient, weight in zip(tf.gradients(tf.reduce_sum(scores), weights), weights, strict=True):
+            weight.assign_sub(0.1 * gradient)
+
+    graph = tf.function(step).get_concrete_function().graph
+    counted = image_bytes(graph, batch, batch, shapes)
+    assert 4 * 3 * wide < counted <= 4 * (4 * wide + 3 * few), "images, layer and gradients, each before it is needed"
+
+
 def test_what_a_loop_keeps_is_not_counted() -> None:
     with tf.Graph().as_default() as graph:
         rows = tf.ones([4, 8]) + 1
@@ -76,4 +93,5 @@ def test_a_larger_batch_of_cnn_takes_about_what_was_counted(noise: DataSet) -> N
         counted = make_engine(CNN, {"steps": 2, "batch_size": small}, noise).parts.image_bytes
     with watched() as after:
         make_engine(CNN, {"steps": 2, "batch_size": large}, noise)
-    assert (large - small) * counted == pytest.approx(after.bytes - before.bytes, rel=0.35)
+    measured = (after.bytes - before.bytes) / (large - small)
+    assert 0.5 < measured / counted < 2, "the machine's threads and free memory are in it as well"

@@ -39,8 +39,8 @@ ENDED = frozenset(
 
 
 class JobUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What the scheduler's accounts say of a whole job: the seconds that it waited, the most memory of one of its tasks
-    in bytes, the energy of its nodes in joules. None: not known."""
+    """What the scheduler's accounts say of a whole job: the seconds that it waited, the most memory in bytes of one
+    of its tasks (Slurm) or of all together (PBS), the energy of its nodes in joules. None: not known."""
 
     waited: float | None = None
     memory: float | None = None

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from clew_gui.commands.run.forecast_lines import memory_lines
+from clew_gui.jobs.job import JobOrder
+from clew_gui.jobs.job_book import job_book
 from clew_gui.session.forecast import Earlier, memory_needed, memory_words
 from clew_shared.base.places import Places
 from clew_shared.catalogue import find_card, load_builtin
@@ -75,6 +77,11 @@ def test_a_command_says_it_of_the_finished_runs_here(tmp_path: Path) -> None:
     counted = Schema(id=1, metrics=METRICS, batch_size=100, image_bytes=1_000_000)
     small_run(places.runs / RUN, [counted, pulse(10.0, memory=[GB])])
     assert memory_lines(places, asked, card) == ["4,100 samples at once need about 5.0 GB of memory."]
+    assert memory_lines(places, asked, card, "lab") == [], "another place has another memory"
+    small_run(places.mirrors / RUN, [counted, pulse(10.0, memory=[2 * GB], memory_limit=[4 * GB])])
+    job_book(places).note_order(JobOrder(job="j", site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)))
+    there = "4,100 samples at once need about 6.0 GB of memory; a node of lab has 4.0 GB. A smaller batch needs less."
+    assert memory_lines(places, asked, card, "lab") == [there]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clew_gui.commands.output.words import duration
 from clew_gui.commands.run.finished_runs import made
+from clew_gui.jobs.job_book import job_book
 from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
@@ -38,23 +39,28 @@ def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: i
     return [time, *filter(None, [memory_words(memory_needed(planned, card, earlier))])]
 
 
-def memory_lines(places: Places, spec: RunSpec, card: ExerciseCard) -> list[str]:
-    """Says how much memory the run will need here; nothing where that is little, or no earlier run tells."""
-    return list(filter(None, [memory_words(memory_needed([spec], card, _earlier(places, card)))]))
+def memory_lines(places: Places, spec: RunSpec, card: ExerciseCard, site: str = "") -> list[str]:
+    """Says how much memory the run will need here, or on a ``site``; nothing where that is little, or no earlier run of
+    that place tells."""
+    need = memory_needed([spec], card, _earlier(places, card, site))
+    return list(filter(None, [memory_words(need, f"a node of {site}") if site else memory_words(need)]))
 
 
-def _earlier(places: Places, card: ExerciseCard) -> Iterator[Earlier]:
-    """The finished ones of the latest runs of the exercise on this computer, the latest first."""
-    for folder, spec in islice(_latest(places, card), _MOST):
+def _earlier(places: Places, card: ExerciseCard, site: str = "") -> Iterator[Earlier]:
+    """The finished ones of the latest runs of the exercise on this computer or a ``site``, the latest first."""
+    for folder, spec in islice(_latest(places, card, site), _MOST):
         with suppress(ProblemError):
             history = read_run(folder)
             if history.fold.state is RunState.FINISHED:
                 yield Earlier(spec, history)
 
 
-def _latest(places: Places, card: ExerciseCard) -> Iterator[tuple[Path, RunSpec]]:
-    for folder in sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=made, reverse=True):
+def _latest(places: Places, card: ExerciseCard, site: str) -> Iterator[tuple[Path, RunSpec]]:
+    kept, book = (places.mirrors, job_book(places)) if site else (places.runs, None)
+    for folder in sorted(kept.iterdir() if kept.is_dir() else (), key=made, reverse=True):
         with suppress(ProblemError):
             spec = read_spec(RunFolder(folder).spec)
-            if spec.exercise == card.id:
+            job = book.job_of(folder.name) if book is not None else ""
+            there = book.order(job).site if book is not None and job else ""
+            if spec.exercise == card.id and there == site:
                 yield folder, spec

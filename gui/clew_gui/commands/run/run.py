@@ -59,17 +59,22 @@ def run(context: CommandContext, argv: Sequence[str]) -> int:
 
         if request.dry_run:
             return show_script(context, place, (spec,), request.json)
+        _say_memory(context, spec, card, request.json, place.site)
         heading = f"{title(spec, card)}, on {request.site}"
         return run_there(open_terminal(context), place, spec, card, known, heading, request.json, request.detach)
     check_here(context.places, [spec], own=request.exercises is not None)
-    for line in memory_lines(context.places, spec, card):
-        (context.note if request.json else context.say)(line)
+    _say_memory(context, spec, card, request.json)
     if request.queue:
         from clew_gui.commands.run.session_run import run_queued  # a run without the agent has no need of sessions
 
         return run_queued(context, LocalTarget(context.places), spec, card, known, request.json)
     folder = Path(request.out).expanduser().absolute() if request.out else context.places.runs / spec.run
     return run_spec(context, spec, card, folder, request.json, request.exercises)
+
+
+def _say_memory(context: CommandContext, spec: RunSpec, card: ExerciseCard, as_json: bool, site: str = "") -> None:
+    for line in memory_lines(context.places, spec, card, site):
+        (context.note if as_json else context.say)(line)
 
 
 def run_spec(
