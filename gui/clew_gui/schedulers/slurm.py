@@ -37,6 +37,8 @@ from clew_shared.base.problem import problem
 _FORMAT = "%i|%T|%r|%N|%S|%e|%l|%D|%j"
 _ACCOUNTS = "JobID,State,ExitCode,Start,End,NodeList,TimelimitRaw,Submit,MaxRSS,ConsumedEnergyRaw,JobName"
 _JOB_ID = re.compile(r"(?P<job>[0-9]{1,12}(?:_[^\s.]{1,40}|\+[0-9]{1,6})?)(?P<step>\.\S{1,60})?")
+_NO_VALUES = (2**32 - 2, 2**32 - 1)
+"""What older versions write for an energy that is not known."""
 _BYTES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 _UNKNOWN = "Invalid job id specified"
 _PHASES = {
@@ -353,9 +355,9 @@ def _size(text: str) -> float:
 
 
 def _joules(text: str) -> float | None:
-    """Energy that was measured: a site without sensors has 0 or nothing, and what overflowed is a huge number."""
+    """Energy that was measured: a site without sensors has 0 or nothing, and what is not known is a huge number."""
     match = re.fullmatch(r"[0-9]{1,15}", text.strip())
-    return float(match[0]) or None if match is not None else None
+    return float(match[0]) or None if match is not None and int(match[0]) not in _NO_VALUES else None
 
 
 def phase_of(word: str) -> Phase | None:

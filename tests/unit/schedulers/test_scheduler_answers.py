@@ -44,6 +44,7 @@ def test_how_slurms_jobs_ended() -> None:
     ]
     assert ended["33"].use == JobUse(waited=720.0, memory=3 * 2.0**30, energy=812_000.0), "a step has the most"
     assert ended["31"].use == JobUse(waited=12.0), "0 is no measurement"
+    assert ended["35"].use == JobUse(waited=2.0), "nor is what older versions write"
     assert {ended[job].use for job in ("34", "36")} == {JobUse()}, "nor is what overflowed"
     assert scheduler_of("slurm").ended(jobs, Output(1, err=slurm.NO_ACCOUNTS)) == {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -20,8 +20,8 @@ from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study.study import StudySpec, number_of_runs, study_runs, sweep_run
 
-_MOST = 5
-"""Earlier runs of which the journal is read: it may be long."""
+_MOST, _READ = 5, 20
+"""Finished runs that are wanted, and the latest ones among which they are looked for: a journal may be long."""
 
 
 def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: int) -> list[str]:
@@ -48,7 +48,11 @@ def memory_lines(places: Places, spec: RunSpec, card: ExerciseCard, site: str = 
 
 def _earlier(places: Places, card: ExerciseCard, site: str = "") -> Iterator[Earlier]:
     """The finished ones of the latest runs of the exercise on this computer or a ``site``, the latest first."""
-    for folder, spec in islice(_latest(places, card, site), _MOST):
+    return islice(_finished(islice(_latest(places, card, site), _READ)), _MOST)
+
+
+def _finished(runs: Iterable[tuple[Path, RunSpec]]) -> Iterator[Earlier]:
+    for folder, spec in runs:
         with suppress(ProblemError):
             history = read_run(folder)
             if history.fold.state is RunState.FINISHED:
