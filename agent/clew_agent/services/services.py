@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -164,12 +164,16 @@ class _Running:
         self.asked = 0.0
         self.ended = False
         self._log = log
-        self.wakeup = WakeupPipe()
-        """Is readable when the process has said something, or has ended."""
         self._heard: SimpleQueue[bytes] = SimpleQueue()
         self._said = b""
         environment = {**os.environ, "CLEW_HOME": str(places.home.absolute())}
-        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with (
+            os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file,
+            ExitStack() as if_refused,
+        ):
+            self.wakeup = WakeupPipe()
+            """Is readable when the process has said something, or has ended."""
+            if_refused.callback(self.wakeup.close)
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -178,6 +182,7 @@ class _Running:
                 env=environment,
                 **operating_system.own_session(),
             )
+            if_refused.pop_all()
         assert self._process.stdin is not None  # noqa: S101  # a pipe
         assert self._process.stdout is not None  # noqa: S101  # a pipe
         self._rope, self._out = self._process.stdin, self._process.stdout
