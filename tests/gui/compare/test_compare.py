@@ -225,6 +225,7 @@ def test_a_view_is_saved_and_comes_back_with_its_filter(program: Program, qtbot:
     assert [one.name for one in compare.left().views["softmax"]] == [name]
     forget = entries(menu)["Forget"].menu()
     assert isinstance(forget, QMenu)
+    assert menu.findChildren(QMenu) == [forget], "one submenu, however often the menu was opened"
     forget.actions()[0].trigger()
     assert compare.left().views == {"softmax": ()}
 

@@ -117,7 +117,8 @@ class CompareView(QWidget):
         self.saved = IconButton(self._appearance, "pin", "Saved views", "Save what is compared, or go back to it")
         self.saved.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         views = QMenu(self.saved)
-        views.aboutToShow.connect(lambda: self._fill_views(views))
+        forget = QMenu("Forget", views)
+        views.aboutToShow.connect(lambda: self._fill_views(views, forget))
         self.saved.setMenu(views)
         self.repeats = QCheckBox("Mean over seeds")
         self.repeats.setAccessibleName("Mean over seeds")
@@ -270,8 +271,9 @@ class CompareView(QWidget):
             filter=filtered,
         )
 
-    def _fill_views(self, menu: QMenu) -> None:
+    def _fill_views(self, menu: QMenu, forget: QMenu) -> None:
         menu.clear()
+        forget.clear()
         now, saved = self._view_now(), self.views.get(self._exercise, ())
         for one in saved:
             entry = menu.addAction(one.name.replace("&", "&&"))
@@ -282,7 +284,7 @@ class CompareView(QWidget):
         save = menu.addAction("Save this view")
         save.setEnabled(now not in saved)
         save.triggered.connect(lambda: self._keep((*saved, now)))
-        forget = menu.addMenu("Forget")
+        menu.addMenu(forget)
         forget.setEnabled(bool(saved))
         for one in saved:
             entry = forget.addAction(one.name.replace("&", "&&"))
