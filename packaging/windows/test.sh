@@ -38,7 +38,7 @@ fi
 status=0
 # UTF-8: most tests name no encoding for the files that they write. A test that hangs ends its own worker only. What is
 # left out there is not missing here.
-PYTHONUTF8=1 CLEW_DEMAND_ALL='' .venv/bin/python -m tests.integration.ssh.servers \
+PYTHONUTF8=1 CLEW_DEMAND_ALL='' CLEW_RECORD='' .venv/bin/python -m tests.integration.ssh.servers \
     timeout "$RUN_S" "$HERE/python" -m pytest -q -p no:cacheprovider --timeout 600 -n "${WORKERS:-2}" --dist loadfile \
     --junitxml "Z:${RESULTS//\//\\}" "$@" </dev/null || status=$?
 [ $status != 124 ] || echo "Windows: ended after $RUN_S s."
