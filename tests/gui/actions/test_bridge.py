@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, QTimer
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.actions.bridge import Bridge
+from clew_gui.views.actions.bridge import AT_ONCE, Bridge
 from clew_gui.views.plots.drawn_widget import REFRESH_MS
 from tests.gui import fakes
 
@@ -53,9 +53,10 @@ def test_the_first_news_are_taken_in_as_they_come_and_a_stream_by_the_timer(
     bridge._since_news.start()
     ticks: list[None] = []
     bridge.ticked.connect(lambda: ticks.append(None))
-    ring(session, points=frozenset({"a"}))
-    QCoreApplication.processEvents()
-    assert ticks == [], "the timer is about to come round"
+    for _ in range(AT_ONCE + 2):
+        ring(session, points=frozenset({"a"}))
+        QCoreApplication.processEvents()
+    assert len(ticks) == AT_ONCE - 1, "the timer is about to come round"
 
 
 def test_a_bridge_that_stopped_is_rung_no_more(bridge: Bridge, session: fakes.FakeSession) -> None:

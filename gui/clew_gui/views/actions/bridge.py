@@ -11,6 +11,9 @@ from clew_gui.session.intake import Changes
 from clew_gui.session.session import Session
 
 INTERVAL_MS = 33
+AT_ONCE = 3
+"""How many news after a quiet time wait for no timer: of a run that begins, its state comes just before its first
+points."""
 BUDGET_S = 0.008
 
 
@@ -40,6 +43,7 @@ class Bridge(QObject):
         self._timer.setInterval(INTERVAL_MS)
         self._timer.timeout.connect(self.tick)
         self._since_news = QElapsedTimer()
+        self._at_once = AT_ONCE
         self._rung.connect(self._hurry, Qt.ConnectionType.QueuedConnection)  # from the link's thread into this one
 
     def start(self) -> None:
@@ -76,9 +80,12 @@ class Bridge(QObject):
         self.ticked.emit()
 
     def _hurry(self) -> None:
-        """News came. After a quiet time they are taken in now; else the timer is about to come round anyway."""
-        quiet = not self._since_news.isValid() or self._since_news.elapsed() >= INTERVAL_MS
-        if quiet and self._timer.isActive():
+        """News came. The first ones after a quiet time are taken in now; else the timer is about to come round
+        anyway."""
+        if not self._since_news.isValid() or self._since_news.elapsed() >= INTERVAL_MS:
+            self._at_once = AT_ONCE
+        if self._at_once and self._timer.isActive():
+            self._at_once -= 1
             self._timer.start()
             self.tick()
 
