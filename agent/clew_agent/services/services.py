@@ -9,15 +9,14 @@ import logging
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from queue import SimpleQueue
 
 import msgspec
 
+from clew_agent.node.heard_lines import HeardLines
 from clew_agent.services.programs import KINDS
 from clew_agent.wire.long_polls import MAX_WAITING, Caller
 from clew_agent.wire.rendezvous import PortRange
@@ -164,8 +163,6 @@ class _Running:
         self.asked = 0.0
         self.ended = False
         self._log = log
-        self._heard: SimpleQueue[bytes] = SimpleQueue()
-        self._said = b""
         environment = {**os.environ, "CLEW_HOME": str(places.home.absolute())}
         with (
             os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file,
@@ -185,32 +182,19 @@ class _Running:
             if_refused.pop_all()
         assert self._process.stdin is not None  # noqa: S101  # a pipe
         assert self._process.stdout is not None  # noqa: S101  # a pipe
-        self._rope, self._out = self._process.stdin, self._process.stdout
+        self._rope = self._process.stdin
         self.pid = self._process.pid
-        self._listener = threading.Thread(target=self._listen, name="service output", daemon=True)
-        self._listener.start()
-
-    def _listen(self) -> None:
-        """Hears the process in a thread: a pipe is nothing that every system can wait for beside sockets."""
-        data = b" "
-        while data:
-            data = os.read(self._out.fileno(), _LINE_LIMIT)
-            self._heard.put(data)
-            self.wakeup.wake()
+        self._heard = HeardLines(self._process.stdout, self.wakeup.wake, "service output", _LINE_LIMIT)
 
     def read(self) -> Reply | None:
         """Returns what the process says of itself, when it says it."""
         self.wakeup.clear()
-        while not self._heard.empty():
-            data = self._heard.get()
-            self._said = (self._said + data)[-_LINE_LIMIT:]
-            self.ended = not data
-        line, found, self._said = self._said.partition(b"\n")
-        if not found:
-            self._said = line
-            return None
-        reply = read_line(line)
-        self.service = reply if isinstance(reply, Service) else None
+        reply: Service | Refused | None = None
+        for line in self._heard.take():
+            self.ended = not line
+            reply = reply or read_line(line)
+        if reply is not None:
+            self.service = reply if isinstance(reply, Service) else None
         return self._with_log(reply.problem) if isinstance(reply, Refused) else reply
 
     def _with_log(self, found: Problem) -> Refused:
@@ -244,6 +228,5 @@ class _Running:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._listener.join(_END_S)
-        self._out.close()
+        self._heard.close(_END_S)
         self.wakeup.close()

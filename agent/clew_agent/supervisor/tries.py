@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import subprocess
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_agent.node.heard_lines import HeardLines
 from clew_agent.node.log_tail import tail
 from clew_agent.wire.long_polls import Caller
 from clew_agent.wire.server import GuardedRouter
@@ -157,15 +156,14 @@ class _Answering:
         """Who may ask again, and when each was last heard of: without any it ends after its last answer."""
         self._asked: Caller | None = None
         self._ready = False
-        self._said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self.log = log
         with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600), "wb") as file:
             self._process = operating_system.start_session(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=environment
             )
         self.pid = self._process.pid
-        self._reader = threading.Thread(target=self._read, args=(wake,), name="clew-try", daemon=True)
-        self._reader.start()
+        assert self._process.stdout is not None  # noqa: S101  # a pipe
+        self._said = HeardLines(self._process.stdout, wake, "clew-try")
 
     @property
     def busy(self) -> bool:
@@ -187,9 +185,9 @@ class _Answering:
 
     def receive(self) -> Iterator[tuple[Caller, Reply]]:
         """Yields the answers that came. A process that says at first why it cannot answer has ended."""
-        while not self.ended and not self._said.empty():
+        for line in self._said.take():
             try:
-                reply = from_json(self._said.get(), Done | Tried | Refused)
+                reply = from_json(line, Done | Tried | Refused)
             except msgspec.DecodeError:
                 self.ended = True
                 return
@@ -201,13 +199,8 @@ class _Answering:
                 self.ended = True
             self._ready = True
             self.go_on()
-
-    def _read(self, wake: Callable[[], None]) -> None:
-        for line in self._process.stdout or ():
-            self._said.put(line)
-            wake()
-        self._said.put(b"")
-        wake()
+            if self.ended:
+                return
 
     def _refuse(self, reply: Refused) -> list[tuple[Caller, Reply]]:
         callers = [self._asked] if self._asked is not None else []
@@ -221,11 +214,10 @@ class _Answering:
         operating_system.kill_session(self._process)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
-        self._reader.join(_END_S)
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
+        self._said.close(_END_S)
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
         said = tail(self.log) if self.busy else ""
         text = "The process that answers has ended before it could." + (f" It said:\n{said}" if said else "")
         return self._refuse(Refused(problem=Problem("try.ended", text, f"Try again. See {self.log}.")))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 
 
-class SavedView(msgspec.Struct, frozen=True):
-    """What is compared and how: the picture, which runs ("ticked" or "listed"), the values of the fields, the scale of
-    the value, and the filter of the runs table."""
+class CompareFields(msgspec.Struct, frozen=True):
+    """The choices in the Compare tab: the picture, which runs ("ticked" or "listed"), and the values of the fields;
+    empty means as on the first start."""
 
-    name: str
     page: str = ""
     runs: str = ""
     value: str = ""
@@ -17,21 +16,19 @@ class SavedView(msgspec.Struct, frozen=True):
     x: str = ""
     target: str = ""
     group: bool = True
+
+
+class SavedView(CompareFields, frozen=True, kw_only=True):
+    """What is compared and how: the choices, the scale of the value, and the filter of the runs table."""
+
+    name: str
     log: bool = False
     filter: str = ""
 
 
-class CompareState(msgspec.Struct, frozen=True):
-    """The state in which the Compare tab was left: the picture, which runs, and the values of its fields; empty means
-    as on the first start. ``scales`` are the metrics whose scale a person chose, as "exercise metric", and whether it
-    is logarithmic; ``views`` the saved ones, by exercise."""
+class CompareState(CompareFields, frozen=True):
+    """The state in which the Compare tab was left. ``scales`` are the metrics whose scale a person chose, as "exercise
+    metric", and whether it is logarithmic; ``views`` the saved ones, by exercise."""
 
-    page: str = ""
-    runs: str = ""
-    value: str = ""
-    colour: str = ""
-    x: str = ""
-    target: str = ""
-    group: bool = True
     scales: dict[str, bool] = {}
     views: dict[str, tuple[SavedView, ...]] = {}
