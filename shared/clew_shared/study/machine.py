@@ -100,9 +100,11 @@ def _throttled(every: Sequence[_Means]) -> Iterator[Finding]:
     """Names the GPU that its driver slowed down for the longest time."""
     gpus = [(one, number) for one in every for number in one.process.gpus]
     slowed = [(share_of, one, number) for one, number in gpus if (share_of := one.of(f"gpu{number}_throttled"))]
-    if not slowed or max(slowed, key=lambda found: found[0])[0] < _THROTTLED:
+    if not slowed:
         return
     most, one, number = max(slowed, key=lambda found: found[0])
+    if most < _THROTTLED:
+        return
     heat = one.process.column(f"gpu{number}_temperature")
     heat = heat[np.isfinite(heat)]
     degrees = f", at up to {heat.max():.0f} °C" if len(heat) else ""

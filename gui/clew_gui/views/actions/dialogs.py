@@ -182,9 +182,8 @@ class PythonDialog(Dialog):
 
 
 class CodeDialog(PythonDialog):
-    """The text of the very file that runs; and the other forms of the exercise with the values of
-    ``spec``, if it has some, with a
-    job script for each of the machines ``known``, of which ``machine`` is shown first."""
+    """The text of the very file that runs; and the other forms of the exercise with the values of ``spec``, if it has
+    some, with a job script for each of the machines ``known``, of which ``machine`` is shown first."""
 
     def __init__(
         self,
