@@ -57,6 +57,17 @@ def _can_mount() -> bool:
 
 
 @functools.cache
+def _can_freeze() -> bool:
+    """Whether this process may make a file system in a file, and freeze it."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = (
+            f"cd {folder} && mkdir on && truncate -s 1M image && mkfs.ext4 -q image && mount -o loop image on && "
+            "{ fsfreeze --freeze on && fsfreeze --unfreeze on; umount on; }"
+        )
+        return _is_root() and subprocess.run(["sh", "-c", command], capture_output=True, check=False).returncode == 0
+
+
+@functools.cache
 def _has_sshd() -> bool:
     """OpenSSH's server with one-time codes, in a mount namespace of its own (tests/integration/ssh/servers.py)."""
     if "CLEW_TEST_SSHD" in os.environ:  # given to a system that can start none
@@ -111,6 +122,7 @@ NEEDS: Mapping[str, Need] = {
     "real-mnist": Need(_has_real_mnist, "point CLEW_DATA at a folder with mnist.npz, mnist.pkl.gz or IDX files"),
     "root": Need(_is_root, "run the tests as root, in a container for example"),
     "small-disk": Need(_can_mount, "run the tests as root where mount(8) is allowed"),
+    "slow-disk": Need(_can_freeze, "run the tests as root where loop devices can be mounted and frozen"),
     "ssh": Need(lambda: shutil.which("ssh") is not None, "install openssh-client"),
     "sshd": Need(_has_sshd, "run the tests as root where mount(8) is allowed, with openssh-server and libpam-oath"),
     "cluster": Need(

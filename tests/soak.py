@@ -45,6 +45,11 @@ FAULTS = (
     Fault("Link cut, slow or frozen; a viewer that freezes or never reads", NOTHING, (f"{_FAULTS}/test_links.py",)),
     Fault("Disk full where it trains, or on the laptop", NOTHING, (f"{_FAULTS}/test_disk.py",)),
     Fault(
+        "A disk that does not answer for seconds, where it trains or on the laptop",
+        REPEATED,
+        (f"{_FAULTS}/test_slow_disk.py",),
+    ),
+    Fault(
         "Bits flipped and ends torn off, in the journal or in the laptop's copy",
         "what was flipped, and it is said; the other copy's bytes take its place where there is one",
         (f"{_FAULTS}/test_damage.py",),

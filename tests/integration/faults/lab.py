@@ -95,6 +95,10 @@ class DistantViewer:
             command = (*PROGRAM, "viewer", str(self.mirrors), *self._options)
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
+    def taken(self, run: str) -> int:
+        """Bytes of the run's journal that it has."""
+        return sum(path.stat().st_size for path in (self.mirrors / run).glob("journal.*"))
+
     def kill(self) -> None:
         """kill -9."""
         self.process.kill()

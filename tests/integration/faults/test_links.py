@@ -13,7 +13,7 @@ from clew_gui.session.links.status import LinkState
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.wire.channel import Channel, KeyPair, allow
 from clew_shared.wire.messages import Fetch
-from tests.integration.faults.lab import DistantViewer, Lab
+from tests.integration.faults.lab import Lab
 from tests.integration.faults.oracle import judge
 
 MEGABYTE = 1 << 20
@@ -88,11 +88,6 @@ def memory(*processes: psutil.Process | None) -> list[int]:
     return [process.memory_info().rss for process in processes if process is not None]
 
 
-def taken(viewer: DistantViewer, run: str) -> int:
-    """Bytes of the run's journal that the viewer has."""
-    return sum(path.stat().st_size for path in (viewer.mirrors / run).glob("journal.*"))
-
-
 @pytest.mark.parametrize("receiving", [False, True], ids=["between runs", "while it receives one"])
 def test_a_frozen_viewer_is_not_waited_for_and_gets_everything_later(judged_lab: Lab, receiving: bool) -> None:
     lab = judged_lab
@@ -107,9 +102,9 @@ def test_a_frozen_viewer_is_not_waited_for_and_gets_everything_later(judged_lab:
         run = viewer.start(**LARGE)
         lab.trained(run, 100_000)
         if receiving:
-            lab.wait(lambda run=run: taken(frozen, run), "the first bytes")  # type: ignore[misc]
+            lab.wait(lambda run=run: frozen.taken(run), "the first bytes")  # type: ignore[misc]
             frozen.freeze()
-        held = taken(frozen, run)
+        held = frozen.taken(run)
         before = memory(lab.process("supervisor", run), lab.process("trainer", run))
         lab.trained(run, 1_500_000)
         after = memory(lab.process("supervisor", run), lab.process("trainer", run))
@@ -119,7 +114,7 @@ def test_a_frozen_viewer_is_not_waited_for_and_gets_everything_later(judged_lab:
         )
         viewer.session.stop(run)
         lab.ended(run)
-        assert taken(frozen, run) == held
+        assert frozen.taken(run) == held
         runs.append(run)
         frozen.thaw()
     for run in runs:
