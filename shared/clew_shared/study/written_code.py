@@ -17,8 +17,10 @@ from clew_shared.spec import SITE_PATH, RunSpec
 _EXERCISES = "clew_agent/exercises/"
 _SPREAD = ("strategy", "devices", "nodes", "precision")
 _PARTS = "clew_agent.exercises.code.parts"
-_VALUE = re.compile(r"^(?P<name>[A-Z][A-Z_]*) = (?P<value>[^#\n]*?)(?P<others>  # or .*)?$", re.MULTILINE)
+_VALUE = re.compile(r"^(?P<name>[A-Z][A-Z0-9_]*) = (?P<value>[^#\n]*?)(?P<others>  # or .*)?$", re.MULTILINE)
 """A setting at the top of a script. If it has no more than some of the exercise's choices, they are behind it."""
+_FOR_CHECKS = re.compile(r"  # type: ignore.*")
+"""What only our type checker reads."""
 
 
 class Form(NamedTuple):
@@ -47,8 +49,8 @@ def written_code(card: ExerciseCard, form: str, spec: RunSpec) -> str:
     """
     script = _file(card, form)
     values = {**spec.params, "seed": spec.seed}
-    if spec.data.endswith(".npz"):
-        values["data"] = spec.data.removeprefix(SITE_PATH)
+    data = spec.data or next(iter(card.datasets), "")
+    values["data"] = f"{data}.npz" if data == "mnist" else data.removeprefix(SITE_PATH)
     lines = {found["name"].lower(): found for found in _VALUE.finditer(script)}
     left_out = [
         one
@@ -57,6 +59,9 @@ def written_code(card: ExerciseCard, form: str, spec: RunSpec) -> str:
         and (one.name not in lines or not _has(lines[one.name], value))
     ]
     taken = {name: value for name, value in values.items() if name not in {one.name for one in left_out}}
+    no_data = "data" in lines and not data.endswith(".npz") and f'"{values["data"]}"' not in lines["data"][0]
+    if no_data:
+        del taken["data"]
 
     def line(found: re.Match[str]) -> str:
         if (name := found["name"].lower()) not in taken:
@@ -65,9 +70,10 @@ def written_code(card: ExerciseCard, form: str, spec: RunSpec) -> str:
         written = json.dumps(value) if isinstance(value, str) else repr(value)
         return f"{found['name']} = {written}{found['others'] or ''}"
 
-    named = [f"{one.label} {value_words(one, values[one.name])}" for one in left_out] + _other(card, spec, script)
+    named = [f"{one.label} {value_words(one, values[one.name])}" for one in left_out]
+    named += [*([f"the data {data}"] if no_data else []), *_other(spec)]
     note = f"# Not in this script: {'; '.join(named)}.\n" if script and named else ""
-    return note + _whole(_VALUE.sub(line, script))
+    return note + _FOR_CHECKS.sub("", _whole(_VALUE.sub(line, script)))
 
 
 def _file(card: ExerciseCard, form: str) -> str:
@@ -79,13 +85,11 @@ def _file(card: ExerciseCard, form: str) -> str:
     )
 
 
-def _other(card: ExerciseCard, spec: RunSpec, script: str) -> list[str]:
-    """What the run has besides its hyperparameters, and no script has."""
+def _other(spec: RunSpec) -> list[str]:
+    """What the run has besides its hyperparameters and data, and no script has."""
     usual = RunSpec(exercise=spec.exercise)
     named = [f"{name} {getattr(spec, name)}" for name in _SPREAD if getattr(spec, name) != getattr(usual, name)]
-    named += ["the range test of the learning rate"] if spec.rate_range is not None else []
-    own = "mnist.npz" in script and spec.data not in ("", *card.datasets[:1]) and not spec.data.endswith(".npz")
-    return ([f"the data {spec.data}"] if own else []) + named
+    return named + (["the range test of the learning rate"] if spec.rate_range is not None else [])
 
 
 def _has(found: re.Match[str], value: Value) -> bool:
@@ -105,12 +109,10 @@ def _whole(script: str) -> str:
     parts = agent_file(f"{_PARTS.replace('.', '/')}.py")
     shared = ast.parse(parts)
     functions = [node for node in shared.body if isinstance(node, ast.FunctionDef) and node.name in wanted]
-    used = {one.id for top in [*functions, *own.body] for one in ast.walk(top) if isinstance(one, ast.Name)}
-    imports = {
-        (_place(node), ast.unparse(node))
-        for node in [*own.body, *shared.body]
-        if not _is_shared(node) and (_place(node) == 0 or used.intersection(_bound(node)))
-    }
+    used = {one.id for top in functions for one in ast.walk(top) if isinstance(one, ast.Name)}
+    nodes = [node for node in own.body if _bound(node) and not _is_shared(node)]
+    nodes += [node for node in shared.body if used.intersection(_bound(node))]
+    imports = {(_place(node), ast.unparse(node)) for node in nodes}
     groups = ["\n".join(line for place, line in sorted(imports) if place == group) for group in range(3)]
     lines = script.splitlines()
     begin, *_, end = (node.lineno for node in own.body if _bound(node))

@@ -89,7 +89,7 @@ def test_the_code_of_an_exercise_is_written_in_each_form(capsys: pytest.CaptureF
     assert 'OPTIMIZER = "sgd"\nLEARNING_RATE = 0.25\n' in text
     assert "SEED = 7\n" in text
     assert "STEPS = 10000\n" in said(capsys, "code", "softmax", "--as", "session", "--preset", "long")
-    assert "The exercise gan has no Keras script." in refused(capsys, "code", "gan", "--as", "keras")
+    assert "The exercise ps-lab has no Keras script." in refused(capsys, "code", "ps-lab", "--as", "keras")
     assert "expected a number such as 0.5" in refused(
         capsys, "code", "softmax", "--as", "keras", "--learning-rate", "fast"
     )
@@ -110,7 +110,7 @@ def test_a_job_script_of_ones_own_is_in_the_words_of_the_machine(
     for option, value in (("nodes", "2"), ("strategy", "mirrored"), ("trace", "5")):
         words = ("code", "cnn", "--as", "job", "--site", "slurm", f"--{option}", value)
         assert f"clew code does not take --{option}." in refused(capsys, *words)
-    assert "gan has no Keras script for a job to run" in refused(capsys, "code", "gan", "--as", "job")
+    assert "ps-lab has no Keras script for a job to run" in refused(capsys, "code", "ps-lab", "--as", "job")
     assert "does not take --site" in refused(capsys, "code", "cnn", "--as", "keras", "--site", "mine")
 
 

@@ -11,11 +11,11 @@ import tensorflow.compat.v1 as tf
 
 
 def read_data(path: str) -> tuple[Any, Any, Any]:
-    """Images from 0 to 1 and labels: five sixths of the training images train, the others validate, and the test
-    images test."""
+    """Images from 0 to 1, divided by 256 as in the courses, and labels: five sixths of the training images train, the
+    others validate, and the test images test."""
     with np.load(path) as file:
         x, y, x_test, y_test = (file[name] for name in ("x_train", "y_train", "x_test", "y_test"))
-    x, x_test = (one[..., np.newaxis].astype("float32") / 255 for one in (x, x_test))
+    x, x_test = (one[..., np.newaxis].astype("float32") / 256 for one in (x, x_test))
     part = len(x) * 5 // 6
     return (x[:part], y[:part]), (x[part:], y[part:]), (x_test, y_test)
 
@@ -28,6 +28,24 @@ def batches(x: Any, y: Any, size: int, order: str, seed: int) -> Iterator[tuple[
             places = np.append(places, np.arange(len(x)) if order == "file" else draw.permutation(len(x)))
         now, places = places[:size], places[size:]
         yield x[now], y[now]
+
+
+def dense(x: Any, units: int, activation: Any = None, **others: Any) -> Any:
+    """A layer whose initial weights have Glorot's deviation, cut at two of them."""
+    start = keras.initializers.TruncatedNormal(stddev=(2 / (x.shape[1] + units)) ** 0.5)
+    return keras.layers.Dense(units, activation, kernel_initializer=start, **others)(x)
+
+
+def initial_weights(name: str) -> Any:
+    """Draws the initial weights that are called so, from a normal distribution that is cut at two deviations."""
+    start = keras.initializers
+    return {
+        "glorot": start.GlorotNormal,
+        "he": start.HeNormal,
+        "small": lambda: start.VarianceScaling(1 / 16, "fan_avg"),
+        "large": lambda: start.VarianceScaling(9, "fan_avg"),
+        "zero": start.Zeros,
+    }[name]()
 
 
 def make_optimizer(name: str, rate: Any, momentum: float = 0.9) -> Any:

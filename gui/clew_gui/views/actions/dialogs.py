@@ -217,7 +217,7 @@ class CodeDialog(PythonDialog):
         forms = written_forms(card)
         for form in forms:
             script = written_code(card, form.name, spec or RunSpec(exercise=card.id))
-            beside = ", beside mnist.npz" if "mnist.npz" in script else ""
+            beside = ", beside mnist.npz" if 'DATA = "mnist.npz"' in script else ""
             about = f"{form.about}, with the values of the next run. It runs by itself{beside}."
             self._texts[form.name] = (about, script)
         titles = [("exercise", "The exercise"), *((form.name, form.title) for form in forms), (_JOB, "Job script")]

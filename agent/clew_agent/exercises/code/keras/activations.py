@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from clew_agent.exercises.code.parts import batches, fit_classes, make_optimizer, read_data
+from clew_agent.exercises.code.parts import batches, fit_classes, initial_weights, make_optimizer, read_data
 
 DATA = "mnist.npz"
 ACTIVATION = "sigmoid"
@@ -27,32 +27,20 @@ STEPS = 2000
 SEED = 1
 
 
-def dense(units: int, activation: Any = None) -> Any:
-    """A layer with the initial weights that are chosen: drawn from a normal distribution that is cut at two
-    deviations."""
-    start = keras.initializers
-    return keras.layers.Dense(
-        units,
-        activation,
-        kernel_initializer={
-            "glorot": start.GlorotNormal(),
-            "he": start.HeNormal(),
-            "small": start.VarianceScaling(1 / 16, "fan_avg"),
-            "large": start.VarianceScaling(9, "fan_avg"),
-            "zero": start.Zeros(),
-        }[INITIAL],
-    )
+def layer(units: int, activation: Any = None) -> Any:
+    """A layer with the initial weights that are chosen."""
+    return keras.layers.Dense(units, activation, kernel_initializer=initial_weights(INITIAL))
 
 
 def make_model(shape: tuple[int, ...]) -> Any:
     """Equal layers in a row, each but the first with a way around it if that is chosen, then ten outputs."""
-    bend = (lambda x: keras.ops.leaky_relu(x, 0.2)) if ACTIVATION == "leaky-relu" else ACTIVATION
+    bend = ACTIVATION.replace("-", "_")  # Keras' leaky ReLU has the slope 0.2, too
     images = keras.Input(shape)
-    x = dense(UNITS, bend)(keras.layers.Flatten()(images))
+    x = layer(UNITS, bend)(keras.layers.Flatten()(images))
     for _ in range(LAYERS - 1):
-        made = dense(UNITS, bend)(x)
+        made = layer(UNITS, bend)(x)
         x = keras.layers.add([x, made]) if SKIP else made
-    return keras.Model(images, dense(10)(x))
+    return keras.Model(images, layer(10)(x))
 
 
 def main() -> list[float]:

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from clew_agent.exercises.code.parts import batches, make_optimizer, read_data
+from clew_agent.exercises.code.parts import batches, dense, make_optimizer, read_data
 
 DATA = "mnist.npz"
 KIND = "undercomplete"  # or "sparse", "denoising", "deep"
@@ -24,12 +24,6 @@ BATCH_SIZE = 100
 ORDER = "shuffle"  # or "file"
 STEPS = 5000
 SEED = 1
-
-
-def dense(x: Any, units: int, activation: Any) -> Any:
-    """A layer whose initial weights have Glorot's deviation, cut at two of them."""
-    start = keras.initializers.TruncatedNormal(stddev=(2 / (x.shape[1] + units)) ** 0.5)
-    return keras.layers.Dense(units, activation, kernel_initializer=start)(x)
 
 
 def penalty(_: Any, code: Any) -> Any:

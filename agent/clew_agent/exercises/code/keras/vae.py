@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from clew_agent.exercises.code.parts import batches, make_optimizer, read_data
+from clew_agent.exercises.code.parts import batches, dense, make_optimizer, read_data
 
 DATA = "mnist.npz"
 CODE = 2
@@ -45,10 +45,9 @@ def draw(encoded: Any) -> Any:
 
 
 def chain(x: Any, *sizes: int) -> Any:
-    """Layers of these sizes, ReLU between them; the initial weights have Glorot's deviation, cut at two of them."""
+    """Layers of these sizes, ReLU between them."""
     for number, units in enumerate(sizes, 1):
-        start = keras.initializers.TruncatedNormal(stddev=(2 / (x.shape[1] + units)) ** 0.5)
-        x = keras.layers.Dense(units, "relu" if number < len(sizes) else None, kernel_initializer=start)(x)
+        x = dense(x, units, "relu" if number < len(sizes) else None)
     return x
 
 
