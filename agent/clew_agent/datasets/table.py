@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from clew_agent.datasets.dataset import DataSet, Rows, Split, aligned, junk
 from clew_agent.datasets.files import digest, read_bytes
+from clew_shared.base.number_words import counted
 from clew_shared.data_sets import TABLE_SUFFIXES
 
 _LABELS = ("class", "label")
@@ -154,7 +155,7 @@ def _parse(path: Path, text: str, form: _Form) -> npt.NDArray[np.float64]:
     except ValueError as error:
         raise junk(path, _wrong(text, form) or str(error)[:200].rstrip(".")) from None
     if len(table) < 6 or table.shape[1] != len(form.names):
-        raise junk(path, _wrong(text, form) or f"it has {len(table)} rows; it needs 6 at least")
+        raise junk(path, _wrong(text, form) or f"it has {counted(len(table), 'row')}; it needs 6 at least")
     if not np.isfinite(table).all():
         raise junk(path, _wrong(text, form))
     return table

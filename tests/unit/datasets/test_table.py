@@ -46,6 +46,7 @@ def test_without_a_column_of_that_name_the_last_one_is_the_class(tmp_path: Path)
         ("", "its first line, '', names no columns separated by commas, semicolons, tabs, bars"),
         ("a b class\n1 2 0\n", "its first line, 'a b class', names no columns"),
         ("a,class\n", "it has 0 rows; it needs 6 at least"),
+        ("a,class\n1,2\n", "it has 1 row; it needs 6 at least"),
         (
             "a,class\n1,0\n\n1,cat\n" + "1,0\n" * 6,
             "line 4, column 'class': 'cat' is not a number; give each of its words a number from 0 on",

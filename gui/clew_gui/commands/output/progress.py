@@ -261,11 +261,11 @@ def _plots(history: History, card: ExerciseCard | None) -> Sequence[PlotSpec]:
 
 def _has_decades(history: History, metric: str, ratio: float) -> bool:
     """Whether all values are positive, and the greatest is so many times the least at least."""
-    samples = history.pyramid(metric)
-    low, high = (samples.lowest, samples.highest) if samples is not None else (None, None)
-    if low is None or high is None or metric in history.first_nonfinite:
+    values = history.column(metric).values
+    if not len(values) or metric in history.first_nonfinite:
         return False
-    return low.value > 0 and high.value >= ratio * low.value
+    low = values.min()
+    return bool(low > 0 and values.max() >= ratio * low)
 
 
 def curve(history: History, spec: PlotSpec, width: int) -> Text:
