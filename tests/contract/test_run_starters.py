@@ -3,6 +3,7 @@ and the stand-in exercise in place of TensorFlow."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -48,8 +49,16 @@ def standby(home: Path, idle: float = 600.0) -> RunStarter:
 STARTERS = [pytest.param(nursery, marks=pytest.mark.needs("fork")), standby]
 
 
+@pytest.fixture
+def no_tensorflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A TensorFlow that cannot be imported, for all processes that are started: nothing but an exercise may need it."""
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "tensorflow.py").write_text("raise RuntimeError('imported without need')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"), prepend=os.pathsep)
+
+
 @pytest.fixture(params=STARTERS, ids=lambda make: make.__name__)
-def make(request: pytest.FixtureRequest, home: Path) -> Iterator[Callable[..., RunStarter]]:
+def make(request: pytest.FixtureRequest, home: Path, no_tensorflow: None) -> Iterator[Callable[..., RunStarter]]:
     made: list[RunStarter] = []
 
     def tended(**options: float) -> RunStarter:

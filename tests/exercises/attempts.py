@@ -120,7 +120,7 @@ def attempt(
         start=start,
         timekeeper=timekeeper(script, recorder) if timekeeper is not None else None,
         endings=endings(folder, spec, engine.course.per_step, engine.course),
-        tracing=StepTracing(profiler, recorder.put),
+        tracing=StepTracing(None if profiler is None else lambda: profiler, recorder.put),
     )
     last: State | None = None
     try:

@@ -42,7 +42,7 @@ from clew_agent.trainer.recorder import Recorder
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits, recorded_revision
 from clew_agent.trainer.time_limit import Timekeeper
-from clew_agent.trainer.tracing import StepTracing
+from clew_agent.trainer.tracing import StepProfiler, StepTracing
 from clew_shared.base import operating_system
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, no_tensorflow, raise_all
@@ -360,11 +360,9 @@ class RunAttempt:
         return loop.run()
 
     def _tracing(self, task: Task) -> StepTracing | None:
-        from clew_agent.training.tracing import Profiler
-
         if untraceable(task.spec, task.card) is not None:
             return None
-        return StepTracing(Profiler(), self._recorder.put, 0 if task.start.resumes else task.spec.trace)
+        return StepTracing(_profiler, self._recorder.put, 0 if task.start.resumes else task.spec.trace)
 
     def _measure(self, task: Task, exercise: AnyExercise) -> State:
         from clew_agent.training.exercise import Measurement, Setup
@@ -462,6 +460,12 @@ def _too_many_devices(spec: RunSpec) -> list[Problem]:
     text = f"Without {spec.devices} GPUs a node takes part with one device, not with {spec.devices}."
     hint = "Choose 1 device, or the strategy mirrored on one node."
     return [Problem("spec.devices", text, hint, "devices")]
+
+
+def _profiler() -> StepProfiler:
+    from clew_agent.training.tracing import Profiler  # late: few runs are traced
+
+    return Profiler()
 
 
 def _workers_text(workers: Sequence[str]) -> str:

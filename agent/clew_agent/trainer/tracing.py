@@ -24,14 +24,15 @@ class StepProfiler(Protocol):
 
 
 class StepTracing:
-    """Has the ``profiler`` watch as many of the next steps as were asked for, whatever blocks they are done in and
-    whatever is done between these; ``put`` records what it saw. A trace that is not possible harms no run; without a
-    profiler there is none."""
+    """Has a profiler watch as many of the next steps as were asked for, whatever blocks they are done in and whatever
+    is done between these; ``put`` records what it saw. ``make`` is called for each trace. A trace that is not possible
+    harms no run; where nothing makes a profiler there is none."""
 
-    def __init__(self, profiler: StepProfiler | None, put: Callable[[Event], None], steps: int = 0) -> None:
-        self._profiler, self._put = profiler, put
+    def __init__(self, make: Callable[[], StepProfiler] | None, put: Callable[[Event], None], steps: int = 0) -> None:
+        self._make, self._put = make, put
         self._asked = steps
-        self._first = self._until = -1
+        self._profiler: StepProfiler | None = None
+        self._first = self._until = 0
 
     def ask(self, steps: int) -> None:
         """Trace the next ``steps``; those after what is being traced."""
@@ -39,12 +40,11 @@ class StepTracing:
 
     def block(self, step: int, until: int | None) -> tuple[int | None, AbstractContextManager[object]]:
         """Where a block from ``step`` on, which is to end at ``until``, ends at the latest; and in what it is done."""
-        profiler = self._profiler
-        if profiler is not None and self._asked and self._until < 0:
-            self._begin(profiler, step)
-        if profiler is None or self._until < 0:
+        if self._asked and self._profiler is None and self._make is not None:
+            self._begin(self._make(), step)
+        if self._profiler is None:
             return until, nullcontext()
-        return self._until if until is None else min(until, self._until), profiler.steps()
+        return self._until if until is None else min(until, self._until), self._profiler.steps()
 
     def _begin(self, profiler: StepProfiler, step: int) -> None:
         steps, self._asked = self._asked, 0
@@ -53,17 +53,17 @@ class StepTracing:
         except ProblemError as error:
             self._put(Log(text=str(error), level="warning", step=step))
         else:
-            self._first, self._until = step, step + steps
+            self._profiler, self._first, self._until = profiler, step, step + steps
 
     def done(self, step: int, *, last: bool = False) -> None:
         """Record the trace when all its steps are done, or no more will be."""
-        if self._profiler is None or self._until < 0 or (step < self._until and not last):
+        if self._profiler is None or (step < self._until and not last):
             return
-        first, self._until = self._first, -1
+        profiler, self._profiler = self._profiler, None
         try:
-            trace = self._profiler.stop(first, step - first)
+            trace = profiler.stop(self._first, step - self._first)
         except ProblemError as error:
             self._put(Log(text=str(error), level="warning", step=step))
         else:
-            if step > first:
+            if step > self._first:
                 self._put(trace)
