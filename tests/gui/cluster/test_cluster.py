@@ -91,6 +91,22 @@ def test_the_tab_is_there_for_runs_with_parameter_servers_only(
     assert window.pages.currentIndex() == 1, f"run {other.number} has no parameter servers"
 
 
+def test_a_process_is_shown_with_its_host_where_there_are_several(
+    program: Program, session: FakeSession, run: FakeRun, cluster: SimulatedCluster
+) -> None:
+    assert [row.host.isVisible() for row in program.actions.cluster.view.rows.values()] == [True] * 5
+    alone = session.add("softmax")
+    alone.spec = run.spec
+    alone.begin()
+    host = alone.history.fold.host
+    alone.feed(*(msgspec.structs.replace(one, host=host) for one in cluster.join()))
+    program.controller.select(alone.id)
+    program.actions.cluster.refresh()
+    rows = program.actions.cluster.view.rows.values()
+    assert [row.host.text() for row in rows] == [host] * 5
+    assert [row.host.isVisible() for row in rows] == [False] * 5
+
+
 def test_buttons_ask_for_what_they_say(program: Program, session: FakeSession, run: FakeRun) -> None:
     view = program.actions.cluster.view
     view.rows["worker", 1].speed.button("5").click()

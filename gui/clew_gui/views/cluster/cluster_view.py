@@ -57,6 +57,8 @@ _ALL = 0.97
 _NARROW = 560
 _HOST = 150
 """The largest width of a host's name."""
+_SPEED = 138
+"""The width of the choice of a speed: the space for what a process does is short."""
 _EVENTS = 200
 _SHOWN_EVENTS = 4
 """The number of events that can be seen at once."""
@@ -85,7 +87,7 @@ class RoleRow(QWidget):
         self.name.setFixedWidth(round(QFontMetricsF(font("strong")).horizontalAdvance("Coordinator")) + 4)
         self.speed = Segments(_SPEEDS, "1", f"Time per update of {role.name.lower()}")
         self.speed.chosen.connect(self._slow)
-        self.speed.setFixedWidth(150)
+        self.speed.setFixedWidth(_SPEED)
         self.kill = Button(
             appearance, "Kill", "flat", "cross", f"End the process of {role.name.lower()} at once", ink="bad"
         )
@@ -259,9 +261,11 @@ class ClusterView(QWidget):
                 tab_from(before, new)
                 before = new.kill
         metrics = QFontMetricsF(font("mono"))
-        room = round(max((metrics.horizontalAdvance(role.host) for role in roles), default=0)) + 4
+        hosts = {role.host for role in roles}
+        room = round(max(map(metrics.horizontalAdvance, hosts), default=0)) + 4
         for key, role in zip(wanted, roles, strict=True):
             self.rows[key].host.setFixedWidth(min(room, _HOST))
+            self.rows[key].host.setVisible(len(hosts) > 1)
             self.rows[key].show_role(role, refusal, threads)
 
     def _show_events(self, events: tuple[ClusterEvent, ...]) -> None:
