@@ -4,6 +4,7 @@ folder."""
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -49,14 +50,18 @@ class Places(msgspec.Struct, frozen=True):
 
 
 def find_places() -> Places:
-    """The folders of this user: below ``CLEW_HOME``, else where the platform keeps a program's data."""
-    home = os.environ.get("CLEW_HOME")
-    base = Path(home) if home else _usual_home()
+    """The folders of this user: below ``CLEW_HOME``, else where the platform keeps a program's data.
+
+    A file of settings may have written ``~`` in ``CLEW_HOME``, and not every program goes on in this one's folder.
+    """
+    home = Path(os.environ.get("CLEW_HOME") or _usual_home())
+    with suppress(RuntimeError):  # there is no such user
+        home = home.expanduser()
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     # Batch systems hand on a login node's variable, whose folder is not on the compute node.
     there = bool(runtime) and Path(runtime).is_dir()
     private = Path(runtime) / "clew" if there else operating_system.private_folder()
-    return Places(home=base, private=private)
+    return Places(home=home.absolute(), private=private)
 
 
 def _usual_home() -> Path:
