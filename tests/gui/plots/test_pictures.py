@@ -188,9 +188,9 @@ def test_the_slider_goes_back_in_time_and_follows_the_run_at_its_end(panel: Conv
     run.feed(*taken(400))
     show(panel, qtbot, run)
     assert steps_shown(view) == {200}, "who looks back is not disturbed"
-    view.slider.setValue(0)
+    panel.replay.slider.setValue(0)
     assert steps_shown(view) == {100}
-    view.slider.setValue(view.slider.maximum())
+    panel.replay.slider.setValue(panel.replay.slider.maximum())
     run.feed(*taken(500)[:1])
     show(panel, qtbot, run)
     assert steps_shown(view) == {400, 500}, "each picture as it was latest"
@@ -490,11 +490,11 @@ def drawing_words(drawing: Drawing) -> str:
 
 def test_playing_shows_one_step_after_the_other_and_ends_at_the_last(panel: ConvergencePlots, qtbot: QtBot) -> None:
     view = show(panel, qtbot, pictured(FakeSession(), 100, 200, 300))
-    view.play.timer.setInterval(1)
+    panel.replay.play.timer.setInterval(1)
     seen: list[set[int]] = []
-    view.slider.valueChanged.connect(lambda _place: seen.append(steps_shown(view)))
-    view.play.click()
-    qtbot.waitUntil(lambda: view.play.text() == "Play", timeout=10_000)
+    panel.replay.slider.valueChanged.connect(lambda _place: seen.append(steps_shown(view)))
+    panel.replay.play.click()
+    qtbot.waitUntil(lambda: panel.replay.play.text() == "Play", timeout=10_000)
     assert [min(one) for one in seen] == [100, 200, 300]
 
 
@@ -706,3 +706,20 @@ def test_no_number_of_deviations_is_said_where_the_run_does_not_tell_their_size(
     assert deviations_at(0.1, own=0.4, mean=0.2, deviations=2) == pytest.approx(-1)
     assert deviations_at(0.5, own=0.2, mean=0.2, deviations=0) is None
     assert deviations_at(0.5, own=0.2, mean=0.2, deviations=2) is None
+
+
+def test_beside_curves_one_slider_moves_both(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    run = pictured(FakeSession(), 100, 200, 300)
+    view = show(panel, qtbot, run)
+    panel.replay.slider.setValue(0)
+    assert steps_shown(view) == {100}
+    panel.show_page("beside")
+    assert panel.view.until == 100
+    panel.replay.go_to(250)
+    assert steps_shown(view) == {200}
+    assert panel.view.until == 250
+    panel.show_page("pictures")
+    assert (panel.replay.step.text(), panel.replay.chosen) == ("step 200", 250)
+    panel.replay.walk(1)
+    assert steps_shown(view) == {300}
+    assert panel.view.until is None

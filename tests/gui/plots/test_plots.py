@@ -117,7 +117,7 @@ def over(panel: ConvergencePlots, x: float, plot: int = 0) -> QPoint:
 def test_curves_goal_and_ground_have_the_colours_of_the_theme(panel: ConvergencePlots, theme: object) -> None:
     chosen = DARK if theme is DARK else LIGHT
     panel.set_theme(chosen)
-    seen = colours(panel.grab().toImage())
+    seen = colours(panel.canvas.grab().toImage())
     assert {chosen.surface, chosen.curves[0], chosen.curves[1], chosen.grid, chosen.ok} <= seen
     assert (DARK if chosen is LIGHT else LIGHT).curves[0] not in seen
 
@@ -575,3 +575,56 @@ def test_metrics_of_one_plot_have_marks_and_names_of_their_own(empty: Convergenc
     chart.draw_words(drawing)
     drawn = [item.shape for item in drawing.items if isinstance(item, Marks) and item.x.size == 10]
     assert sorted(drawn) == ["dot", "square", "triangle"]
+
+
+# --- Replay -----------------------------------------------------------------------------------------------------------
+
+
+def step_shown(panel: ConvergencePlots) -> int | None:
+    """The step at which the curves are shown as they were."""
+    return panel.canvas.scene.until
+
+
+def test_the_slider_shows_the_curves_as_they_were_and_follows_at_its_end(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    canvas, replay = panel.canvas, panel.replay
+    assert replay.isVisible()
+    assert (replay.chosen, replay.step.text()) == (None, "step 1,999")
+    span = canvas.scene.plots[0].span
+    replay.slider.setValue(replay.steps.index(max(step for step in replay.steps if step <= 500)))
+    step = replay.chosen
+    assert step is not None
+    assert step_shown(panel) == step
+    assert max(d.curve.x[-1] for plot in canvas.scene.plots for d in plot.curves) == step
+    assert canvas.scene.plots[0].span == span
+    assert f"at step {step}" in canvas.accessibleDescription()
+
+    give(panel, "2", 1000, 500)
+    assert replay.chosen == step, "who looks back is not disturbed"
+    assert step_shown(panel) == step
+    replay.slider.setValue(replay.slider.maximum())
+    assert step_shown(panel) is None
+    give(panel, "2", 1500, 800)
+    assert replay.step.text() == "step 2,299", "it follows"
+
+    replay.slider.setValue(0)
+    assert step_shown(panel) == replay.steps[0]
+    panel.reset_zoom()
+    assert step_shown(panel) is None
+    assert replay.slider.value() == replay.slider.maximum()
+    panel.resize(900, 250)
+    qtbot.waitUntil(lambda: not replay.isVisible(), timeout=5000)
+
+
+def test_playing_goes_through_a_run_to_its_end(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    replay = panel.replay
+    replay.play.timer.setInterval(1)
+    seen: list[int | None] = []
+    replay.moved.connect(seen.append)
+    replay.play.click()
+    qtbot.waitUntil(lambda: replay.play.text() == "Play", timeout=30_000)
+    assert seen[-1] is None
+    passed = [step for step in seen if step is not None]
+    assert passed == sorted(passed)
+    assert len(passed) > 50
+    assert passed[0] < 20
+    assert step_shown(panel) is None

@@ -87,7 +87,6 @@ def test_paths_have_the_colours_of_their_runs_on_a_map_of_the_theme(
     panel: ConvergencePlots, surface: SurfaceView, theme: Theme
 ) -> None:
     panel.set_theme(theme)
-    surface.replay.hide()  # in the colours of the application's style sheet
     seen = colours(surface.grab().toImage())
     assert {theme.surface, theme.curves[0], theme.curves[1], theme.text} <= seen
     assert (DARK if theme is LIGHT else LIGHT).curves[0] not in seen
@@ -308,19 +307,22 @@ def train(run: FakeRun, metrics: tuple[MetricSpec, ...], steps: int) -> None:
     )
 
 
-def test_the_slider_and_play_show_the_paths_as_they_were(surface: SurfaceView, qtbot: QtBot) -> None:
-    assert surface.replay.isVisible()
+def test_the_slider_and_play_show_the_paths_as_they_were(
+    panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot
+) -> None:
+    replay = panel.replay
+    assert replay.isVisible()
     reader = surface.reader
     assert reader is not None
     assert [head.step for head in reader.heads()] == [199, 49]
-    surface.replay.slider.setValue(surface.replay.slider.maximum() // 4)
-    assert surface.replay.step.text() == "step 12", "the first steps have most of the length"
+    replay.slider.setValue(replay.steps.index(12))
+    assert replay.step.text() == "step 12"
     settle(surface, qtbot)
     reader = surface.reader
     assert reader is not None
     assert [head.step for head in reader.heads()] == [12, 12]
-    surface.replay.play.click()
-    qtbot.waitUntil(lambda: surface.replay.play.text() == "Play", timeout=30_000)
+    replay.play.click()
+    qtbot.waitUntil(lambda: replay.play.text() == "Play", timeout=30_000)
     settle(surface, qtbot)
     reader = surface.reader
     assert reader is not None

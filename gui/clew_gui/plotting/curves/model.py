@@ -58,7 +58,8 @@ class Ghost:
 class View:
     """The settings of the view. ``zoom`` is the visible part of x in axis coordinates, None for all of it; ``y_zoom``
     the visible part of the values by plot, if a person chose one; ``whole`` shows all values of the others instead of
-    the part worth seeing."""
+    the part worth seeing. ``until`` is the step up to which curves are shown, as they were then; None: as they are
+    now."""
 
     unit: XUnit = XUnit.STEP
     log_x: bool = False
@@ -67,6 +68,7 @@ class View:
     zoom: Span | None = None
     y_zoom: tuple[tuple[str, Span], ...] = ()
     whole: bool = False
+    until: int | None = None
 
     @property
     def is_zoomed(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -13,6 +13,7 @@ from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.ticks import Span, XUnit
 from clew_gui.plotting.curves.smoothing import is_noisy, smoothed
 from clew_gui.plotting.curves.units import from_steps, knows, state_of, to_steps
+from clew_shared.journal.curves import Floats
 from clew_shared.journal.history import History, nonfinite_word
 from clew_shared.journal.pyramid import Columns, Pyramid, Sample, index_of
 
@@ -177,6 +178,11 @@ class CurveMaker:
             kept.drawn = _Making(history, request, grid, kept.noisy).curve(kept.columns, edges)
         return kept.drawn
 
+    def cut(self, history: History, curve: Curve, request: CurveRequest, grid: Grid, until: int) -> Curve | None:
+        """A curve that was made, as it was at step ``until``; None before its first value."""
+        samples = history.pyramid(request.metric)
+        return None if samples is None else _Making(history, request, grid, curve.noisy).until(curve, samples, until)
+
     def keep_only(self, runs: Collection[str]) -> None:
         """Drop what is kept of other runs."""
         self._edges = {run: known for run, known in self._edges.items() if run in runs}
@@ -232,6 +238,23 @@ class _Making:
             last=None if last is None else last.value, best=self._best(samples) if exact else None,
         )  # fmt: skip
 
+    def until(self, curve: Curve, samples: Pyramid, step: int) -> Curve | None:
+        """The beginning of ``curve``. Smoothing looks back only, so what is left of a place never changes later."""
+        last = last_until(samples, step)
+        if last is None:
+            return None
+        end = self._place(last.step)
+        x, y = curve.x[curve.x <= end], curve.y[curve.x <= end]
+        if not curve.sparse and curve.x.size and curve.x[0] <= end and not (x.size and x[-1] == end):
+            at = float(np.interp(end, curve.x, curve.y))
+            x, y = np.append(x, end), np.append(y, at)
+        raw = curve.raw_x <= end
+        return replace(
+            curve, x=x, y=y, raw_x=curve.raw_x[raw], raw_y=curve.raw_y[raw], ends=end <= self.grid.span.high,
+            bad_x=curve.bad_x if curve.bad_x is not None and curve.bad_x <= self._place(step) else None,
+            last=last.value, best=self._best(samples, step) if curve.exact else None,
+        )  # fmt: skip
+
     def _axis_x(self, steps: FloatArray) -> FloatArray:
         x = from_steps(self.history, steps, self.grid.unit)
         return np.log10(x) if self.grid.log else x
@@ -257,13 +280,37 @@ class _Making:
         gaps = gaps[gaps[:, 0] > 0] if self.grid.log else gaps
         return self._axis_x(gaps.ravel()).reshape(-1, 2) if gaps.size else gaps
 
-    def _best(self, samples: Pyramid) -> tuple[float, float] | None:
-        if self.request.better == "none":
-            return None
-        best = samples.highest if self.request.better == "higher" else samples.lowest
+    def _best(self, samples: Pyramid, until: int | None = None) -> tuple[float, float] | None:
+        best = best_until(samples, self.request.better, until)
         if best is None or (self.request.log_y and best.value <= 0) or (self.grid.log and best.step <= 0):
             return None
         return self._place(best.step), float(np.log10(best.value)) if self.request.log_y else best.value
+
+
+def best_until(samples: Pyramid, better: str, until: int | None) -> Sample | None:
+    """The best finite value up to step ``until`` (None: of all); None without one, or where neither way is better."""
+    if better == "none":
+        return None
+    if until is None:
+        return samples.highest if better == "higher" else samples.lowest
+    values = _values_until(samples, until)
+    worst = -np.inf if better == "higher" else np.inf
+    judged = np.where(np.isfinite(values), values, worst)
+    place = int((np.argmax if better == "higher" else np.argmin)(judged)) if judged.size else -1
+    found = place >= 0 and np.isfinite(judged[place])
+    return Sample(float(samples.steps[place]), float(values[place])) if found else None
+
+
+def last_until(samples: Pyramid, until: int | None) -> Sample | None:
+    """The last finite value up to step ``until`` (None: of all)."""
+    if until is None:
+        return samples.last
+    good = np.flatnonzero(np.isfinite(_values_until(samples, until)))
+    return Sample(float(samples.steps[good[-1]]), float(samples.values[good[-1]])) if good.size else None
+
+
+def _values_until(samples: Pyramid, until: int) -> Floats:
+    return samples.values[: int(index_of(samples.steps, np.array([until + 1.0]))[0])]
 
 
 def broken(history: History, metric: str) -> Sample | None:

@@ -9,7 +9,7 @@ from typing import Final
 from clew_gui.plotting.axes.numbers import count_text, seconds_text, value_text
 from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.model import PlotSetup, RunStyle
-from clew_gui.plotting.curves.pixel_columns import broken
+from clew_gui.plotting.curves.pixel_columns import best_until, broken, last_until
 from clew_gui.plotting.curves.scene import PlotScene, Scene
 from clew_shared.journal.history import nonfinite_word
 from clew_shared.journal.pyramid import Sample
@@ -121,7 +121,7 @@ def summary(scene: Scene) -> str:
     runs = prominent(scene.runs, _SPOKEN)
     parts = []
     for plot in scene.plots:
-        spoken = [text for run in runs if (text := _spoken(plot.setup, run))]
+        spoken = [text for run in runs if (text := _spoken(plot.setup, run, scene.until))]
         if spoken:
             parts.append(f"{plot.setup.title}: {'; '.join(spoken)}.")
     left_out = len(scene.runs) - len(runs)
@@ -130,18 +130,18 @@ def summary(scene: Scene) -> str:
     return " ".join(parts)
 
 
-def _spoken(setup: PlotSetup, run: RunStyle) -> str:
+def _spoken(setup: PlotSetup, run: RunStyle, until: int | None) -> str:
     for metric in setup.metrics:
         samples = run.history.pyramid(metric)
-        last = samples.last if samples is not None else None
+        last = last_until(samples, until) if samples is not None else None
         if samples is None or last is None:
             continue
         text = f"{run.label} last {_place(last, setup)}"
-        best = None if setup.better == "none" else samples.highest if setup.better == "higher" else samples.lowest
+        best = best_until(samples, setup.better, until)
         if best is not None:
             text += f", best {_place(best, setup)}"
         bad = broken(run.history, metric)
-        if bad is not None:
+        if bad is not None and (until is None or bad.step <= until):
             text += f", {nonfinite_word(bad.value)} from step {count_text(bad.step)}"
         return text
     return ""

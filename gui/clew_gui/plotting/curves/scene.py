@@ -91,7 +91,8 @@ class PlotScene:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One frame. ``empty`` means that no run has a value yet; ``window`` is the smoothing in steps, 1 for none."""
+    """One frame. ``empty`` means that no run has a value yet; ``window`` is the smoothing in steps, 1 for none.
+    ``until`` is the step at which everything is as it was then; None: as it is now."""
 
     grid: Grid
     full: Span
@@ -102,6 +103,7 @@ class Scene:
     window: float
     empty: bool
     notes: tuple[str, ...]
+    until: int | None = None
 
     @property
     def legend(self) -> str:
@@ -112,6 +114,8 @@ class Scene:
         mean = "of each pixel" if noisy[0].exact else f"over about {count_text(round(self.window, -1) or 1)} steps"
         zoomed = self.grid.span.high < self.full.high
         number = "the value at the right edge" if zoomed else "the last value"
+        if self.until is not None:
+            number = f"the value at step {count_text(self.until)}"
         return f"Line: mean {mean}. Faint: lowest to highest value. Number: {number}."
 
     @property
@@ -163,10 +167,11 @@ class SceneBuilder:
             ticks=x_ticks(span, max(room.width // 96, 2), view.unit, view.log_x),
             plots=plots,
             runs=tuple(runs),
-            events=tuple(self._placed(runs, setups, self._grid)),
+            events=tuple(self._placed(runs, setups, self._grid, view.until)),
             window=window,
             empty=empty,
             notes=self._notes(plots, runs, view),
+            until=view.until,
         )
 
     def _length(self, run: RunStyle) -> float:
@@ -203,7 +208,27 @@ class SceneBuilder:
         drawn.sort(key=lambda d: (d.run.run_id == lifted, d.run.selected, d.headline))
         span = self._span(setup, view, log, drawn, ghost)
         curves = tuple(_without_wall(one, span) for one in drawn)
+        if view.until is not None:  # the axes stay as they are while a person goes through the steps
+            curves = tuple(self._as_then(curves, setup, grid, log, window, view.until))
         return PlotScene(setup, log, span, _y_ticks(setup, span, log, height), curves, ghost)
+
+    def _as_then(
+        self, curves: Sequence[Drawn], setup: PlotSetup, grid: Grid, log: bool, window: float, until: int
+    ) -> list[Drawn]:
+        """The curves as they were at step ``until``; the labelled one of a run that had none yet is its first one."""
+        found = []
+        for item in curves:
+            better = setup.better if item.curve.metric == setup.headline else "none"
+            request = CurveRequest(item.run.run_id, item.curve.metric, log, window, better)
+            curve = self._maker.cut(item.run.history, item.curve, request, grid, until)
+            if curve is not None:
+                found.append(replace(item, curve=curve))
+        named = {item.run.run_id for item in found if item.headline}
+        for k, item in enumerate(found):
+            if item.run.run_id not in named:
+                named.add(item.run.run_id)
+                found[k] = replace(item, headline=True)
+        return found
 
     def _curves(
         self, setup: PlotSetup, run: RunStyle, grid: Grid, log: bool, window: float, shown: int, lifted: str
@@ -250,14 +275,14 @@ class SceneBuilder:
             if expected.size:
                 wanted = wanted.union(Span(float(expected.min()), float(expected.max())))
         shown = tuple(dict.fromkeys(d.run.run_id for d in drawn))
-        kept = self._spans.get(setup.id)
+        kept, view = self._spans.get(setup.id), replace(view, until=None)
         old = kept[2] if kept is not None and kept[0] == view and kept[1] == shown else None
         span = keep_span(old, wanted)
         self._spans[setup.id] = (view, shown, span)
         return span
 
     def _placed(
-        self, runs: Sequence[RunStyle], setups: Sequence[PlotSetup], grid: Grid
+        self, runs: Sequence[RunStyle], setups: Sequence[PlotSetup], grid: Grid, until: int | None
     ) -> list[tuple[RunEvent, float]]:
         """The events of the selected run with their x, or of the only run shown."""
         chosen = [run for run in runs if run.selected] or list(runs if len(runs) == 1 else ())
@@ -266,7 +291,7 @@ class SceneBuilder:
             for event in run_events(run, setups, self.params) if knows(run.history, grid.unit) else ():
                 x = _in_unit(run, event.step, grid.unit)
                 at = (math.log10(x) if x > 0 else -math.inf) if grid.log else x
-                if grid.span.low <= at <= grid.span.high:
+                if grid.span.low <= at <= grid.span.high and (until is None or event.step <= until):
                     result.append((event, at))
         return result
 

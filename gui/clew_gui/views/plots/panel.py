@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QObject, QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
+from PySide6.QtGui import QAction, QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QMenu, QWidget
 
 from clew_gui.charts.chart import ChartPage
 from clew_gui.plotting.axes.numbers import count_text
@@ -28,10 +28,12 @@ from clew_gui.views.plots.export import Below, plots_page
 from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.pictures.view import PicturesView
+from clew_gui.views.plots.replay import ReplayBar, replay_steps
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.plots.trace import TraceView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
+from clew_gui.views.theme.parts import column, row
 from clew_gui.views.theme.theme import Theme
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, SurfaceSpec
@@ -40,6 +42,8 @@ from clew_shared.journal.events import Histogram, Predicted
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import STEPS
 
+_LOW: Final = 300
+"""Pixels of height below which curves have no slider over their steps: they need the room."""
 KINDS: Final = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
 
@@ -128,15 +132,19 @@ class ConvergencePlots(QWidget):
         }
         for kind in self._drawn.values():
             kind.hide()
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(8)
-        layout.addWidget(self.canvas, 11)
-        layout.addWidget(self.surface, 9)
-        layout.addWidget(self.measured, 11)
-        layout.addWidget(self.pictures, 11)
-        layout.addWidget(self.trace, 11)
-        layout.addWidget(self.by_hand, 11)
+        self.replay = ReplayBar(self)
+        self.replay.moved.connect(self._show_step)
+        self.pictures.canvas.walked.connect(self.replay.walk)
+        self.pictures.canvas.steps_changed.connect(self._offer_steps)
+        kinds = row(self.canvas, *self._drawn.values(), gap=8)
+        for part in (self.canvas, *self._drawn.values()):
+            kinds.setStretchFactor(part, 9 if part is self.surface else 11)
+        foot = row(self.replay, self.pictures.extras, gap=8)
+        foot.setStretchFactor(self.replay, 3)
+        foot.setStretchFactor(self.pictures.extras, 2)
+        box = column(kinds, foot, gap=2, parent=self)
+        box.setStretchFactor(kinds, 1)
+        self._offer_steps()
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
         self.canvas.run_clicked.connect(self.run_clicked)
@@ -158,6 +166,7 @@ class ConvergencePlots(QWidget):
             self.measured.set_plots(card.measured)
             self.pictures.set_pictures(card.pictures)
             self.by_hand.set_network(card.by_hand)
+            self.replay.go_to(None)
 
     def show_runs(
         self, runs: Sequence[RunModel], selected: str, pinned: str, indices: Mapping[str, int], next_data: str = ""
@@ -193,6 +202,30 @@ class ConvergencePlots(QWidget):
             self.set_runs([self._as_now(run) for run in self.canvas.runs])
             for kind in self.kinds.values():
                 kind.touch()
+
+    # ------------------------------------------------------------ steps
+    def _offer_steps(self) -> None:
+        """The steps that one can go to: those of the pictures where only these are shown, else all."""
+        shown = KINDS_OF[self.page]
+        there = bool({"curves", "surface", "pictures"} & set(shown))
+        if shown == ("pictures",):
+            steps: Sequence[int] = self.pictures.canvas.steps
+        else:
+            steps = replay_steps(max((run.history.last_step for run in self.canvas.runs), default=0)) if there else ()
+        self.replay.offer(steps)
+        self.replay.setVisible(len(steps) > 1 and (self.height() >= _LOW or "curves" not in shown))
+        self.pictures.extras.setVisible("pictures" in shown and bool(self.pictures.canvas.steps))
+
+    def _show_step(self, step: int | None) -> None:
+        """Show everything as it was at this step; None: as it is now."""
+        self.canvas.set_view(replace(self.view, until=step))
+        self.surface.set_until(step)
+        self.pictures.set_step(step)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Gives the height of the slider to the curves where they need it."""
+        super().resizeEvent(event)
+        self._offer_steps()
 
     def _as_now(self, style: RunStyle) -> RunStyle:
         run = self._shown.get(style.run_id)
@@ -230,6 +263,7 @@ class ConvergencePlots(QWidget):
         for name, kind in self.kinds.items():
             kind.setVisible(name in KINDS_OF[page])
         self.setFocusProxy(self._drawn.get(page, self.canvas))
+        self._offer_steps()
 
     @property
     def page(self) -> Page:
@@ -250,6 +284,7 @@ class ConvergencePlots(QWidget):
         """Show these runs, in the order of their labels."""
         for kind in self.kinds.values():
             kind.set_runs(runs)
+        self._offer_steps()
         self.shown.emit()
 
     def _deviations(self, run: str, taken: Histogram, mean: str, name: str, threshold: float) -> float | None:
@@ -301,7 +336,8 @@ class ConvergencePlots(QWidget):
         return "No smoothing" if window <= 1 else f"Mean over about {count_text(round(window, -1) or 1)} steps"
 
     def reset_zoom(self) -> None:
-        """Show all of x, and the whole map."""
+        """Show all of x, and the whole map, as it is now."""
+        self.replay.go_to(None)
         for kind in self.kinds.values():
             kind.reset_zoom()
 

@@ -24,6 +24,11 @@ class PlayButton(QToolButton):
         self.timer.setInterval(milliseconds)
         self.timer.timeout.connect(self._on)
 
+    def set_pace(self, milliseconds: int, stride: int) -> None:
+        """Move on by ``stride`` every ``milliseconds`` from now on."""
+        self.timer.setInterval(milliseconds)
+        self._stride = stride
+
     def stop(self) -> None:
         """Do not play on."""
         self.timer.stop()

@@ -341,3 +341,76 @@ def test_where_a_part_of_the_journal_is_damaged_the_curve_has_a_gap(
     assert np.isnan(drawn_y).any()
     evaluated = [item.curve for plot in scene.plots for item in plot.curves if item.curve.metric == "test_accuracy"]
     assert all(not one.gaps.size for one in evaluated)
+
+
+# --- Replay -----------------------------------------------------------------------------------------------------------
+
+
+def until(run: RunStyle, step: int) -> RunStyle:
+    """The same run as it was when ``step`` was its last step."""
+    then = replace(run, history=type(run.history)())
+    for metric in ("loss", "accuracy", "test_accuracy"):
+        column = run.history.column(metric)
+        keep = column.steps <= step
+        if metric == "test_accuracy":
+            evaluate(then.history, metric, column.steps[keep], column.values[keep])
+        else:
+            record(then.history, metric, 0, column.values[keep], batch=(100, 55_000))
+    return then
+
+
+@pytest.mark.parametrize("unit", [XUnit.STEP, XUnit.EPOCH])
+@pytest.mark.parametrize("log_x", [False, True])
+def test_at_a_step_everything_is_as_it_was_then_and_the_axes_stay(
+    runs: Runs, setups: tuple[PlotSetup, ...], unit: XUnit, log_x: bool
+) -> None:
+    live = runs[1:]  # its planned steps decide the axis and the smoothing of both
+    now = build(live, setups, View(unit=unit, log_x=log_x))
+    back = build(live, setups, View(unit=unit, log_x=log_x, until=437))
+    then = build((until(live[0], 437),), setups, View(unit=unit, log_x=log_x, zoom=now.grid.span))
+    assert back.until == 437
+    assert "Number: the value at step 437." in back.legend
+    assert [plot.span for plot in back.plots] == [plot.span for plot in now.plots]
+    assert back.grid.span == now.grid.span
+    for mine, real in zip(back.plots, then.plots, strict=True):
+        assert [d.curve.metric for d in mine.curves] == [d.curve.metric for d in real.curves]
+        for one, other in zip(mine.curves, real.curves, strict=True):
+            assert one.curve.last == other.curve.last
+            assert one.curve.best == (None if other.curve.best is None else pytest.approx(other.curve.best))
+            inside = other.curve.x < other.curve.x[-1] - now.grid.span.size / 300  # but for the last columns
+            expected = np.interp(other.curve.x[inside], one.curve.x, one.curve.y)
+            np.testing.assert_allclose(expected, other.curve.y[inside], rtol=1e-9)
+            assert one.curve.x[-1] == pytest.approx(other.curve.x[-1], abs=now.grid.span.size / 300)
+            assert one.curve.ends
+    assert summary(back) == summary(then)
+
+
+def test_before_its_first_evaluation_a_run_has_the_other_curve_as_its_first(
+    runs: Runs, setups: tuple[PlotSetup, ...]
+) -> None:
+    late = RunStyle("3", "3  late", 2, steps=1000)
+    record(late.history, "accuracy", 0, np.linspace(0, 1, 1000), batch=(100, 55_000))
+    evaluate(late.history, "test_accuracy", [500, 999], [0.5, 0.9])
+    back = build((late,), setups, View(until=300))
+    assert [(d.curve.metric, d.headline) for d in back.plots[1].curves] == [("accuracy", True)]
+    assert back.plots[1].curves[0].curve.last == pytest.approx(300 / 999)
+    point = back.plots[1].curves[0].curve.end
+    assert point is not None
+    assert point[0] == pytest.approx(300)
+    assert read(back, 600.0).rows[0].points == (None, None), "nothing is known yet of what comes"
+
+
+def test_what_happened_later_is_not_there_yet(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    run = runs[1]
+    run.history.feed(1, Live(step=200, name="learning_rate", value=0.05))
+    run.history.feed(1, Live(step=600, name="learning_rate", value=0.01))
+    broken = np.full(1000, np.nan)
+    broken[:700] = 1.0
+    bad = replace(one(selected=True), run_id="9")
+    record(bad.history, "loss", 0, broken, batch=(100, 55_000))
+    steps = [event.step for event, _ in build((run,), setups, View(until=300)).events]
+    assert steps == [200]
+    assert build((bad,), setups, View(until=300)).plots[0].curves[0].curve.bad_x is None
+    assert "NaN" not in summary(build((bad,), setups, View(until=300)))
+    assert build((bad,), setups, View(until=800)).plots[0].curves[0].curve.bad_x == 700
+    assert build((bad,), setups, View(until=800)).plots[0].curves[0].curve.last == 1.0

@@ -1,9 +1,8 @@
-"""The page of pictures: all of them at one step, a slider over the steps, and one for a threshold."""
+"""The page of pictures: all of them at one step, and a slider for a threshold."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -13,23 +12,21 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QSlider, QWidget
 from clew_gui.charts.drawing import Drawing
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.tile import Tile
-from clew_gui.plotting.axes.numbers import count_text, value_text
+from clew_gui.plotting.axes.numbers import value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture
 from clew_gui.views.plots.pictures.canvas import PicturesCanvas
-from clew_gui.views.plots.play import PlayButton
 from clew_gui.views.theme.parts import column, label, row
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram
 
-_PLAY_MS: Final = 120
 _FINE: Final = 1000
 """Places of the threshold's slider."""
 
 
 class PicturesView(QWidget):
-    """Shows the pictures that a run took. The slider stays at the end while a run goes on, until it is moved."""
+    """Shows the pictures that a run took. ``extras`` are the controls of what is shown, for the foot of the plots."""
 
     deviations_taken = Signal(str, float)
     """Asks to give this parameter this value."""
@@ -41,10 +38,8 @@ class PicturesView(QWidget):
         parameter, and the threshold."""
         self._wanted: tuple[str, float] | None = None
         self.canvas = PicturesCanvas(theme, self)
-        self.slider = _slider("Step of the pictures", "Step (left and right arrow)")
-        self.play = PlayButton(self.slider, _PLAY_MS, 1, "Play the pictures", "Show all steps, one after the other")
         self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
-        self._step, self._run = label("", "caption", "2"), label("", "captionStrong")
+        self._run = label("", "captionStrong")
         self._value, self._word = label("", "caption", "2"), label("Threshold", "caption", "2")
         self._word.setBuddy(self.threshold)
         self.use = QPushButton("Use this")
@@ -58,33 +53,15 @@ class PicturesView(QWidget):
         self.others.setMinimumContentsLength(10)
         self.others.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.others.activated.connect(lambda _place: self.canvas.set_other(self.others.currentData() or ""))
-        for words in (self._step, self._value):
-            words.setMinimumWidth(words.fontMetrics().horizontalAdvance("step 1,000,000"))
-        self._steps: tuple[int, ...] = ()
-        self._foot = QWidget()
-        line = row(
-            self._run,
-            self.play,
-            self.slider,
-            self._step,
-            self.others,
-            8,
-            self._word,
-            self.threshold,
-            self._value,
-            self.use,
-            parent=self._foot,
-            gap=8,
-        )
-        line.setStretchFactor(self.slider, 3)
-        line.setStretchFactor(self.threshold, 2)
-        line.setContentsMargins(6, 2, 6, 2)
-        box = column(self.canvas, self._foot, gap=2, parent=self)
-        box.setStretchFactor(self.canvas, 1)
-        self.slider.valueChanged.connect(self._slid)
+        self._value.setMinimumWidth(self._value.fontMetrics().horizontalAdvance("step 1,000,000"))
+        self.extras = QWidget(self)
+        parts = (self._run, self.others, self._word, self.threshold, self._value, self.use)
+        line = row(*parts, parent=self.extras, gap=8, margins=(6, 2, 6, 2))
+        line.setStretchFactor(self.threshold, 1)
+        line.addStretch(0)  # where there is no threshold
+        column(self.canvas, parent=self)
         self.threshold.valueChanged.connect(self._moved)
         self.canvas.steps_changed.connect(self._refresh)
-        self.canvas.walked.connect(self._walk)
         self.canvas.threshold_moved.connect(self._refresh)
         self.setFocusProxy(self.canvas)
 
@@ -107,9 +84,8 @@ class PicturesView(QWidget):
         self.canvas.touch()
 
     def reset_zoom(self) -> None:
-        """Shows all pictures, the latest ones, with the exercise's thresholds."""
+        """Shows all pictures, with the exercise's thresholds."""
         self.canvas.enlarge("")
-        self.canvas.set_step(None)
         self.canvas.reset_thresholds()
         self._refresh()
 
@@ -134,20 +110,16 @@ class PicturesView(QWidget):
         del scale  # images keep the pixels that they have
         self.canvas.chart(QSize(round(width), round(height))).draw(drawing)
 
-    # ------------------------------------------------------------ sliders
+    def set_step(self, step: int | None) -> None:
+        """Show the pictures as they were at ``step``; None: the latest ones."""
+        self.canvas.set_step(step)
+        self._refresh()
+
+    # ------------------------------------------------------------ controls
     def _refresh(self) -> None:
-        """Make both sliders and their words fit what is shown."""
-        self._steps = tuple(self.canvas.steps)
-        step, run = self.canvas.step, self.canvas.run
-        place = len(self._steps) if step is None else bisect_right(self._steps, step)
-        with QSignalBlocker(self.slider):
-            self.slider.setRange(0, max(len(self._steps) - 1, 0))
-            self.slider.setValue(max(place - 1, 0))
-        self.slider.setEnabled(len(self._steps) > 1)
-        self.play.setEnabled(len(self._steps) > 1)
+        """Make the controls fit what is shown."""
+        run = self.canvas.run
         self._run.setText(run.label if run is not None else "")
-        self._step.setText(f"step {count_text(self._steps[max(place - 1, 0)])}" if self._steps else "")
-        self._foot.setVisible(bool(self._steps))
         self._refresh_others()
         self._refresh_threshold()
 
@@ -197,15 +169,6 @@ class PicturesView(QWidget):
             if isinstance(form, HistogramPicture) and form.judgement is not None:
                 return tile, form
         return None
-
-    def _slid(self, place: int) -> None:
-        """Shows another step; at its right end the slider follows the run."""
-        last = place >= len(self._steps) - 1
-        self.canvas.set_step(None if last else self._steps[place])
-        self._refresh()
-
-    def _walk(self, by: int) -> None:
-        self.slider.setValue(self.slider.value() + by)
 
     def _moved(self, place: int) -> None:
         counts = self._counts

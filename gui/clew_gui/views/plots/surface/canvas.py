@@ -84,12 +84,7 @@ class SurfaceCanvas(DrawnWidget):
         return self._frame(self._sheet()) if self._heights is not None else None
 
     def _sheet(self) -> Sheet:
-        return sheet(self.width(), self.height() - self._foot, self._listed)
-
-    @property
-    def _foot(self) -> int:
-        """Pixels at the bottom that the map leaves to others."""
-        return 0
+        return sheet(self.width(), self.height(), self._listed)
 
     def _frame(self, paper: Sheet) -> Frame | None:
         if self._heights is None:

@@ -43,7 +43,7 @@ class Paths:
         self._metrics = ("", "")
         self._walks: dict[str, Walk] = {}
         self._key: tuple[object, ...] = ()
-        self.until: float | None = None
+        self.until: int | None = None
         """The step up to which paths are drawn; None: as far as they go."""
         self.halos, self.lines = QPixmap(), QPixmap()
 
@@ -103,11 +103,6 @@ class Paths:
             return x, y
         size = max(int(index_of(pair[0].steps, np.array([self.until + 0.5]))[0]), 1)
         return x[:size], y[:size]
-
-    def last_step(self, runs: Sequence[RunStyle]) -> float:
-        """The last step of any path; 0 without one."""
-        pairs = [pair for run in runs if (pair := self.pair(run)) is not None]
-        return max((float(pair[0].steps[min(map(len, pair)) - 1]) for pair in pairs), default=0.0)
 
     def draw(self, drawing: Drawing, frame: Frame, runs: Sequence[RunStyle]) -> None:
         """Add all paths as lines, for a file; halos are below all of them."""

@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QSlider, QWidget
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.numbers import count_text
-from clew_gui.views.plots.play import PlayButton
 from clew_gui.views.plots.surface.canvas import SurfaceCanvas
-from clew_gui.views.theme.parts import label, row
 from clew_gui.views.theme.theme import Theme
 
 _CLOSEST: Final = 1e-5  # of the grid's extent: closer, float32 heights would show their steps
 _FARTHEST: Final = 12.0
-
-
-_PLACES: Final = 500
-_PLAY_MS: Final = 40
-_STRIDE: Final = 4
-"""The places that playing moves on at a time: the whole path in about five seconds."""
-
-
-class ReplayBar(QWidget):
-    """A slider over the steps of all paths, and a button that plays them. At its end the paths are live."""
-
-    moved = Signal(float)
-    """Asks to show the paths up to this step; infinite: as far as they go."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._last = 0.0
-        self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setRange(0, _PLACES)
-        self.slider.setValue(_PLACES)
-        self.slider.setAccessibleName("Step of the paths")
-        self.slider.setToolTip("All paths up to this step (left and right arrow)")
-        self.slider.valueChanged.connect(self._slid)
-        tip = "Draw all paths again, step by step"
-        self.play = PlayButton(self.slider, _PLAY_MS, _STRIDE, "Play the paths", tip)
-        self.step = label("", "caption", "2")
-        self.step.setMinimumWidth(self.step.fontMetrics().horizontalAdvance("step 1,000,000"))
-        line = row(self.play, self.slider, self.step, gap=8, margins=(6, 2, 6, 2), parent=self)
-        line.setStretchFactor(self.slider, 1)
-        self.hide()
-
-    def show_last(self, last: float) -> None:
-        """The last step of all paths."""
-        self._last = last
-        self._say()
-
-    def shown_step(self) -> float:
-        """The step that the slider is at: the first steps, in which most happens, have most of its length."""
-        return round(self._last * (self.slider.value() / _PLACES) ** 2)
-
-    def _slid(self, place: int) -> None:
-        self.moved.emit(math.inf if place == _PLACES else self.shown_step())
-        self._say()
-
-    def _say(self) -> None:
-        self.step.setText(f"step {count_text(self.shown_step())}")
 
 
 class SurfaceView(SurfaceCanvas):
@@ -76,32 +26,12 @@ class SurfaceView(SurfaceCanvas):
         self._pressed: tuple[QPointF, Frame] | None = None
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.replay = ReplayBar(self)
-        self.replay.moved.connect(self._replay)
 
-    # ------------------------------------------------------------ replay
-    @property
-    def _foot(self) -> int:
-        return 0 if self.replay.isHidden() else self.replay.height()
-
-    def _advance(self) -> None:
-        """Draws what is new, and shows the bar as soon as there is a path."""
-        last = self.paths.last_step(self._runs)
-        self.replay.show_last(last)
-        if self.replay.isHidden() != (last <= 0):
-            self.replay.setVisible(last > 0)
-        super()._advance()
-
-    def _replay(self, step: float) -> None:
-        """Draw all paths up to this step; infinite: as far as they go."""
-        self.paths.until = None if math.isinf(step) else step
-        self._redraw()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Puts the bar at the bottom."""
-        high = self.replay.sizeHint().height()
-        self.replay.setGeometry(0, self.height() - high, self.width(), high)
-        super().resizeEvent(event)
+    def set_until(self, step: int | None) -> None:
+        """Draw all paths up to this step; None: as far as they go."""
+        if step != self.paths.until:
+            self.paths.until = step
+            self._redraw()
 
     # ------------------------------------------------------------ zoom and pan
     def zoom_by(self, factor: float, around: tuple[float, float] | None = None) -> None:

@@ -1,0 +1,97 @@
+"""The slider over the steps of runs: curves, paths and pictures as they were at a step."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QSlider, QWidget
+
+from clew_gui.plotting.axes.numbers import count_text
+from clew_gui.views.plots.play import PlayButton
+from clew_gui.views.theme.parts import label, row
+
+_PLACES: Final = 500
+"""Places of the slider over all steps of curves."""
+_EACH_MS: Final = 120
+_QUICK_MS: Final = 40
+_WHOLE_MS: Final = 5000
+"""How long it takes to play many places; a few are shown one by one, each for ``_EACH_MS``."""
+
+
+def replay_steps(last: int) -> tuple[int, ...]:
+    """The places for curves up to step ``last``: the first steps, in which most happens, have most of them."""
+    parts = np.arange(1, _PLACES + 1) / _PLACES
+    return tuple(np.unique(np.rint(last * parts**2).astype(np.int64)).tolist()) if last > 0 else ()
+
+
+class ReplayBar(QWidget):
+    """A slider over steps and a button that plays them. At its right end everything is shown as it is now, also when
+    more steps come."""
+
+    moved = Signal(object)
+    """Asks to show everything as it was at this step (int); None: as it is now."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.chosen: int | None = None
+        """The step that a person has gone back to; None at the end."""
+        self._steps: tuple[int, ...] = ()
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setMinimumWidth(60)
+        self.slider.setAccessibleName("Step")
+        self.slider.setToolTip("Show everything as it was at a step (left and right arrow)")
+        self.slider.valueChanged.connect(self._slid)
+        tip = "Show all steps, one after the other"
+        self.play = PlayButton(self.slider, _EACH_MS, 1, "Play the steps", tip)
+        self.step = label("", "caption", "2")
+        self.step.setMinimumWidth(self.step.fontMetrics().horizontalAdvance("step 1,000,000"))
+        line = row(self.play, self.slider, self.step, gap=8, margins=(6, 2, 6, 2), parent=self)
+        line.setStretchFactor(self.slider, 1)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps of the slider's places."""
+        return self._steps
+
+    def offer(self, steps: Sequence[int]) -> None:
+        """The steps that one can go to, in ascending order. A chosen one stays as it is."""
+        if tuple(steps) != self._steps:
+            self._steps = tuple(steps)
+            many = len(self._steps) * _EACH_MS > _WHOLE_MS
+            stride = -(-len(self._steps) * _QUICK_MS // _WHOLE_MS)
+            self.play.set_pace(*((_QUICK_MS, stride) if many else (_EACH_MS, 1)))
+            self._place()
+        for part in (self.slider, self.play):
+            part.setEnabled(len(self._steps) > 1)
+
+    def go_to(self, step: int | None) -> None:
+        """Go to a step, or to the end."""
+        if step != self.chosen:
+            self.chosen = step
+            self.moved.emit(step)
+        self._place()
+
+    def walk(self, by: int) -> None:
+        """Go so many places forward."""
+        self.slider.setValue(self.slider.value() + by)
+
+    def _place(self) -> None:
+        last = max(len(self._steps) - 1, 0)
+        with QSignalBlocker(self.slider):
+            self.slider.setRange(0, last)
+            found = last if self.chosen is None else bisect_right(self._steps, self.chosen) - 1
+            self.slider.setValue(max(found, 0))
+        self._say()
+
+    def _slid(self, place: int) -> None:
+        self.chosen = self._steps[place] if place < len(self._steps) - 1 else None
+        self._say()
+        self.moved.emit(self.chosen)
+
+    def _say(self) -> None:
+        at = self._steps[self.slider.value()] if self._steps else 0
+        self.step.setText(f"step {count_text(at)}" if self._steps else "")
