@@ -61,6 +61,8 @@ def agent_command(places: Places, *words: str) -> list[str]:
 
 
 _KILL_WAIT_S = 10.0
+_STOP_WAIT_S = 15.0
+"""A block takes a tenth of a second, but the first one is compiled before it."""
 _SEAL_WAIT_S = 3.0
 """A guard seals the journal of a dead trainer within a tenth of a second, unless it hangs."""
 _TAIL_BYTES = 16 * 1024
@@ -161,12 +163,17 @@ class AgentProgram:
         return self._output.read().decode("utf-8", "replace").strip()
 
     def _end(self) -> None:
-        """Let it end if it has no run to do; what goes on with one is killed."""
+        """Let it end. A run that nobody follows any more (who read the output has left, the command has failed) is
+        stopped with a checkpoint, as by Ctrl+C; what does not listen is killed."""
         if self._process is None:
             return
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
+        for _ in range(2):  # after its block, then at once
+            if self._at_work:
+                self.ask_to_stop()
+                self.wait(_STOP_WAIT_S)
         if self._at_work or self._exit_code(_SEAL_WAIT_S) is None:
             self.kill()
         if self._reader is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -49,6 +50,39 @@ def test_a_guard_outlives_its_killed_trainer_long_enough_to_seal() -> None:
         begun(agent)
         agent.kill()
         assert agent.wait(BOUND_S) == RunEnded(1, "sealed")
+
+
+STOPS = """
+import pathlib, signal, sys, time
+def stop(*_):
+    pathlib.Path("stopped").touch()
+    sys.exit()
+sys.stdin.readline()
+signal.signal(signal.SIGINT, stop)
+pathlib.Path("begun").touch()
+while True:
+    time.sleep(0.01)
+"""
+
+
+def test_a_run_that_nobody_follows_any_more_is_stopped_and_not_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with AgentProgram([sys.executable, "-c", STOPS]) as agent:
+        agent.ask(WANTED)
+        deadline = time.monotonic() + BOUND_S
+        while not Path("begun").exists():
+            assert time.monotonic() < deadline, "the program did not start"
+            time.sleep(0.01)
+    assert Path("stopped").exists()
+
+
+def test_a_run_that_does_not_stop_is_killed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew_gui.commands.agent_program._STOP_WAIT_S", 0.1)
+    with AgentProgram([sys.executable, "-c", GUARD.replace("{then}", "time.sleep(600)")]) as agent:
+        trainer = begun(agent)
+    assert not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE
 
 
 @pytest.mark.unix("a copy has its original's pipes")
