@@ -27,7 +27,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.connection import ssh_files
-from clew_gui.ssh.openssh.kept_logins import KeptLogins
+from clew_gui.ssh.kept_logins import KeptLogins
 from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind
 from clew_gui.targets.local_agent import find_agent
 from clew_shared.base.places import Places

@@ -294,7 +294,7 @@ def test_a_sitting_on_a_site_with_codes_asks_for_one_code(coded: Clew, cluster: 
     assert last_line(done("attach", "1", "--json"))["steps"] == 100
     done("fetch", *site)
     seen = done("site", "doctor", "minicluster-otp").stdout
-    assert re.search(r"student@login let you in: password and one-time code at \d\d:\d\d, the system's ssh", seen), seen
+    assert re.search(r"let you in: key \S+ and password and one-time code at \d\d:\d\d\.", seen), seen
     assert len(asked()) == 2, "all of them together"
 
     (login,) = json.loads(done("logout", "--list", "--json").stdout)["logins"]

@@ -11,8 +11,8 @@ from clew_gui.sites.site import Site, is_local
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Hop, ssh_files
-from clew_gui.ssh.openssh.connection import has_system_ssh
-from clew_gui.ssh.openssh.kept_logins import KeptLogin, KeptLogins, login_id
+from clew_gui.ssh.kept_login import KeptLogin, login_id
+from clew_gui.ssh.kept_logins import KeptLogins
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 
@@ -25,15 +25,13 @@ class LoggedOut(NamedTuple):
 
 
 def stays_s(places: Places) -> int:
-    """Returns for how many seconds after its last use a login stays on this computer; 0: none does. May start
-    ``ssh``."""
-    files = ssh_files(places)
-    return files.keep_login_s if files.keep_login_s and has_system_ssh(files) else 0
+    """Returns for how many seconds after its last use a login stays on this computer; 0: none does."""
+    return ssh_files(places).keep_login_s
 
 
 def logins(places: Places, site: str = "") -> list[KeptLogin]:
     """The live logins on the route to ``site``; without a name all. Raises ``ProblemError``."""
-    wanted = _ids_of(site_store(places).load(site)) if site else ()
+    wanted = [name for names in _ids_of(site_store(places).load(site)) for name in names] if site else []
     return [one for one in KeptLogins(ssh_files(places)).all() if not site or one.id in wanted]
 
 
@@ -52,13 +50,15 @@ def sites_by_login(places: Places) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {}
     for one in site_store(places).all():
         with suppress(ProblemError):  # its way goes round in a circle
-            names = _ids_of(one.site) if one.site is not None else ()
-            for name in names[-1:]:
-                found.setdefault(name, []).append(one.name)
+            for names in _ids_of(one.site)[-1:] if one.site is not None else ():
+                for name in names:
+                    found.setdefault(name, []).append(one.name)
     return found
 
 
-def _ids_of(site: Site) -> tuple[str, ...]:
-    """The names of the logins on the route to a site, that to the site itself last."""
+def _ids_of(site: Site) -> list[tuple[str, str]]:
+    """For each hop on the route to a site, the site itself last, the names of a login that Clew's own process holds and
+    of one that the system's ``ssh`` holds."""
     hops: tuple[Hop, ...] = () if is_local(site) else way_to(site, resolve)
-    return tuple(login_id(hops[:number]) for number in range(1, len(hops) + 1))
+    ways = [hops[:number] for number in range(1, len(hops) + 1)]
+    return [(login_id(way), login_id(way, by_system=True)) for way in ways]

@@ -59,6 +59,11 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the hop's name for people: "student@login"."""
         return f"{self.login}@{self.name or self.host}"
 
+    @property
+    def only_by_system(self) -> str:
+        """Returns why only the system's ``ssh`` can get there, as the end of a sentence; empty if paramiko can."""
+        return "the way there is a ProxyCommand" if self.proxy_command else self.needs_ssh
+
 
 class SshFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The files and folders on this computer that SSH uses.

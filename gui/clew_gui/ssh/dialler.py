@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
+from clew_gui.ssh.kept_logins import KeptLogins
 from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.openssh.connection import SystemSsh, dial_system, has_system_ssh
-from clew_gui.ssh.openssh.kept_logins import KeptLogins
 from clew_gui.ssh.prompts import AskOnce, PersonNeeded, Unattended
 from clew_shared.base.problem import problem
 
@@ -22,26 +22,37 @@ _log = logging.getLogger(__name__)
 def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 30.0) -> Connection:
     """Connect to the last of ``hops`` through all the others; ``timeout`` is for each hop, without a person's thinking.
 
-    A kept login that answers is used. What paramiko cannot do goes through the system's ``ssh``, from the first hop on,
-    and ``route`` says why; so does a login that has to ask a person, where logins are kept. Raises ``ProblemError``.
+    A kept login that answers is used; a login that has to ask a person is kept, where logins are. What paramiko cannot
+    do goes through the system's ``ssh``, from the first hop on, and ``route`` says why. Raises ``ProblemError``.
     Closing the connection closes all hops but kept ones.
     """
-    kept = KeptLogins(files) if files.keep_login_s and has_system_ssh(files) else None
+    kept = KeptLogins(files) if files.keep_login_s else None
     if kept is not None and (found := kept.find(hops, asker)) is not None:
         return found
-    try:
-        return _through_paramiko(hops, asker if kept is None else Unattended(asker), files, timeout)
-    except PersonNeeded:
-        because = "it keeps the login for further commands"
-    except Incompatible as why:
-        if kept is None and not has_system_ssh(files):
-            text = f"{hops[-1].title} cannot be reached: {why}."
-            raise problem("ssh.incompatible", text, "Install OpenSSH 8.4 or newer here.", hops[-1].title) from why
-        because = str(why)
+    because = next((hop.only_by_system for hop in hops if hop.only_by_system), "")
+    if not because:
+        try:
+            return _without_system(hops, asker, files, timeout, kept)
+        except Incompatible as why:
+            because = str(why)
+    if not has_system_ssh(files):
+        text = f"{hops[-1].title} cannot be reached: {because}."
+        raise problem("ssh.incompatible", text, "Install OpenSSH 8.4 or newer here.", hops[-1].title)
     _log.info("%s goes through the system's ssh: %s", hops[-1].title, because)
     if kept is not None:
-        return kept.log_in(hops, asker, timeout, because)
+        return kept.log_in_by_system(hops, asker, timeout, because)
     return _through_system(hops, asker, files, timeout, because)
+
+
+def _without_system(
+    hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float, kept: KeptLogins | None
+) -> ParamikoConnection:
+    if kept is None:
+        return _through_paramiko(hops, asker, files, timeout)
+    try:
+        return _through_paramiko(hops, Unattended(asker), files, timeout)
+    except PersonNeeded:
+        return kept.log_in(hops, asker, timeout)
 
 
 def _through_paramiko(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float) -> ParamikoConnection:

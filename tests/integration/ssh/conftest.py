@@ -8,9 +8,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 import pytest
 
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
+from clew_gui.ssh.kept_logins import KeptLogins
 from clew_gui.ssh.openssh.connection import SystemSsh, dial_system
 from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
 from clew_gui.ssh.prompts import AskOnce, Prompter
@@ -94,7 +96,9 @@ def new_files() -> Iterator[SshFiles]:
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         base.chmod(0o700)
-        yield SshFiles(known_hosts=base / "known_hosts", runtime=base, ssh_config="none")
+        made = SshFiles(known_hosts=base / "known_hosts", runtime=base, ssh_config="none")
+        yield made
+        KeptLogins(made).clear()
 
 
 @pytest.fixture
@@ -134,7 +138,10 @@ def dial_by(
     way: str, hop: Hop, files: SshFiles, asker: AskOnce, timeout: float = 30.0, through: Connection | None = None
 ) -> Connection:
     """Connect in this way."""
-    if way == "paramiko":
+    if way == "kept" and through is None:
+        kept = KeptLogins(msgspec.structs.replace(files, keep_login_s=600))
+        return kept.log_in([hop], asker, timeout)
+    if way != "system":
         assert through is None or isinstance(through, ParamikoConnection)
         return dial_paramiko(hop, files, asker, timeout, through)
     assert through is None or isinstance(through, SystemSsh)

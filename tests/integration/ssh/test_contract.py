@@ -1,4 +1,4 @@
-"""What every connection can do, asked of both implementations against a real server."""
+"""What every connection can do, asked of all implementations against a real server."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ from tests.integration.ssh.people import well_informed
 from tests.integration.ssh.servers import School, SshServer
 
 pytestmark = pytest.mark.needs("sshd")
+
+
+@pytest.fixture(params=["paramiko", "system", "kept"], scope="module")
+def way(request: pytest.FixtureRequest) -> str:
+    """Both ways of speaking SSH, and a login that another process holds."""
+    return str(request.param)
 
 
 @contextmanager

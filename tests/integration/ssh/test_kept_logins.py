@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,8 +20,12 @@ import pytest
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
 from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.holder_program import stay
+from clew_gui.ssh.kept_login import KeptLogin, login_id, write_record
+from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
 from clew_gui.ssh.openssh.connection import dial_system
-from clew_gui.ssh.openssh.kept_logins import KeptLogin, KeptLogins, login_id
+from clew_gui.ssh.paramiko.connection import dial_paramiko
+from clew_gui.ssh.paramiko.relay import Relay
 from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompter, PromptKind
 from clew_shared.base.operating_system import is_alive
 from clew_shared.base.problem import ProblemError
@@ -105,8 +110,7 @@ def test_two_commands_are_one_code(start: Callable[..., SshServer], files: SshFi
     with closing(program(files, hop_to(server))) as second:
         assert second.run("echo in").stdout == b"in\n"
         assert second.asks_codes
-        assert second.route.startswith("student@login (password and one-time code at ")
-        assert second.route.endswith(", the system's ssh, because it keeps the login for further commands)")
+        assert re.fullmatch(r"student@login \(password and one-time code at \d\d:\d\d\)", second.route)
     (login,) = living(files)
     assert (login.title, login.until - login.used, login.asks_codes) == ("student@login", KEEP_S, True)
 
@@ -180,13 +184,18 @@ def test_a_site_that_was_changed_finds_none(known: SshServer, files: SshFiles, t
     assert KeptLogins(files).find([described], AskOnce(NOBODY)) is not None
 
 
-def test_without_a_systems_ssh_or_without_keeping_each_command_asks(known: SshServer, files: SshFiles) -> None:
-    for one in (msgspec.structs.replace(files, ssh="no-such-ssh"), msgspec.structs.replace(files, keep_login_s=0)):
-        for _ in range(2):
-            person = well_informed()
-            use(one, hop_to(known), person=person)
-            assert person.kinds == [PromptKind.PASSWORD]
+def test_without_keeping_each_command_asks(known: SshServer, files: SshFiles) -> None:
+    for _ in range(2):
+        person = well_informed()
+        use(msgspec.structs.replace(files, keep_login_s=0), hop_to(known), person=person)
+        assert person.kinds == [PromptKind.PASSWORD]
     assert not living(files)
+
+
+def test_no_ssh_of_the_system_is_needed(known: SshServer, files: SshFiles) -> None:
+    without = msgspec.structs.replace(files, ssh="no-such-ssh")
+    use(without, hop_to(known), person=well_informed())
+    use(without, hop_to(known))
 
 
 # --- Its end --------------------------------------------------------------------------------------------------------
@@ -227,11 +236,21 @@ def test_a_logout_ends_it_at_once_and_twice_does_no_harm(known: SshServer, files
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept logins must answer soon."""
-    monkeypatch.setattr("clew_gui.ssh.openssh.kept_logins._ANSWERS_S", 0.5)
-    monkeypatch.setattr("clew_gui.ssh.openssh.kept_logins._ANSWERS_AT_LAST_S", 0.5)
+    monkeypatch.setattr("clew_gui.ssh.kept_logins._ANSWERS_S", 0.5)
+    monkeypatch.setattr("clew_gui.ssh.kept_logins._ANSWERS_AT_LAST_S", 0.5)
 
 
-@pytest.mark.parametrize("who", ["the server's session", "the master"])
+def test_one_that_was_killed_is_made_again(known: SshServer, files: SshFiles) -> None:
+    use(files, hop_to(known), person=well_informed())
+    (login,) = living(files)
+    psutil.Process(login.pid).kill()
+    until(lambda: not living(files))
+    person = well_informed()
+    use(files, hop_to(known), person=person)
+    assert person.kinds == [PromptKind.PASSWORD]
+
+
+@pytest.mark.parametrize("who", ["the server's session", "the holder"])
 def test_one_that_does_not_answer_is_ended_and_made_again(
     start: Callable[..., SshServer], files: SshFiles, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,7 +291,7 @@ def test_while_the_network_is_away_nothing_is_given_up(
 
 
 def test_of_two_commands_at_once_one_asks(known: SshServer, files: SshFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew_gui.ssh.openssh.kept_logins._EXPLAIN_S", 0.1)
+    monkeypatch.setattr("clew_gui.ssh.kept_logins._EXPLAIN_S", 0.1)
     people = [Hears(), Hears()]
 
     def when_the_other_waits() -> str:
@@ -335,6 +354,13 @@ def test_a_quiet_access_lets_no_question_through_and_a_login_that_is_there_needs
     quietly()
 
 
+def start_program(script: str, *arguments: str) -> subprocess.Popen[str]:
+    """A program in a session of its own, which this test talks to."""
+    pipe = subprocess.PIPE
+    words = [sys.executable, "-c", script, *arguments]
+    return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, text=True)
+
+
 COMMAND = """
 import signal, sys, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
@@ -363,15 +389,7 @@ def test_the_login_outlives_its_command_however_that_ends(
 ) -> None:
     """As Ctrl+C and the terminal's end do it: to all processes of the command."""
     arguments = [msgspec.json.encode(one, enc_hook=str).decode() for one in (hop_to(known), files)]
-    command = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    )
-    with command:
+    with start_program(COMMAND, *arguments) as command:
         assert command.stdin is not None
         assert command.stdout is not None
         command.stdin.write(f"{PASSWORD}\n")
@@ -384,6 +402,106 @@ def test_the_login_outlives_its_command_however_that_ends(
     assert end_all(files) == ["student@login"]
 
 
+STALLS = """
+import os, signal, sys, msgspec
+from clew_gui.ssh.connection import (Hop, SshFiles)
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.prompts import (AskOnce, NobodyToAsk)
+
+hop, files = msgspec.json.decode(sys.argv[1], type=Hop), msgspec.json.decode(
+    sys.argv[2], type=SshFiles, dec_hook=lambda kind, text: kind(text)
+)
+stream = dial([hop], AskOnce(NobodyToAsk()), files).open("exec yes")
+assert stream.recv(2) == b"y\\n"
+print("on", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_program_that_does_not_read_holds_up_no_other_and_its_commands_end_with_it(
+    start: Callable[..., SshServer], files: SshFiles
+) -> None:
+    server = start()
+    trust(files, server)
+
+    def writes_for_it() -> bool:
+        with suppress(psutil.Error):
+            return any(process.name() == "yes" for process in server.sessions())
+        return True
+
+    with closing(program(files, hop_to(server), person=well_informed())) as other:
+        arguments = [msgspec.json.encode(one, enc_hook=str).decode() for one in (hop_to(server), files)]
+        with start_program(STALLS, *arguments) as stalled:
+            assert stalled.stdout is not None
+            assert stalled.stdout.readline() == "on\n"
+            until(lambda: psutil.Process(stalled.pid).status() == psutil.STATUS_STOPPED)
+            for _ in range(20):
+                assert other.run("head -c 100000 /dev/zero").stdout == bytes(100_000)
+            assert writes_for_it()
+            stalled.kill()
+        until(lambda: not writes_for_it())
+        assert other.run("echo in").stdout == b"in\n"
+
+
+ASKS = """
+import sys, time, msgspec
+from clew_gui.ssh.connection import (Hop, SshFiles)
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.prompts import AskOnce
+
+class Person:
+    def ask(self, prompt):
+        print("asked", flush=True)
+        sys.stdin.read()
+
+hop, files = msgspec.json.decode(sys.argv[1], type=Hop), msgspec.json.decode(
+    sys.argv[2], type=SshFiles, dec_hook=lambda kind, text: kind(text)
+)
+dial([hop], AskOnce(Person()), files)
+"""
+
+
+def test_a_command_that_is_killed_at_its_question_leaves_no_process(known: SshServer, files: SshFiles) -> None:
+    arguments = [msgspec.json.encode(one, enc_hook=str).decode() for one in (hop_to(known), files)]
+    with start_program(ASKS, *arguments) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "asked\n"
+        (holder,) = psutil.Process(command.pid).children()
+        command.kill()
+    until(lambda: not is_alive(holder.pid))
+    use(files, hop_to(known), person=well_informed())
+
+
+def test_a_process_that_cannot_hold_the_login_says_why(
+    known: SshServer, files: SshFiles, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "paramiko.py").write_text("raise ImportError('no paramiko today')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with refused("ssh.kept") as words:
+        use(files, hop_to(known), person=well_informed())
+    assert "no paramiko today" in words[0]
+    assert not living(files)
+
+
+def test_a_holder_gives_a_silent_server_up(
+    server: SshServer, files: SshFiles, network: Callable[[int], Network], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.ssh.holder_program._PING_EVERY_S", 0.05)
+    cable = network(server.port)
+    files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{cable.port} "))
+    relay = Relay(dial_paramiko(hop_to(server, "user", port=cable.port), files, AskOnce(NOBODY)))
+    staying = threading.Thread(target=stay, args=(relay, files.runtime, KEEP_S))
+    staying.start()
+    asked_at = relay.heard
+    until(lambda: relay.heard > asked_at)
+    assert staying.is_alive()
+    cable.freeze()
+    staying.join(30.0)
+    assert not staying.is_alive()
+    assert relay.alive, "its link is only silent"
+    relay.end()
+
+
 # --- What is not ours -----------------------------------------------------------------------------------------------
 
 
@@ -391,8 +509,8 @@ STRANGE: dict[str, Callable[[Path], None]] = {
     "a folder that others may enter": lambda folder: folder.chmod(0o755),
     "a folder of all logins that others may enter": lambda folder: folder.parent.chmod(0o755),
     "somebody else's folder": lambda folder: os.chown(folder, 65534, 65534),
-    "a socket that others may use": lambda folder: (folder / "m").chmod(0o666),
-    "somebody else's socket": lambda folder: os.chown(folder / "m", 65534, 65534),
+    "a socket that others may use": lambda folder: (folder / SOCKET).chmod(0o666),
+    "somebody else's socket": lambda folder: os.chown(folder / SOCKET, 65534, 65534),
 }
 
 
@@ -408,6 +526,15 @@ def test_what_is_not_the_users_alone_is_not_used(strange: str, known: SshServer,
     assert living(files) == []
     KeptLogins(files).clear()
     use(files, hop_to(known), person=well_informed())
+
+
+def test_another_program_in_its_place_is_not_used(known: SshServer, files: SshFiles) -> None:
+    use(files, hop_to(known), person=well_informed())
+    (login,) = living(files)
+    write_record(KeptLogins(files).folder / login.id, msgspec.structs.replace(login, key=b"another"))
+    assert KeptLogins(files).find([hop_to(known)], AskOnce(NOBODY)) is None
+    write_record(KeptLogins(files).folder / login.id, login)
+    use(files, hop_to(known))
 
 
 def test_a_link_is_not_followed(known: SshServer, files: SshFiles, tmp_path: Path) -> None:
@@ -430,11 +557,9 @@ def test_no_secret_lies_in_its_folder_or_process(start: Callable[..., SshServer]
     use(files, hop_to(server), person=Person({PromptKind.PASSWORD: PASSWORD, PromptKind.CODE: code}))
     (login,) = living(files)
     folder = KeptLogins(files).folder / login.id
-    assert sorted(path.name for path in folder.iterdir()) == ["log", "login.json", "m"]
+    assert sorted(path.name for path in folder.iterdir()) == ["login.json", SOCKET]
     process = Path("/proc") / str(login.pid)
-    seen = [
-        path.read_bytes() for path in (process / "cmdline", process / "environ", folder / "log", folder / "login.json")
-    ]
+    seen = [path.read_bytes() for path in (process / "cmdline", process / "environ", folder / "login.json")]
     assert not [secret for secret in (*SECRETS, code) if secret.encode() in b"".join(seen)]
     for path in (*KeptLogins(files).folder.rglob("*"), KeptLogins(files).folder):
         assert path.stat().st_mode & 0o077 == 0, path

@@ -65,10 +65,8 @@ def dial_paramiko(
     Raises ``ProblemError``, or ``Incompatible`` when the system's ``ssh`` is to be tried instead; ``PersonNeeded`` with
     an ``Unattended`` asker.
     """
-    if hop.proxy_command:
-        raise Incompatible("the way there is a ProxyCommand")
-    if hop.needs_ssh:
-        raise Incompatible(hop.needs_ssh)
+    if hop.only_by_system:
+        raise Incompatible(hop.only_by_system)
     if through is None:
         return _log_in(hop, files, asker, timeout, lambda: _dial(hop, timeout), None)
     return _log_in(hop, files, asker, timeout, lambda: through.tcp_channel(hop.host, hop.port, timeout), through)
@@ -122,7 +120,7 @@ def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial
     keys = HostKeys(hop, files)
     for pause in (*errors.BUSY_PAUSES_S, None):
         link = SshTransport(dial(), hop.title)
-        _prefer(link, keys.known_types())
+        prefer(link, keys.known_types())
         link.banner_timeout = link.handshake_timeout = timeout
         try:
             link.start_client(timeout=timeout)
@@ -143,7 +141,7 @@ def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial
     raise busy(hop)
 
 
-def _prefer(link: SshTransport, known: list[str]) -> None:
+def prefer(link: SshTransport, known: list[str]) -> None:
     """Ask for a key of a type that is known, or a server with several would look like one that changed. Then for a
     cipher that authenticates as well: where a processor has no instructions for SHA-256, that took half of all time."""
     options = link.get_security_options()
@@ -190,6 +188,11 @@ class ParamikoConnection(HopConnection):
         self._resting: paramiko.SFTPClient | None = None
         """An SFTP session that nobody uses just now, for the next file."""
         self._resting_lock = threading.Lock()
+
+    @property
+    def link(self) -> SshTransport:
+        """Returns what speaks SSH underneath."""
+        return self._link
 
     @property
     def alive(self) -> bool:

@@ -6,7 +6,9 @@ import itertools
 import logging
 import struct
 import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +18,8 @@ from paramiko.message import Message
 _log = logging.getLogger(__name__)
 
 _MSG_GLOBAL_REQUEST = 80  # RFC 4250, section 4.1.2
-_MSGS_OF_CHANNELS = range(93, 101)
+MSGS_OF_CHANNELS = range(93, 101)
+"""Messages about a channel that is open."""
 _MSG_CHANNEL_CLOSE = 97
 _NUMBER = struct.Struct(">I")
 _END_S = 2.0
@@ -45,6 +48,32 @@ class SshTransport(paramiko.Transport):
         self._own_numbers = itertools.count(1)
         self._theirs: dict[int, int] = {}
         """The server's true number of each open channel, by the one that the channel knows."""
+        self._ended: Callable[[], None] | None = None
+
+    def divert(self, kinds: Iterable[int], receive: Callable[[int, bytes], None], ended: Callable[[], None]) -> None:
+        """Hand over what the other end sends from now on: the number of each message of these ``kinds``, and what
+        follows it. Such a link has no channels of its own. ``ended`` is called once, when it has ended. Both are called
+        in the thread that reads."""
+        self._ended = ended
+        for kind in kinds:
+            self._anything()._handler_table[kind] = partial(_hand_over, receive, kind)
+
+    def run(self) -> None:
+        """Reads until the link ends."""
+        try:
+            super().run()
+        finally:
+            if self._ended is not None:
+                self._ended()
+
+    def send_as_it_is(self, kind: int, rest: bytes) -> None:
+        """Send a message whose numbers of channels are the other end's already. Waits while keys are exchanged, and
+        while the other end does not read. One that cannot be sent ends the link: what follows it would make no
+        sense."""
+        try:
+            self._anything()._send_user_message(Message(bytes([kind]) + rest))
+        except (paramiko.SSHException, EOFError, OSError):
+            self.close()
 
     def ping(self, timeout: float) -> bool:
         """Whether the server answers within ``timeout`` seconds.
@@ -124,7 +153,7 @@ class SshTransport(paramiko.Transport):
     def _addressed(self, message: Message) -> bool:
         """Put in the server's number of the channel, if it is one of a channel; False after that channel's end."""
         with message.packet.getbuffer() as data:
-            if data[0] not in _MSGS_OF_CHANNELS:
+            if data[0] not in MSGS_OF_CHANNELS or self._ended is not None:
                 return True
             (number,) = _NUMBER.unpack_from(data, 1)
             theirs = self._theirs.get(number)
@@ -155,6 +184,10 @@ class SshTransport(paramiko.Transport):
         self.packetizer.complete_handshake()  # or its timer lives on after a handshake that failed
         if self.is_alive() and threading.current_thread() is not self:
             self.join(_GRACE_S)
+
+
+def _hand_over(receive: Callable[[int, bytes], None], kind: int, message: Message) -> None:
+    receive(kind, message.asbytes())
 
 
 class Bound:

@@ -47,6 +47,7 @@ __all__ = [
     "fork",
     "give_up_locked",
     "is_mine",
+    "is_mine_alone",
     "is_my_peer",
     "is_superuser",
     "kill_group",
@@ -461,6 +462,11 @@ def is_superuser() -> bool:
 def is_mine(state: os.stat_result) -> bool:
     """Whether a file belongs to this user."""
     return state.st_uid == os.geteuid()
+
+
+def is_mine_alone(state: os.stat_result) -> bool:
+    """Whether a file belongs to this user, and its mode lets nobody else use it."""
+    return is_mine(state) and not state.st_mode & 0o077
 
 
 def others_may_write(state: os.stat_result) -> bool:

@@ -48,6 +48,7 @@ __all__ = [
     "fork",
     "give_up_locked",
     "is_mine",
+    "is_mine_alone",
     "is_my_peer",
     "is_superuser",
     "kill_group",
@@ -394,6 +395,11 @@ def is_superuser() -> bool:
 
 def is_mine(state: os.stat_result) -> bool:
     """Whether a file belongs to this user: Clew's folders are in the user's profile, which is the user's alone."""
+    return True
+
+
+def is_mine_alone(state: os.stat_result) -> bool:
+    """Whether nobody but this user can use a file of the user's profile; a mode says nothing here."""
     return True
 
 

@@ -1,35 +1,46 @@
 """Logins that stay for a while after the command that made them, so that a code is asked once and not once per command.
 
-OpenSSH does the work: a master process for each hop, which ends some time after its last use (ControlPersist). What is
-decided here is when one may be used. Each has a folder named by the whole way to its hop, so that a site that was
-changed finds none; the folder and all above it must be the user's alone.
+A process for each hop holds one, and ends some time after its last use: a holder of Clew's own, or for what paramiko
+cannot do a master of the system's ``ssh`` (ControlPersist). What is decided here is when one may be used. Each has a
+folder named by the whole way to its hop, so that a site that was changed finds none; the folder and all above it must
+be the user's alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.hop_connection import route_to
+from clew_gui.ssh.connection import Hop, SshFiles, lost
+from clew_gui.ssh.holder import Order, hold
+from clew_gui.ssh.hop_connection import HopConnection, route_to
+from clew_gui.ssh.kept_login import KeptLogin, last_use, login_id, read_record, write_record
 from clew_gui.ssh.openssh.connection import SystemSsh
 from clew_gui.ssh.openssh.master import Master
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, PROOF, AskOnce, PromptKind
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import lock_now
-from clew_shared.base.foreign import from_json
-from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.process_identity import still_runs
 from clew_shared.base.remedies import log_out
+
+if TYPE_CHECKING:
+    from clew_gui.ssh.paramiko.connection import ParamikoConnection
+
+SOCKET = "s"
+"""The name of the socket through which programs use a login that is held by Clew's own process."""
 
 _ANSWERS_S = 5.0
 """The seconds in which a kept login must answer a command that would like to use it."""
@@ -40,32 +51,14 @@ _TURN_S = 0.1
 _EXPLAIN_S = 1.0
 _OTHER_S = ANSWER_WITHIN_S + 60.0
 """The seconds for which another command may be logging in: a person has most of that for an answer."""
-_RUNTIME_LIMIT = 60
-"""A socket's path may have 104 bytes on macOS; folders, name and what ssh adds while it makes one are 40."""
-_RECORD = "login.json"
+_BELOW_RUNTIME = 43
+"""The bytes in a socket's path for folders, name and what ssh adds while it makes one."""
+_END_S = 2.0
+_POLL_S = 0.02
 _LOCK = ".lock"
 
-
-class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
-    """A login and its way. ``through`` is the id of the one before it on the way, empty for the first.
-
-    ``since`` and ``used``, when it was last used, are in seconds since 1970; it stays for ``keep_s`` after that.
-    """
-
-    id: str
-    title: str
-    route: str
-    pid: int
-    since: float
-    keep_s: int
-    asks_codes: bool
-    through: str = ""
-    used: float = 0.0
-
-    @property
-    def until(self) -> float:
-        """Returns when the login ends unless it is used again."""
-        return self.used + self.keep_s
+_Found = TypeVar("_Found", bound=HopConnection)
+_Find = Callable[[Sequence[Hop], AskOnce, float], _Found | None]
 
 
 class KeptLogins:
@@ -74,46 +67,110 @@ class KeptLogins:
     def __init__(self, files: SshFiles) -> None:
         self._files = files
         runtime = files.runtime
-        if len(os.fsencode(runtime)) > _RUNTIME_LIMIT:
+        if len(os.fsencode(runtime)) > operating_system.LONGEST_SOCKET_PATH - _BELOW_RUNTIME:
             runtime = Path(tempfile.gettempdir()) / f"clew-{operating_system.user_id()}"
         home = hashlib.sha256(os.fsencode(files.known_hosts)).hexdigest()
         self.folder = runtime / f"l-{home[:8]}"
 
     # --- Using one ----------------------------------------------------------------------------------------------------
 
-    def find(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> SystemSsh | None:
+    def find(
+        self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0
+    ) -> ParamikoConnection | SystemSsh | None:
         """A login at the last of ``hops`` that lives and answers, else None. Asks nobody; ``asker`` is for later hops.
 
         Raises ``ProblemError`` when someone else could have a hand in it.
         """
+        return self.find_held(hops, asker, answers_s) or self._find_master(hops, asker, answers_s)
+
+    def find_held(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> ParamikoConnection | None:
+        """Finds one as ``find`` does, but only of Clew's own holders."""
         known = self._known(login_id(hops))
+        if known is None:
+            return None
+        from clew_gui.ssh.paramiko.relay import connect_to_relay  # a tenth of a second
+
+        timeout = answers_s or _ANSWERS_S
+        with suppress(OSError, ProblemError):
+            sock = operating_system.connect_locally(self.folder / known.id / SOCKET)
+            connection = connect_to_relay(
+                sock, known.key, hops[-1], known.route, self._files, asker, known.asks_codes, timeout
+            )
+            if connection.probe(timeout):
+                return connection
+            connection.close()
+        return None
+
+    def _find_master(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> SystemSsh | None:
+        known = self._known(login_id(hops, by_system=True))
         if known is None:
             return None
         master = Master(hops[-1], self._files, self.folder / known.id, known.keep_s, known.pid)
         connection = SystemSsh(master, known.route, self._files, asker, known.asks_codes)
         return connection if master.alive and connection.probe(answers_s or _ANSWERS_S) else None
 
-    def log_in(self, hops: Sequence[Hop], asker: AskOnce, timeout: float, because: str) -> SystemSsh:
-        """Log in at each of ``hops`` where no login answers, and keep it. Raises ``ProblemError``.
+    def log_in(self, hops: Sequence[Hop], asker: AskOnce, timeout: float) -> ParamikoConnection:
+        """Log in at each of ``hops`` where no login answers, and have Clew's own processes hold it.
 
-        One command at a time does so; others wait, and use its login.
+        One command at a time does so; others wait, and use its login. Raises ``ProblemError``, or ``Incompatible`` when
+        the system's ``ssh`` is to be tried instead.
         """
+
+        def log_in_at(way: Sequence[Hop], _below: ParamikoConnection | None) -> ParamikoConnection:
+            order = Order(tuple(way), self._files, make_private(self.folder / login_id(way)), timeout)
+            login = hold(order, asker)
+            found = self.find_held(way, asker)
+            if found is None:
+                raise lost(login.title, "the login ended at once")
+            return found
+
+        return self._log_in(hops, asker, False, self.find_held, log_in_at)
+
+    def log_in_by_system(self, hops: Sequence[Hop], asker: AskOnce, timeout: float, because: str) -> SystemSsh:
+        """Log in as ``log_in`` does, with masters of the system's ``ssh``. Raises ``ProblemError``."""
+
+        def log_in_at(way: Sequence[Hop], below: SystemSsh | None) -> SystemSsh:
+            return self._new_master(way, asker, timeout, below, because)
+
+        return self._log_in(hops, asker, True, self._find_master, log_in_at)
+
+    def _log_in(
+        self,
+        hops: Sequence[Hop],
+        asker: AskOnce,
+        by_system: bool,
+        find: _Find[_Found],
+        log_in_at: Callable[[Sequence[Hop], _Found | None], _Found],
+    ) -> _Found:
         try:
-            return self._log_in(hops, asker, timeout, because)
+            return self._hop_by_hop(hops, asker, by_system, find, log_in_at)
         except OSError as error:
             text = f"The login to {hops[-1].title} cannot be kept in {self.folder}: {error.strerror or error}."
             hint = "Make room there, or let no login stay: keep_login = 0 in the settings."
             raise problem("ssh.kept", text, hint, hops[-1].title) from error
 
-    def _log_in(self, hops: Sequence[Hop], asker: AskOnce, timeout: float, because: str) -> SystemSsh:
+    def _hop_by_hop(
+        self,
+        hops: Sequence[Hop],
+        asker: AskOnce,
+        by_system: bool,
+        find: _Find[_Found],
+        log_in_at: Callable[[Sequence[Hop], _Found | None], _Found],
+    ) -> _Found:
         for folder in (self.folder.parent, self.folder):
             make_private(folder)
-        connection, found = None, None
+        connection: _Found | None = None
+        found: _Found | None = None
         for number in range(1, len(hops) + 1):
-            way = hops[:number]
-            with self._alone(login_id(way), hops[-1].title, asker):
-                found = self._awaited(way, asker)
-                connection = found or self._new(way, asker, timeout, connection, because)
+            way, below = hops[:number], connection
+            name = login_id(way, by_system)
+            try:
+                with self._alone(name, hops[-1].title, asker):
+                    found = self._awaited(way, name, asker, find)
+                    connection = found or self._new(name, partial(log_in_at, way, below))
+            finally:
+                if below is not None:  # the next one goes through its login, and needs no more of this program
+                    below.close()
         if connection is None:
             raise ValueError("there is no hop to dial")
         if found is None:
@@ -122,20 +179,28 @@ class KeptLogins:
             asker.show_message(f"{stays}, also when Clew is closed. Logging out ends it.")
         return connection
 
-    def _awaited(self, way: Sequence[Hop], asker: AskOnce) -> SystemSsh | None:
+    def _awaited(self, way: Sequence[Hop], name: str, asker: AskOnce, find: _Find[_Found]) -> _Found | None:
         """Finds a login as ``find`` does, with more patience for one that is silent."""
-        found, title = self.find(way, asker), way[-1].title
-        if found is None and self._known(login_id(way)) is not None:
+        found, title = find(way, asker, 0.0), way[-1].title
+        if found is None and self._known(name) is not None:
             asker.show_message(f"The login to {title} does not answer. In {_ANSWERS_AT_LAST_S:g} s a new one is made.")
-            found = self.find(way, asker, _ANSWERS_AT_LAST_S)
+            found = find(way, asker, _ANSWERS_AT_LAST_S)
         return found
 
-    def _new(
+    def _new(self, name: str, log_in: Callable[[], _Found]) -> _Found:
+        """Log in; an earlier login of this name, which does not answer, is ended, and nothing of one that fails
+        stays."""
+        self._clear(name)
+        try:
+            return log_in()
+        except BaseException:
+            self._clear(name)
+            raise
+
+    def _new_master(
         self, way: Sequence[Hop], asker: AskOnce, timeout: float, through: SystemSsh | None, because: str
     ) -> SystemSsh:
-        """Log in at the last hop of ``way``. An earlier login there that does not answer is ended."""
-        hop, name, keep_s = way[-1], login_id(way), self._files.keep_login_s
-        self._clear(name)
+        hop, name, keep_s = way[-1], login_id(way, by_system=True), self._files.keep_login_s
         master = Master(hop, self._files, make_private(self.folder / name), keep_s)
         try:
             asked = master.log_in(asker, timeout, through.master if through is not None else None)
@@ -147,9 +212,9 @@ class KeptLogins:
                 since=time.time(),
                 keep_s=keep_s,
                 asks_codes=PromptKind.CODE in asked or (through is not None and through.asks_codes),
-                through=login_id(way[:-1]) if through is not None else "",
+                through=login_id(way[:-1], by_system=True) if through is not None else "",
             )
-            write_private(master.folder / _RECORD, msgspec.json.encode(login), lasting=False)
+            write_record(master.folder, login)
         except BaseException:
             master.end()
             raise
@@ -219,8 +284,12 @@ class KeptLogins:
         if folder.is_symlink():
             folder.unlink()
         elif folder.exists():
-            record = _record(folder)
-            Master(Hop(host=""), self._files, folder, pid=record.pid if record is not None else 0).end()
+            record = read_record(folder)
+            if record is not None and record.key:
+                _end_holder(record)
+                shutil.rmtree(folder, ignore_errors=True)
+            else:
+                Master(Hop(host=""), self._files, folder, pid=record.pid if record is not None else 0).end()
 
     def _known(self, name: str) -> KeptLogin | None:
         """Reads the record of a live login. Raises ``ProblemError`` if it does not belong to the user alone."""
@@ -229,23 +298,22 @@ class KeptLogins:
             return None
         for path in (self.folder.parent, self.folder, folder):
             _check(path, stat.S_ISDIR)
-        record, master = _record(folder), Master(Hop(host=""), self._files, folder)
-        if record is None or not os.path.lexists(master.socket):
+        record = read_record(folder)
+        if record is None:
             return None
-        _check(master.socket, stat.S_ISSOCK)
-        master.pid = record.pid
+        master = Master(Hop(host=""), self._files, folder, pid=record.pid)
+        address = folder / SOCKET if record.key else master.socket
+        if not os.path.lexists(address):
+            return None
+        _check(address, _is_address)
+        runs = _runs(record) if record.key else master.runs
         with suppress(OSError):  # it ends in this moment
-            return msgspec.structs.replace(record, used=master.log.stat().st_mtime) if master.runs else None
+            used = last_use(folder) if record.key else master.log.stat().st_mtime
+            return msgspec.structs.replace(record, used=used) if runs else None
         return None
 
     def _lock_file(self, name: str) -> IO[bytes]:
         return open(self.folder / f"{name}{_LOCK}", "ab", opener=lambda path, flags: os.open(path, flags, 0o600))
-
-
-def login_id(hops: Sequence[Hop]) -> str:
-    """The name of the login at the last of ``hops``: a different one if anything on the route differs."""
-    way = [msgspec.structs.replace(hop, user=hop.login, fingerprints=()) for hop in hops]  # those are shown only
-    return hashlib.sha256(msgspec.json.encode(way)).hexdigest()[:10]
 
 
 def _how(asked: Sequence[PromptKind], because: str) -> str:
@@ -259,13 +327,23 @@ def _is_way(login: KeptLogin, others: Collection[KeptLogin]) -> bool:
     return any(other.through == login.id for other in others)
 
 
-def _record(folder: Path) -> KeptLogin | None:
-    """Reads the record in a login's folder; None while it is being made, or if that was cut short."""
-    try:
-        found: KeptLogin = from_json((folder / _RECORD).read_bytes(), KeptLogin)
-        return found
-    except (OSError, msgspec.MsgspecError):
-        return None
+def _runs(login: KeptLogin) -> bool:
+    """Whether the process of Clew's own that holds it runs."""
+    return still_runs(login.pid, login.began) and operating_system.is_alive(login.pid)
+
+
+def _end_holder(login: KeptLogin) -> None:
+    """End the process that holds it, and wait for its end."""
+    if _runs(login):
+        operating_system.kill_process(login.pid)
+    deadline = time.monotonic() + _END_S
+    while _runs(login) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+
+
+def _is_address(mode: int) -> bool:
+    """Whether it may be what ``listen_locally`` makes."""
+    return stat.S_ISSOCK(mode) or stat.S_ISREG(mode)
 
 
 def _check(path: Path, is_kind: Callable[[int], bool]) -> None:
@@ -274,7 +352,7 @@ def _check(path: Path, is_kind: Callable[[int], bool]) -> None:
         state = path.lstat()
     except OSError:
         return  # gone: so is the login
-    if not is_kind(state.st_mode) or not operating_system.is_mine(state) or stat.S_IMODE(state.st_mode) & 0o077:
+    if not is_kind(state.st_mode) or not operating_system.is_mine_alone(state):
         raise _strange(path)
 
 

@@ -1,0 +1,184 @@
+"""The process that holds one login and lets this user's programs use it: ``python -m clew_gui.ssh.holder_program``.
+
+See ``holder`` for how it is started, and ``paramiko.relay`` for how programs use the login. It ends some time after its
+last use, when the server is silent for two minutes or hangs up, and when it is killed: it has nothing to put in order.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from clew_gui.ssh.connection import lost
+from clew_gui.ssh.holder import (
+    Answer,
+    Failed,
+    Held,
+    Message,
+    NeedsSystemSsh,
+    Order,
+    Question,
+    Refused,
+    Said,
+    read_order,
+    send,
+)
+from clew_gui.ssh.kept_login import KeptLogin, login_id, note_use, write_record
+from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
+from clew_gui.ssh.key_files import Incompatible
+from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
+from clew_gui.ssh.paramiko.relay import Relay
+from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, Prompt
+from clew_shared.base import operating_system
+from clew_shared.base.problem import ProblemError
+from clew_shared.base.process_identity import began
+
+_PING_EVERY_S = 15.0
+_PINGS = 8
+"""So many questions in turn may stay without an answer: two minutes. The time that a laptop sleeps counts as one."""
+_BACKLOG = 16
+
+
+def main() -> int:
+    """Log in as standard input says, and hold the login to its end. The exit status is 1 when there is none."""
+    os.umask(0o077)
+    talk = _Starter(sys.stdin.buffer, sys.stdout.buffer)
+    order = read_order(sys.stdin.buffer.readline())
+    operating_system.set_title(f"clew login {order.hops[-1].title}")
+    try:
+        connection = _log_in(order, talk)
+        relay = Relay(connection)
+        listener = operating_system.listen_locally(order.folder / SOCKET, _BACKLOG)
+        login = _record(order, connection, relay)
+        write_record(order.folder, login)
+    except ProblemError as error:
+        talk.say(Failed(error.problems))
+        return 1
+    except Incompatible as why:
+        talk.say(NeedsSystemSsh(str(why)))
+        return 1
+    talk.say(Held(login))
+    _let_go_of_standard_streams()
+    threading.Thread(target=_accept, args=(listener, relay), name="programs", daemon=True).start()
+    stay(relay, order.folder, login.keep_s)
+    relay.end()
+    return 0
+
+
+class _Starter(AskOnce):
+    """The program that started this one asks, and remembers; nothing is remembered here."""
+
+    def __init__(self, answers: IO[bytes], questions: IO[bytes]) -> None:
+        super().__init__(NobodyToAsk())
+        self._answers = answers
+        self._questions = questions
+        self._turn = threading.Lock()
+
+    def say(self, message: Message) -> None:
+        """Say something; nobody may be there any more."""
+        with self._turn, suppress(OSError):
+            send(self._questions, message)
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """See ``AskOnce.ask``. None also when the program that started this one has ended."""
+        self.say(Question(prompt))
+        line = self._answers.readline()
+        return msgspec.json.decode(line, type=Answer).text if line else None
+
+    def remembered(self, prompt: Prompt) -> str | None:
+        """Returns None: nothing is remembered here."""
+        return None
+
+    def refused(self, prompt: Prompt) -> None:
+        """See ``AskOnce.refused``."""
+        self.say(Refused(prompt))
+
+    def show_message(self, text: str) -> None:
+        """See ``AskOnce.show_message``."""
+        self.say(Said(text))
+
+
+def _log_in(order: Order, asker: AskOnce) -> ParamikoConnection:
+    *way, hop = order.hops
+    if not way:
+        return dial_paramiko(hop, order.files, asker, order.timeout)
+    below = KeptLogins(order.files).find_held(way, asker)
+    if below is None:
+        raise lost(way[-1].title, "the login there ended meanwhile")
+    return dial_paramiko(hop, order.files, asker, order.timeout, below)
+
+
+def _record(order: Order, connection: ParamikoConnection, relay: Relay) -> KeptLogin:
+    way = order.hops[:-1]
+    return KeptLogin(
+        id=login_id(order.hops),
+        title=order.hops[-1].title,
+        route=f"{connection.route.removesuffix(')')} at {time.strftime('%H:%M')})",
+        pid=os.getpid(),
+        since=time.time(),
+        keep_s=order.files.keep_login_s,
+        asks_codes=connection.asks_codes,
+        through=login_id(way) if way else "",
+        began=began(),
+        key=relay.public_key,
+    )
+
+
+def _let_go_of_standard_streams() -> None:
+    """The terminal of the program that started this one can close."""
+    operating_system.silence()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+
+def _accept(listener: socket.socket, relay: Relay) -> None:
+    while relay.alive:
+        with suppress(ConnectionAbortedError):  # someone who may not, or who left at once
+            relay.serve(listener.accept()[0])
+
+
+def stay(relay: Relay, folder: Path, keep_s: int) -> None:
+    """Return when the login has to end."""
+    used, was_in_use, unanswered, asked = _Moment(), True, 0, _Moment()
+    relay.ping()
+    while relay.alive and unanswered < _PINGS:
+        relay.changed.clear()
+        in_use = relay.programs > 0
+        if in_use or was_in_use:
+            used = _Moment()
+            with suppress(OSError):  # a logout has removed it, and ends this in a moment
+                note_use(folder)
+        was_in_use = in_use
+        left = keep_s - used.ago()
+        if left <= 0:
+            return
+        if asked.ago() >= _PING_EVERY_S:
+            unanswered = unanswered + 1 if relay.heard < asked.steady else 0
+            asked = _Moment()
+            relay.ping()
+        relay.changed.wait(_PING_EVERY_S if in_use else min(_PING_EVERY_S, left))
+
+
+class _Moment:
+    """Now. By the calendar's clock as well: the other one may stand still while a laptop sleeps."""
+
+    def __init__(self) -> None:
+        self.steady = time.monotonic()
+        self._calendar = time.time()
+
+    def ago(self) -> float:
+        """Returns how many seconds have gone by since then."""
+        return max(time.monotonic() - self.steady, time.time() - self._calendar)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
