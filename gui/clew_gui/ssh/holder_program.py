@@ -31,7 +31,7 @@ from clew_gui.ssh.holder import (
     read_order,
     send,
 )
-from clew_gui.ssh.kept_login import KeptLogin, login_id, note_use, write_record
+from clew_gui.ssh.kept_login import KeptLogin, last_use, login_id, note_use, write_record
 from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
 from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
@@ -141,9 +141,12 @@ def _let_go_of_standard_streams() -> None:
 
 
 def _accept(listener: socket.socket, relay: Relay) -> None:
-    while relay.alive:
-        with suppress(ConnectionAbortedError):  # someone who may not, or who left at once
-            relay.serve(listener.accept()[0])
+    try:
+        while relay.alive:
+            with suppress(ConnectionAbortedError):  # someone who may not, or who left at once
+                relay.serve(listener.accept()[0])
+    finally:  # nobody can come any more
+        relay.end()
 
 
 def stay(relay: Relay, folder: Path, keep_s: int) -> None:
@@ -153,10 +156,13 @@ def stay(relay: Relay, folder: Path, keep_s: int) -> None:
     while relay.alive and unanswered < _PINGS:
         relay.changed.clear()
         in_use = relay.programs > 0
-        if in_use or was_in_use:
-            used = _Moment()
-            with suppress(OSError):  # a logout has removed it, and ends this in a moment
+        try:
+            if in_use or was_in_use:
+                used = _Moment()
                 note_use(folder)
+            last_use(folder)
+        except OSError:  # a logout has removed it
+            return
         was_in_use = in_use
         left = keep_s - used.ago()
         if left <= 0:

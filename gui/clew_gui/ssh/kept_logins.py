@@ -142,30 +142,17 @@ class KeptLogins:
         find: _Find[_Found],
         log_in_at: Callable[[Sequence[Hop], _Found | None], _Found],
     ) -> _Found:
-        try:
-            return self._hop_by_hop(hops, asker, by_system, find, log_in_at)
-        except OSError as error:
-            text = f"The login to {hops[-1].title} cannot be kept in {self.folder}: {error.strerror or error}."
-            hint = "Make room there, or let no login stay: keep_login = 0 in the settings."
-            raise problem("ssh.kept", text, hint, hops[-1].title) from error
-
-    def _hop_by_hop(
-        self,
-        hops: Sequence[Hop],
-        asker: AskOnce,
-        by_system: bool,
-        find: _Find[_Found],
-        log_in_at: Callable[[Sequence[Hop], _Found | None], _Found],
-    ) -> _Found:
-        for folder in (self.folder.parent, self.folder):
-            make_private(folder)
+        """Hop by hop: ``find`` a login, or ``log_in_at`` the way to it, through the one before."""
+        with self._writing(hops[-1].title):
+            for folder in (self.folder.parent, self.folder):
+                make_private(folder)
         connection: _Found | None = None
         found: _Found | None = None
         for number in range(1, len(hops) + 1):
             way, below = hops[:number], connection
             name = login_id(way, by_system)
             try:
-                with self._alone(name, hops[-1].title, asker):
+                with self._writing(hops[-1].title), self._alone(name, hops[-1].title, asker):
                     found = self._awaited(way, name, asker, find)
                     connection = found or self._new(name, partial(log_in_at, way, below))
             finally:
@@ -178,6 +165,16 @@ class KeptLogins:
             stays = f"You stay logged in to {hops[-1].title} until {minutes} after the last use"
             asker.show_message(f"{stays}, also when Clew is closed. Logging out ends it.")
         return connection
+
+    @contextmanager
+    def _writing(self, title: str) -> Iterator[None]:
+        """Says where a login cannot be kept."""
+        try:
+            yield
+        except OSError as error:
+            text = f"The login to {title} cannot be kept in {self.folder}: {error.strerror or error}."
+            hint = "Make room there, or let no login stay: keep_login = 0 in the settings."
+            raise problem("ssh.kept", text, hint, title) from error
 
     def _awaited(self, way: Sequence[Hop], name: str, asker: AskOnce, find: _Find[_Found]) -> _Found | None:
         """Finds a login as ``find`` does, with more patience for one that is silent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -232,6 +233,14 @@ def test_a_logout_ends_it_at_once_and_twice_does_no_harm(known: SshServer, files
     assert person.kinds == [PromptKind.PASSWORD]
     KeptLogins(files).clear()
     assert [path.suffix for path in KeptLogins(files).folder.iterdir()] == [".lock"]
+
+
+def test_one_whose_folder_was_removed_ends(known: SshServer, files: SshFiles) -> None:
+    """Nobody could find it any more, nor log out of it."""
+    with closing(program(files, hop_to(known), person=well_informed())):
+        (login,) = living(files)
+        shutil.rmtree(KeptLogins(files).folder / login.id)
+    until(lambda: not is_alive(login.pid))
 
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,6 +499,10 @@ def test_a_holder_gives_a_silent_server_up(
     cable = network(server.port)
     files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{cable.port} "))
     relay = Relay(dial_paramiko(hop_to(server, "user", port=cable.port), files, AskOnce(NOBODY)))
+    record = KeptLogin(
+        id="", title="", route="", pid=os.getpid(), since=0.0, keep_s=KEEP_S, asks_codes=False, key=relay.public_key
+    )
+    write_record(files.runtime, record)
     staying = threading.Thread(target=stay, args=(relay, files.runtime, KEEP_S))
     staying.start()
     asked_at = relay.heard
