@@ -204,7 +204,7 @@ _COMMAS = re.compile(r"[-+]?[0-9]+(,[0-9]+)+( ?%)?")
 _PART = re.compile(
     r"""(?P<not>-)?
     (?:(?P<key>[^\W\d][\w.]*)\s*(?P<op><=|>=|!=|==?|<|>|:)\s*|(?P<hash>\#))?
-    (?P<value>"[^"]*"|[^\s,]+(?:(?<=[0-9]),(?=[0-9])[^\s,]+)*(?:\s%)?)""",
+    (?P<value>"[^"]*"|'[^']*'|[^\s,]+(?:(?<=[0-9]),(?=[0-9])[^\s,]+)*(?:\s%)?)""",
     re.VERBOSE,
 )
 _ALONE = re.compile(r"[^\W\d][\w.]*\s*(<=|>=|!=|==?|<|>|:)\s*$")
@@ -226,7 +226,7 @@ _ALWAYS = ("tag", "tags", "name", "note", "state", "number", "study", "exercise"
 
 
 def _term(part: re.Match[str], known: Collection[str]) -> FilterTerm:
-    value, exclude = part["value"].strip('"'), part["not"] is not None
+    value, exclude = _unquoted(part["value"]), part["not"] is not None
     if part["hash"]:
         return FilterTerm("tag", "=", value, exclude)
     key, sign = part["key"], part["op"]
@@ -241,6 +241,11 @@ def _term(part: re.Match[str], known: Collection[str]) -> FilterTerm:
     if (operator not in ("=", "!=") or unclear) and _number(value) is None:
         raise _wrong(f"{key} {operator} needs a number, got {value!r}.", f"For example: {key} {operator} 0.01")
     return FilterTerm("tag" if key == "tags" else key, operator, value, exclude)
+
+
+def _unquoted(text: str) -> str:
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if quoted else text
 
 
 def _wrong(text: str, hint: str) -> ProblemError:
@@ -271,7 +276,7 @@ def _compares(have: Value, operator: Operator, wanted: str) -> bool:
         return _numbers(float(have), operator, number)
     if operator not in ("=", "!="):
         return False
-    same = (format_value(have) or "none").lower() == wanted.lower()
+    same = (format_value(have) or "none").lower() == (wanted.lower() or "none")
     return same == (operator == "=")
 
 

@@ -10,7 +10,7 @@ from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED
 from clew_shared import __version__
 from clew_shared.base.harmless import say
 from clew_shared.base.problem import Problem, ProblemError, long_names_refused
-from clew_shared.base.terminal import replace_missing_characters
+from clew_shared.base.terminal import prepare_output
 
 _COMMANDS = {
     "run": ("clew_agent.cli.headless", "run", "train a run spec here, without a window"),
@@ -39,7 +39,7 @@ _ALL_COMMANDS = _COMMANDS | _OWN_COMMANDS
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv`` (default: the process's own) and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    replace_missing_characters()
+    prepare_output()
     name = words[0] if words else "--help"
     if name in ("--help", "-h", "help"):
         say(_help())

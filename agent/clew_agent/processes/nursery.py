@@ -40,7 +40,7 @@ from clew_agent.processes.standby import UNUSED, StandbyTrainer, wait_as_guard
 from clew_agent.trainer import compile_cache
 from clew_shared.base import operating_system
 from clew_shared.base.places import find_places
-from clew_shared.base.terminal import replace_missing_characters
+from clew_shared.base.terminal import prepare_output
 from clew_shared.data_sets import BUILT_IN, USUAL
 from clew_shared.journal.run_folder import RunFolder
 
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
     options = parser.parse_args(argv)
-    replace_missing_characters()  # what an exercise prints in a copy is none of its mistakes
+    prepare_output()  # what an exercise prints in a copy is none of its mistakes
     channel = socket.socket(fileno=options.channel)
     operating_system.die_with_parent()  # while it imports it does not look whether the supervisor is still there
     if _is_over(channel):  # it went before that was asked for

@@ -21,7 +21,7 @@ from clew_agent.processes.guard import spawn, trainer_environment, watch_request
 from clew_agent.processes.nursery_messages import ROOM_FOR_TITLES, StartGuard, as_line, from_line
 from clew_agent.processes.standby import UNUSED
 from clew_shared.base import operating_system
-from clew_shared.base.terminal import replace_missing_characters
+from clew_shared.base.terminal import prepare_output
 from clew_shared.journal.run_folder import RunFolder
 
 TRAINER = (sys.executable, "-P", "-m", "clew_agent.processes.standby_process", "trainer")
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--compute", action="store_true")
     parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
     options = parser.parse_args(argv)
-    replace_missing_characters()
+    prepare_output()
     return be_trainer(options.compute) if options.role == "trainer" else be_guard(options.compute)
 
 

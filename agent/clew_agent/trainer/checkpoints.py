@@ -13,8 +13,6 @@ from clew_agent.trainer import checkpoints
 from clew_shared.base import operating_system
 from clew_shared.journal.run_folder import RunFolder
 
-_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-_FULL_WORDS = ("no space left", "disk quota", "file too large")
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.EACCES)  # the last is what Windows says
 
 
@@ -60,15 +58,6 @@ class CheckpointPlace:
                 raise
         checkpoints.remove(own)
         return operating_system.replace_file(partial, own)
-
-
-def disk_full(error: Exception) -> str | None:
-    """Returns the words for a full disk, if that is what ``error`` says; TensorFlow wraps the system's text into errors
-    of its own."""
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return error.strerror or "the disk is full"
-    text = str(error).lower()
-    return next((words for words in _FULL_WORDS if words in text), None)
 
 
 def files_below(folder: Path) -> list[Path]:

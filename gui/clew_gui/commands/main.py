@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, complain, standard_context
 from clew_shared import __version__
+from clew_shared.base.disk_full import disk_full
 from clew_shared.base.foreign import readable
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, long_names_refused, problem
-from clew_shared.base.terminal import replace_missing_characters
+from clew_shared.base.terminal import prepare_output
 
 
 class Command(NamedTuple):
@@ -86,7 +87,7 @@ _EXAMPLES = """Examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv`` (default: the process's own) and return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    replace_missing_characters()
+    prepare_output()
     context = standard_context(find_places())
     name = words[0] if words else "--help"
     if name in ("--help", "-h", "help"):
@@ -135,6 +136,10 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
         sys.stdout = None  # its reader has left: nothing more can be written there
         return FAILED
     except Exception as error:  # noqa: BLE001  # the process border
+        if full := disk_full(error):
+            text = f"What it prints or writes is not complete: {full}."
+            complain(context, f"clew {name}", [Problem("cli.space", text, "Make room, and give the command again.")])
+            return FAILED
         context.note(f"clew {name}: an unexpected error, {type(error).__name__}: {error}. {context.keep_trace()}")
         return FAILED
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import os
 import re
 import sys
 import unicodedata
 from functools import partial
+from pathlib import Path
+from typing import TextIO
 
 _PLAIN = {
     "–": "-",
@@ -46,8 +49,11 @@ _UPPER_DOTS, _LOWER_DOTS = 0x01 | 0x02 | 0x08 | 0x10, 0x04 | 0x20 | 0x40 | 0x80
 _SUPERSCRIPTS = "[⁻⁰¹²³⁴-⁹]+"
 
 
-def replace_missing_characters() -> None:
-    """Makes standard output and error replace characters that they lack, rather than raise an error."""
+def prepare_output() -> None:
+    """Makes standard output and error replace characters that they lack, rather than raise an error. Where one was
+    closed, what is printed there is lost."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not (stream.errors or "").startswith("clew."):
             encoding = codecs.lookup(stream.encoding).name
@@ -55,6 +61,10 @@ def replace_missing_characters() -> None:
             # ASCII: every other character is given to the handler, which sees numbers in superscript as a whole.
             shown = None if encoding.startswith("utf") else "ascii"
             stream.reconfigure(encoding=shown, errors=f"clew.{encoding}")
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def ascii_json(data: bytes) -> str:

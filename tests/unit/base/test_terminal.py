@@ -18,7 +18,7 @@ from rich.console import Console
 from clew_agent.cli import main as agent_cli
 from clew_gui.commands import main as cli
 from clew_gui.commands.output.progress import LiveDisplay
-from clew_shared.base.terminal import ascii_json, replace_missing_characters
+from clew_shared.base.terminal import ascii_json, prepare_output
 from tests.unit.commands.test_cli_progress import CARD, half_way
 from tests.unit.runs import small_run
 
@@ -56,16 +56,26 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
 )
 def test_what_is_missing_is_replaced(screen: Screen, encoding: str, text: str, shown: bytes) -> None:
     written = screen(encoding)
-    replace_missing_characters()
+    prepare_output()
     sys.stdout.write(text)
     sys.stderr.write(text)
     assert written.getvalue() == shown * 2
 
 
+def test_what_is_printed_on_a_closed_output_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    prepare_output()
+    with sys.stdout, sys.stderr:
+        assert cli.main(["runs"]) == 0
+        print("nobody hears it", file=sys.stderr)
+        assert not sys.stdout.isatty()
+
+
 def test_once_more_changes_nothing(screen: Screen) -> None:
     written = screen("cp1252")
-    replace_missing_characters()
-    replace_missing_characters()
+    prepare_output()
+    prepare_output()
     sys.stdout.write("Zoë ⁻¹")
     assert written.getvalue() == "Zoë ^-1".encode("cp1252")
 
@@ -75,7 +85,7 @@ def test_any_text_can_be_printed(text: str, encoding: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
         patch.setattr(sys, "stdout", stream)
-        replace_missing_characters()
+        prepare_output()
         print(text, file=stream, flush=True)
 
 
@@ -106,7 +116,7 @@ def test_so_are_the_answers_of_the_agent(screen: Screen, tmp_path: Path) -> None
 
 def test_the_live_picture_is_drawn_with_what_the_terminal_has(screen: Screen, tmp_path: Path) -> None:
     written = screen("ascii")
-    replace_missing_characters()
+    prepare_output()
     display = LiveDisplay(Console(file=sys.stdout, force_terminal=True, width=60), CARD, "Softmax – ±")
     display.show(half_way(tmp_path), "Stopping…", last=True)
     display.close()

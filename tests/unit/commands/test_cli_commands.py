@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -256,6 +258,20 @@ def test_an_unexpected_error_is_one_sentence_and_its_traceback_is_kept(
     assert err.startswith("clew runs: an unexpected error, ZeroDivisionError: nothing to divide. Please report it")
     assert str(log) in err
     assert "Traceback" in log.read_text()
+
+
+def test_a_full_disk_below_the_output_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Full(io.BytesIO):
+        def write(self, _: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    small_run(home / "runs" / "0a1b2c3d-first")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", io.TextIOWrapper(Full(), encoding="utf-8"))
+        assert main(["runs"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("clew runs: What it prints or writes is not complete: No space left on device. Make room")
+    assert said.rstrip().endswith("(clew why cli.space)")
 
 
 @pytest.mark.parametrize(("words", "asked"), [(["start"], ""), (["start", "--exercise", "cnn"], "cnn")])

@@ -82,6 +82,11 @@ ADAM = Facts(
         ("-failed", True),
         ('name="warm start"', True),
         ("batch_size = none", True),
+        ("name = 'warm start'", True),
+        ("name = 'warm end'", False),
+        ("batch_size = ''", True),
+        ('batch_size = ""', True),
+        ("name = ''", False),
     ],
 )
 def test_a_filter_keeps_what_fits(text: str, kept: bool) -> None:

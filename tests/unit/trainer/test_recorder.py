@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from clew_agent.engine.blocks import TrainedBlock
 from clew_agent.trainer import recorder as recorder_module
-from clew_agent.trainer.checkpoints import disk_full
 from clew_agent.trainer.loop import split
 from clew_agent.trainer.recorder import Recorder, Reserve
+from clew_shared.base.disk_full import disk_full
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import Event, Log, Points, State
 from clew_shared.journal.files import JournalWriter, Record, read_journal
