@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from clew_agent.catalogue.examine import find_exercise
@@ -182,15 +185,23 @@ def test_codes_are_shown_in_three_pictures_or_in_one_where_scikit_learn_is_missi
     assert isinstance(figure, Matrix)
     points = np.frombuffer(figure.data, "<f8").reshape(-1, 3)
     assert points[:, 2].tolist() == small_digits.test.y[: len(points)].tolist()
+    trying = made.codes("autoencoder")
+
+    def but_for(others: int) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
+        """The same code for all images but so many, which have codes of their own."""
+        return lambda rows: np.eye(len(rows), 32, dtype=np.float32) * (np.arange(len(rows)) < others)[:, np.newaxis]
+
+    monkeypatch.setattr(trying, "codes", but_for(2))
+    assert "finds 3 groups" in ask_codes(trying, small_digits, "r", 7).note
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
     without = ask_codes(made.classes("softmax"), small_digits, "r", 7)
     assert [one.spec.id for one in without.pictures] == ["pca"]
     assert "needs scikit-learn, which it does not have" in without.note
-    trying = made.codes("autoencoder")
-    monkeypatch.setattr(trying, "codes", lambda rows: np.zeros((len(rows), 32), np.float32))
-    alike = ask_codes(trying, small_digits, "r", 7)
-    assert [one.spec.id for one in alike.pictures] == ["pca"]
-    assert alike.note.endswith("They are the same for nearly all images, so there are no groups to look for.")
+    for others in (0, 1):
+        monkeypatch.setattr(trying, "codes", but_for(others))
+        alike = ask_codes(trying, small_digits, "r", 7)
+        assert [one.spec.id for one in alike.pictures] == ["pca"]
+        assert alike.note.endswith("They are the same for nearly all images, so there are no groups to look for.")
     one = msgspec.structs.replace(small_digits, test=Split(small_digits.test.x[:1], small_digits.test.y[:1]))
     with pytest.raises(ProblemError, match="digits has 1 test images, too few"):
         ask_codes(trying, one, "r", 7)

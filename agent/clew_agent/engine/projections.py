@@ -53,20 +53,21 @@ def _scaled(codes: npt.ArrayLike) -> Points:
 
 def groups_of(codes: npt.ArrayLike, classes: npt.NDArray[Any], count: int) -> Groups | None:
     """Looks for ``count`` groups in ``codes`` [n, numbers], whose ``classes`` [n] only judge them. None where there is
-    no scikit-learn. Three codes at least must be different: without any distance t-SNE ends the process."""
+    no scikit-learn. As many codes as ``count``, and ``LEAST_DIFFERENT`` at least, must be ``different``: without any
+    distance t-SNE ends the process."""
     try:
         from sklearn.cluster import KMeans  # late: it takes a second, and a site may have none
         from sklearn.manifold import TSNE
         from sklearn.metrics import adjusted_rand_score
         from sklearn.metrics.cluster import contingency_matrix
+        from threadpoolctl import threadpool_limits
     except ImportError:
         return None
-    rows, apart = _scaled(codes), different(codes)
-    if apart < LEAST_DIFFERENT:
-        raise ValueError(f"{apart} different codes")
-    groups = KMeans(min(count, apart), n_init=10, random_state=0).fit_predict(rows)
+    rows = _scaled(codes)
     perplexity = min(_PERPLEXITY, (len(rows) - 1) / 3)
     begin = "pca" if rows.shape[1] > 1 else "random"
-    plane = TSNE(perplexity=perplexity, init=begin, random_state=0).fit_transform(rows)
+    with threadpool_limits(1):  # beside a run that trains, several threads mostly wait for each other, spinning
+        groups = KMeans(count, n_init=10, random_state=0).fit_predict(rows)
+        plane = TSNE(perplexity=perplexity, init=begin, random_state=0).fit_transform(rows)
     shared = contingency_matrix(classes, groups)
     return Groups(plane, groups, shared.max(0).sum() / len(rows), float(adjusted_rand_score(classes, groups)))

@@ -64,19 +64,20 @@ def ask_codes(trying: ImageClasses | ImageCodes, data: DataSet, run: str, step: 
     plane, share = two_components(codes)
     found = [(Scatter("pca", "Two principal components", labels=data.class_names), (plane, classes))]
     note = f"{len(codes)} test images, {codes.shape[1]:,} numbers each: {trying.what}."
-    if different(codes) < LEAST_DIFFERENT:
+    if (apart := different(codes)) < LEAST_DIFFERENT:
         note += " They are the same for nearly all images, so there are no groups to look for."
         return Tried(run=run, step=step, note=note, pictures=_pictures(step, iter(found)))
     note += f" Two principal components hold {quantity(share, 'percent')} of their variance."
-    groups = groups_of(codes, classes, data.classes)
+    count = min(data.classes, apart)
+    groups = groups_of(codes, classes, count)
     if groups is None:
         note += " For t-SNE and k-means the agent's Python needs scikit-learn, which it does not have."
     else:
-        names = tuple(f"group {number}" for number in range(1, data.classes + 1))
+        names = tuple(f"group {number}" for number in range(1, count + 1))
         found.append((Scatter("tsne", "t-SNE", labels=data.class_names), (groups.plane, classes)))
         found.append((Scatter("kmeans", "The same, by groups of k-means", labels=names), (groups.plane, groups.groups)))
         note += (
-            f" k-means, which sees no classes, finds {data.classes} groups: {quantity(groups.purity, 'percent')} of the"
+            f" k-means, which sees no classes, finds {count} groups: {quantity(groups.purity, 'percent')} of the"
             f" images are of their group's most frequent class (adjusted Rand index {groups.rand:.2f})."
         )
     return Tried(run=run, step=step, note=note, pictures=_pictures(step, iter(found)))
