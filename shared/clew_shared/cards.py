@@ -72,7 +72,8 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A picture that a run takes while it trains. Exercises write one line for each: ``ImageGrid`` and so on, below.
 
     ``form`` says how it is drawn and what its function returns (``Model.pictures`` in the agent): "images", "scatter",
-    "histogram", "matrix", "bars", "plane" or "surface"; a window shows the name of one that it does not know.
+    "histogram", "matrix", "bars", "plane", "surface" or "distributions"; a window shows the name of one that it does
+    not know.
     ``columns`` are the images in a row (0: as many as fit). ``labels`` name classes, rows and columns, or bars; without
     them a gallery, a scatter plot and a confusion matrix take the names that the data set has for its classes. ``x``
     and ``y`` are the range of a plane or a surface. ``answers``: each image
@@ -215,6 +216,22 @@ def Surface(  # noqa: N802
     _check_ranges(x, y)
     return PictureSpec(id=id, title=title or _title(id), form="surface", x=x, y=y, every=every)
 
+
+def Distributions(  # noqa: N802
+    id: str,  # noqa: A002
+    title: str = "",
+    *,
+    labels: tuple[str, ...] = (),
+    every: Every = "evaluation",
+) -> PictureSpec:
+    """How values spread over the steps so far, such as the weights of each layer: an array of any shape for each layer,
+    as {name: values}, or as a list with ``labels``."""
+    return PictureSpec(id=id, title=title or _title(id), form="distributions", labels=labels, every=every)
+
+
+QUANTILES = (0.0, 0.0228, 0.1587, 0.5, 0.8413, 0.9772, 1.0)
+"""What is recorded of a distribution: its ends, its middle, and what is one and two standard deviations from the middle
+of a normal one."""
 
 MAX_PREDICTED = 1000
 """Points of a prediction, which a hand draws."""

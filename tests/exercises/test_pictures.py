@@ -16,14 +16,16 @@ import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.engine import pictures
-from clew_agent.engine.pictures import FRAME_BYTES, MOST_BYTES, SHARE, Budget, Rhythm
+from clew_agent.engine.pictures import FRAME_BYTES, MOST_BYTES, SHARE, Budget, Rhythm, size_of
 from clew_agent.exercises.softmax import Softmax, SoftmaxSettings
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Model, Setup
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import (
+    QUANTILES,
     Bars,
     ConfusionMatrix,
+    Distributions,
     Gallery,
     HistogramPlot,
     ImageGrid,
@@ -182,6 +184,8 @@ def taken(spec: PictureSpec, function: Function, data: DataSet) -> list[Event]:
         (Plane("one"), lambda: (tf.zeros([1, 4, 4]), tf.zeros([3, 3]), tf.zeros([3])), "have 3 coordinates"),
         (Surface("one", x=(0, 1), y=(0, 1)), lambda: tf.zeros([4, 4]), "the two weights"),
         (Bars("one"), lambda: tf.zeros([3, 3]), "should return values"),
+        (Distributions("one"), list, r"should return \{name: values\} .*, and returned nothing"),
+        (Distributions("one"), lambda: {"a": tf.constant("b")}, "returned object"),
     ],
 )
 def test_a_picture_that_cannot_be_shown_costs_the_picture_and_its_log_says_what_it_should_be(
@@ -247,6 +251,25 @@ def test_maps_of_a_plane_and_a_surface_keep_their_points(small_digits: DataSet) 
     for event in (plane, *torn):
         history.feed(1, event)
     assert list(history.figures.items()) == [("one", [plane])]
+
+
+def test_a_distribution_of_layers_keeps_their_order_their_ends_and_bounded_bytes(small_digits: DataSet) -> None:
+    draw = np.random.default_rng(0).normal(0, 2, 300_000).astype(np.float32)
+    draw[:3] = 50, -40, np.nan  # the thinned values do not have these ends
+    layers = {"later": tf.constant(draw.reshape(3, 100_000)), "first": tf.range(5), "broken": tf.constant([np.nan])}
+    (table,) = taken(Distributions("one"), lambda: layers, small_digits)
+    assert isinstance(table, Matrix)
+    assert table.row_labels == ("later", "first", "broken")
+    assert table.column_labels == ("0 %", "2.28 %", "15.87 %", "50 %", "84.13 %", "97.72 %", "100 %")
+    values = np.frombuffer(table.data, "<f8").reshape(3, 7)
+    np.testing.assert_allclose(values[0], [-40, -4, -2, 0, 2, 4, 50], atol=0.15)
+    assert (values[0, 0], values[0, -1]) == (-40, 50)
+    np.testing.assert_allclose(values[1], np.quantile(np.arange(5), QUANTILES))
+    assert np.isnan(values[2]).all()
+    assert size_of(table) == 3 * 7 * 8
+    (named,) = taken(Distributions("one", labels=("a", "b")), lambda: [tf.ones([2]), tf.zeros([3, 3])], small_digits)
+    assert isinstance(named, Matrix)
+    assert named.row_labels == ("a", "b")
 
 
 def test_an_exercise_may_give_its_pictures_more_time() -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clew_agent.engine.course import Course
 from clew_shared.base.problem import ProblemError, problem
-from clew_shared.cards import PictureSpec
+from clew_shared.cards import QUANTILES, PictureSpec
 from clew_shared.journal.events import Event, Histogram, Image, Log, Matrix
 
 Figure = Image | Histogram | Matrix
@@ -41,6 +41,9 @@ _NAMES_BYTES: Final = 50_000
 """Class names in one picture; with more, classes are numbers."""
 BINS: Final = (10, 64)
 """The least and the largest number of bins: few values in many bins are a comb."""
+
+SORTED: Final = 8192
+"""Values of a layer, at least, of which quantiles are taken: to sort all of them would cost most of the budget."""
 
 
 # --- When -------------------------------------------------------------------------------------------------------------
@@ -270,6 +273,8 @@ class Picture:
 def figure_of(spec: PictureSpec, step: int, returned: Any) -> tuple[Figure, str]:
     """What a picture's function returned after ``step`` updates, as an event; and what was left out, as a sentence or
     empty. Raises ``ProblemError`` when it has not the shape that its form asks for."""
+    if isinstance(returned, Mapping):
+        spec, returned = msgspec.structs.replace(spec, labels=tuple(map(str, returned))), [*returned.values()]
     parts = [np.asarray(one) for one in (returned if isinstance(returned, list | tuple) else [returned])]
     if spec.form not in _EXPECTED:
         text = f"The picture {spec.id} has the unknown form {spec.form!r}."
@@ -279,7 +284,10 @@ def figure_of(spec: PictureSpec, step: int, returned: Any) -> tuple[Figure, str]
         images = expected.partition(", alone")[0]
         expected, shapes = f"({images}, classes [n], answers [n])", {(3, 1, 1), (4, 1, 1)}
     alike = parts[1:] if spec.form in ("plane", "surface") else parts  # no point for each map or row
-    if tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in alike if part.ndim}) > 1:
+    wrong = tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in alike if part.ndim}) > 1
+    if spec.form == "distributions":  # of layers, as many as there are
+        wrong = not parts or any(part.dtype.kind not in "fiu" for part in parts)
+    if wrong:
         found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in parts) or "nothing"
         text = f"The picture {spec.id} should return {expected}, and returned {found}."
         raise problem("exercise.picture", text, "Correct its function in Model.pictures.")
@@ -296,6 +304,7 @@ _EXPECTED: Final[dict[str, tuple[str, set[tuple[int, ...]]]]] = {
     "matrix": ("a matrix [rows, columns]", {(2,)}),
     "bars": ("values [n]", {(1,)}),
     "surface": ("(losses [rows, columns], the two weights [2])", {(2, 1)}),
+    "distributions": ("{name: values} or a list of values, of any shape", set()),
     "plane": (
         "values [n, height, width], alone or as (values, points [m, 2], classes [m])",
         {(3,), (3, 2, 1), (4,), (4, 2, 1)},
@@ -412,6 +421,23 @@ def _surface(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matr
     return msgspec.structs.replace(figure, points=_bytes(parts[1], "<f4")), left_out
 
 
+def _distributions(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix, str]:
+    rows = np.array([_quantiles(one.ravel()) for one in parts])
+    figure, left_out = _matrix(spec, step, [rows])
+    return msgspec.structs.replace(figure, column_labels=tuple(f"{100 * one:g} %" for one in QUANTILES)), left_out
+
+
+def _quantiles(values: Array) -> npt.NDArray[np.float64]:
+    """``QUANTILES`` of the finite values, NaN without any. Of many values those between the ends are from evenly spaced
+    ones."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return np.full(len(QUANTILES), np.nan)
+    found: npt.NDArray[np.float64] = np.quantile(finite[:: max(finite.size // SORTED, 1)].astype(np.float64), QUANTILES)
+    found[0], found[-1] = finite.min(), finite.max()
+    return found
+
+
 def _bars(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix, str]:
     return _matrix_event(spec, step, parts[0][np.newaxis, :].astype(np.float64), (), _labels(spec, len(parts[0]))), ""
 
@@ -464,4 +490,5 @@ _MAKERS: Final[dict[str, Callable[[PictureSpec, int, Sequence[Array]], tuple[Fig
     "bars": _bars,
     "plane": _plane,
     "surface": _surface,
+    "distributions": _distributions,
 }

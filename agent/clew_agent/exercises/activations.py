@@ -25,6 +25,7 @@ from clew_agent.training.layers import (
     leaky_relu,
     through,
     variables_of,
+    weights_of,
 )
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import (
@@ -36,7 +37,7 @@ from clew_agent.training.settings import (
     OrderName,
     Steps,
 )
-from clew_shared.cards import Bars, Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, Requirement
+from clew_shared.cards import Bars, Distributions, Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, Requirement
 from clew_shared.params import Choice, Knob
 
 GUIDE = """\
@@ -170,7 +171,11 @@ class Activations(Exercise[ActivationsSettings]):
         *CLASSIFICATION_PLOTS,
         PlotSpec(id="gradients", title="Gradient norms", metrics=("layer1_gradient", "output1_gradient"), log=True),
     )
-    pictures = (Bars("gradients", "Gradient norm of each layer", log=True),)
+    pictures = (
+        Bars("gradients", "Gradient norm of each layer", log=True),
+        Distributions("weights", "Weights of each layer over the steps"),
+    )
+    picture_seconds = 1.0
     baseline = "sigmoid"
     presets = (
         Preset(name="sigmoid", title="Sigmoid", help="Six layers, of which the first learns nothing."),
@@ -262,7 +267,7 @@ class Activations(Exercise[ActivationsSettings]):
             return tf.stack([tf.norm(one) for one in tape.gradient(value, [layer.weights for layer in layers])])
 
         part = Part("network", variables_of(layers), loss, setup.optimizer())
-        pictures = {"gradients": gradients}
+        pictures = {"gradients": gradients, "weights": lambda: weights_of(layers)}
         sets = setup.held_out()
         return Model(parts=[part], evaluate=evaluate, evaluation_sets=sets, pictures=pictures, scores=scores)
 

@@ -12,7 +12,15 @@ from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.images import as_images, augment, mistakes
 from clew_agent.training.judging import LOSS, TEST_ACCURACY, TEST_LOSS, VALIDATION_ACCURACY, VALIDATION_LOSS
-from clew_agent.training.layers import BatchNorm, correct, cross_entropy, dense_layers, dropout, variables_of
+from clew_agent.training.layers import (
+    BatchNorm,
+    correct,
+    cross_entropy,
+    dense_layers,
+    dropout,
+    variables_of,
+    weights_of,
+)
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import (
     BatchSettings,
@@ -24,7 +32,18 @@ from clew_agent.training.settings import (
     Steps,
 )
 from clew_shared.base.problem import problem
-from clew_shared.cards import Gallery, Goal, HistogramPlot, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, Requirement
+from clew_shared.cards import (
+    Distributions,
+    Gallery,
+    Goal,
+    HistogramPlot,
+    Lane,
+    MetricSpec,
+    PlotSpec,
+    Preset,
+    RaceSpec,
+    Requirement,
+)
 from clew_shared.params import Knob
 
 GUIDE = """\
@@ -193,7 +212,9 @@ class Generalisation(Exercise[GeneralisationSettings]):
     pictures = (
         Gallery("mistakes", "Wrong answers to validation images"),
         HistogramPlot("weights", "Weights of the first layer", log_y=True),
+        Distributions("spread", "Weights of each layer over the steps"),
     )
+    picture_seconds = 1.0
     baseline = "nothing"
     presets = (
         Preset(name="nothing", title="No remedy", help="1000 images that are learned by heart."),
@@ -291,6 +312,7 @@ class Generalisation(Exercise[GeneralisationSettings]):
         pictures = {
             "mistakes": lambda: mistakes(as_images(x, data), y, tf.argmax(scores(x), 1, tf.int32)),
             "weights": lambda: tf.reshape(layers[0].weights, [-1]),
+            "spread": lambda: weights_of(layers),
         }
         named = {f"norm{place}": norm for place, norm in enumerate(norms, 1)}
         trained = {f"{name}_{key}": one for name, norm in named.items() for key, one in norm.trained().items()}

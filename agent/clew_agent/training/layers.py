@@ -172,5 +172,10 @@ def variables_of(layers: Sequence[Dense]) -> dict[str, tf.Variable]:
     return {key: one for layer in layers for key, one in _own(layer).items()}
 
 
+def weights_of(layers: Sequence[Dense]) -> dict[str, tf.Tensor]:
+    """Returns the weights of each layer by its name, without offsets, for the picture ``Distributions``."""
+    return {layer.name: tf.identity(layer.weights) for layer in layers}
+
+
 def _own(layer: Dense) -> dict[str, tf.Variable]:
     return {layer.name: layer.weights, f"{layer.name}_offset": layer.offset}

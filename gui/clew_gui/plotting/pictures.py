@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_gui.plotting.arrays import FloatArray
-from clew_shared.cards import PictureSpec
+from clew_shared.cards import QUANTILES, PictureSpec
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import Figure
 
@@ -22,11 +22,12 @@ Labels = npt.NDArray[np.int32]
 @dataclass(frozen=True, eq=False)
 class TakenPicture:
     """A picture of the card, and what a run took of it by some step; None as long as it took none. ``earlier`` are
-    those that it took before."""
+    those that it took before, ``later`` those after that step."""
 
     spec: PictureSpec
     figure: Figure | None
     earlier: Sequence[Figure] = ()
+    later: Sequence[Figure] = ()
 
 
 def taken_at(
@@ -38,7 +39,7 @@ def taken_at(
         known = figures.get(spec.id, ())
         place = len(known) if step is None else bisect_right(known, step, key=lambda one: one.step)
         latest = known[place - 1] if place else None
-        found.append(TakenPicture(spec, latest, known[: max(place - 1, 0)]))
+        found.append(TakenPicture(spec, latest, known[: max(place - 1, 0)], known[place:]))
     return tuple(found)
 
 
@@ -120,6 +121,26 @@ def scores(histogram: Histogram) -> tuple[FloatArray, Labels]:
     classes = integers(histogram.classes) if histogram.classes else np.zeros(len(values), np.int32)
     good = np.isfinite(values)
     return values[good], classes[good]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSpread:
+    """How the values of a layer spread over the steps: quantiles [steps, 7], NaN where none was finite."""
+
+    name: str
+    steps: FloatArray
+    quantiles: FloatArray
+
+
+def layer_spreads(spec: PictureSpec, figures: Sequence[Figure]) -> tuple[LayerSpread, ...]:
+    """The spread of each layer in these pictures, as far as they have the same layers as the last one."""
+    tables = [one for one in figures if isinstance(one, Matrix) and one.columns == len(QUANTILES) and one.rows]
+    alike = [one for one in tables if (one.rows, one.row_labels) == (tables[-1].rows, tables[-1].row_labels)]
+    if not alike:
+        return ()
+    _, names = table_names(spec, alike[-1])
+    steps, values = np.array([one.step for one in alike], np.float64), np.stack([table(one) for one in alike])
+    return tuple(LayerSpread(name, steps, values[:, k]) for k, name in enumerate(names))
 
 
 # --- Threshold --------------------------------------------------------------------------------------------------------
@@ -291,6 +312,9 @@ def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]
             across, down = table_names(spec, figure)
             if spec.form == "bars":
                 yield [(k, name, "", "", repr(float(values[0, k]))) for k, name in enumerate(across)]
+            elif spec.form == "distributions":
+                cells = ((y, x) for y in range(figure.rows) for x in range(figure.columns))
+                yield [(k, f"{down[y]} {across[x]}", x, y, repr(float(values[y, x]))) for k, (y, x) in enumerate(cells)]
             else:
                 cells = ((y, x) for y in range(figure.rows) for x in range(figure.columns))
                 yield [

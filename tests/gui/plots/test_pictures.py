@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -42,6 +42,7 @@ from clew_gui.plotting.pictures import (
     TakenPicture,
     confusion_at,
     deviations_at,
+    picture_rows,
     taken_at,
     threshold_curves,
     tile_columns,
@@ -55,6 +56,7 @@ from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.cards import (
     Bars,
     ConfusionMatrix,
+    Distributions,
     ExerciseCard,
     Gallery,
     HistogramPlot,
@@ -723,3 +725,73 @@ def test_beside_curves_one_slider_moves_both(panel: ConvergencePlots, qtbot: QtB
     panel.replay.walk(1)
     assert steps_shown(view) == {300}
     assert panel.view.until is None
+
+
+# --- Distributions ----------------------------------------------------------------------------------------------------
+
+LAYERS = Distributions("spread", "Weights")
+
+
+def spread(step: int, count: int = 2) -> Matrix:
+    """Layers that become wider with the steps."""
+    rows = [[k * step / 100 for k in (-9.0, -2, -1, 0, 1, 2, 3)], *[[float(k) for k in range(7)]] * (count - 1)]
+    names = tuple(f"layer{k}" for k in range(1, count + 1))
+    return msgspec.structs.replace(matrix("spread", step, rows), row_labels=names)
+
+
+def distributions(figures: list[Figure], until: int | None, size: tuple[float, float]) -> PicturesChart:
+    """The picture as it was at a step."""
+    return PicturesChart(taken_at([LAYERS], {"spread": figures}, until), Box(0, 0, *size), UsualSizes(), step=until)
+
+
+def test_distributions_are_bands_over_the_steps_so_far_and_their_axes_stay() -> None:
+    figures: list[Figure] = [spread(step) for step in (100, 200, 300, 400)]
+    whole, then = (distributions(figures, until, (700, 300)) for until in (None, 200))
+    pages = []
+    for chart in (whole, then):
+        drawing = Drawing(LIGHT, UsualSizes())
+        chart.draw(drawing)
+        bands = [one for one in shapes(drawing.items) if isinstance(one, Line) and one.stroke is None]
+        assert len(bands) == 6, "three for each of two layers"
+        pages.append((bands, drawing_words(drawing)))
+    ends = [float(bands[0].x.max()) for bands, _ in pages]
+    first = float(pages[0][0][0].x.min())
+    assert (ends[1] - first) / (ends[0] - first) == pytest.approx(1 / 3), "100 to 200 of 100 to 400"
+    np.testing.assert_allclose(pages[1][0][0].y[:2], pages[0][0][0].y[:2])
+    for word in ("layer1", "layer2", "-36.0 to 12.0", "Bands: 68 %"):
+        assert word in pages[0][1]
+    assert "-18.0 to 6.00" in pages[1][1]
+    assert then.words() == "Weights at step 200: layer1 -18.0 to 6.00, median 0, layer2 0 to 6.00, median 3.00"
+    at = pages[0][0][0]
+    column = first + (ends[0] - first) * 0.7
+    assert whole.read(column, float(at.y.mean())) == "layer1, step 300: -27.0 to 9.00, median 0"
+    assert whole.read(1, 1) == ""
+
+
+def test_layers_without_room_or_without_numbers_are_left_out() -> None:
+    many = [spread(step, 30) for step in (100, 200)]
+    drawing = Drawing(LIGHT, UsualSizes())
+    distributions([*many], None, (300, 200)).draw(drawing)
+    said = drawing_words(drawing)
+    assert "Without 26 of 30 layers." in said
+    assert {name for name in ("layer1", "layer30") if f">{name}<" in said} == {"layer1", "layer30"}
+    broken = msgspec.structs.replace(many[0], step=300, data=np.full(210, np.nan).tobytes())
+    assert "layer1 NaN to NaN" in distributions([*many, broken], None, (300, 200)).words()
+    other = spread(400, 2)
+    assert distributions([*many, other], None, (300, 200)).words().count("layer") == 2, "those of the last picture"
+
+
+def shapes(items: Sequence[Item]) -> Iterator[Item]:
+    """All shapes, also those in groups."""
+    for item in items:
+        if isinstance(item, Group):
+            yield from shapes(item.items)
+        else:
+            yield item
+
+
+def test_distributions_as_values_have_a_row_for_each_quantile() -> None:
+    (one,) = taken_at([LAYERS], {"spread": [spread(100)]}, None)
+    (rows,) = picture_rows("r", one)
+    assert len(rows) == 14
+    assert rows[0] == ("r", "100", "spread", "0", "layer1 0", "0", "0", "-9.0")

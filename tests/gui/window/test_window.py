@@ -760,8 +760,8 @@ def test_the_code_is_the_file_that_runs(softmax: Program) -> None:
 
 
 def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_window: Opener) -> None:
-    cards = tuple(find_card(load_builtin().exercises, name) for name in ("softmax", "gan"))
-    program = open_window(catalogue=Catalogue(chapters=("Convergence", "Generative"), exercises=cards))
+    cards = tuple(find_card(load_builtin().exercises, name) for name in ("softmax", "ps-lab"))
+    program = open_window(catalogue=Catalogue(chapters=("Convergence", "Many devices"), exercises=cards))
     program.window.next_run.use_rate(0.25)
     program.window.actions_["code"].trigger()
     dialog = dialog_of(program, CodeDialog)
@@ -782,7 +782,7 @@ def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_
     dialog.machine.setCurrentIndex(dialog.machine.findData("bluewaters"))
     assert "#PBS -l nodes=1:ppn=16:xk" in dialog.text.toPlainText()
     dialog.accept()
-    program.controller.open_exercise("gan")
+    program.controller.open_exercise("ps-lab")
     program.window.actions_["code"].trigger()
     (other,) = (one for one in program.window.findChildren(CodeDialog) if one.isVisible())
     assert other.pages.isHidden()

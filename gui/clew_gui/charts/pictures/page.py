@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from clew_gui.charts.drawing import Drawing, TextSizes
 from clew_gui.charts.pictures.bars import Bars, Shares
+from clew_gui.charts.pictures.distributions import DistributionsPicture
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.matrix import Table
@@ -30,6 +31,7 @@ FORMS: Final[dict[str, tuple[type[Figure], Callable[[Tile, Any], Picture]]]] = {
     "shares": (Matrix, Shares),
     "plane": (Image, Planes),
     "surface": (Matrix, SurfacePicture),
+    "distributions": (Matrix, DistributionsPicture),
 }
 """The event of each form of picture, and what lays it out. Exercises have no shares; what is tried with a run has."""
 EMPTY: Final = "Pictures appear here as they are taken."

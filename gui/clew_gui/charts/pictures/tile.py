@@ -15,7 +15,7 @@ from clew_gui.plotting.measured import axis_ticks
 from clew_gui.plotting.pictures import TakenPicture
 
 TITLE: Final = 22.0
-_FOOT: Final = 20.0
+FOOT: Final = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,8 @@ class Blank:
 
 class PictureAxes:
     """The axes of a picture, with ticks left of them and below them. ``square``: as wide as high. ``counts``: on a
-    linear y axis are whole numbers."""
+    linear y axis are whole numbers. ``foot``: there are numbers below, else another picture's below it are its own.
+    ``apart`` are the pixels between two numbers of the y axis."""
 
     def __init__(
         self,
@@ -79,9 +80,12 @@ class PictureAxes:
         *,
         square: bool = False,
         counts: bool = False,
+        foot: bool = True,
+        apart: float = 36.0,
     ) -> None:
-        high = max(room.height - _FOOT - 4, 20.0)
-        ticks = axis_ticks(spans[1], max(int(high // 36), 2), logs[1], "")
+        self._foot = foot
+        high = max(room.height - (FOOT if foot else 0.0) - 4, 20.0)
+        ticks = axis_ticks(spans[1], max(int(high // apart), 2), logs[1], "")
         self._y_ticks = whole_ticks(ticks) if counts and not logs[1] else ticks
         left = value_room(sizes, self._y_ticks, 24.0)
         wide = max(room.width - left - 8, 20.0)
@@ -93,4 +97,5 @@ class PictureAxes:
     def draw(self, drawing: Drawing) -> None:
         """Add the grid, the numbers and the lower line."""
         draw_grid(drawing, self.frame, self._y_ticks)
-        draw_foot(drawing, self.frame, self._x_ticks)
+        if self._foot:
+            draw_foot(drawing, self.frame, self._x_ticks)
