@@ -14,7 +14,8 @@ from clew_shared.base.harmless import csv_text, for_html
 
 
 class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One hand-in. ``by_goal`` has for each goal of it whether it was reached and the sentence with the value."""
+    """One hand-in. ``by_goal`` has for each goal of it whether it was reached and the sentence with the value;
+    ``shared`` says which runs another student handed in as well."""
 
     file: str
     student: str
@@ -24,23 +25,27 @@ class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
     answers: str
     problems: tuple[str, ...]
     notes: tuple[str, ...]
-
+    shared: tuple[str, ...] = ()
     page_checked: bool = True
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was altered."""
-        return not self.problems
+        """Whether nothing was altered, and nothing is another student's as well."""
+        return not self.problems and not self.shared
 
     @property
     def checked(self) -> str:
         """The verdict in words."""
-        return "ALTERED" if self.problems else "as recorded" if self.page_checked else "as recorded, page not checked"
+        if self.problems:
+            return "ALTERED"
+        if self.shared:
+            return "HANDED IN TWICE"
+        return "as recorded" if self.page_checked else "as recorded, page not checked"
 
 
 def class_rows(checked: Sequence[tuple[str, HandinVerdict]]) -> list[ClassRow]:
-    """The rows in the order of the students' names. A run that two students handed in is a problem of both, under its
-    own name or another: what it took betrays a copy."""
+    """The rows in the order of the students' names. A run that two students handed in is noted for both, and need
+    not be altered: they may have worked together. One under another name is: what it took betrays a copy."""
     owners: dict[str, set[str]] = {}
     for _, verdict in checked:
         for run in verdict.facts.runs if verdict.facts is not None else ():
@@ -105,7 +110,8 @@ def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]], copies:
         f"Run {run.id[:8]} was also handed in by {', '.join(sorted(owners[run.id] - {facts.student}))}."
         for run in facts.runs
         if owners[run.id] - {facts.student}
-    ] + [one.words(name) for one in copies if name in one.files]
+    ]
+    betrayed = [one.words(name) for one in copies if name in one.files]
     return ClassRow(
         file=name,
         student=facts.student,
@@ -113,8 +119,9 @@ def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]], copies:
         goals=f"{sum(goal.reached for goal in facts.goals)} of {len(facts.goals)}",
         by_goal={f"{goal.exercise}: {goal.text}": (goal.reached, goal.sentence) for goal in facts.goals},
         answers=_answers(facts),
-        problems=(*map(str, verdict.problems), *shared),
+        problems=(*map(str, verdict.problems), *betrayed),
         notes=verdict.notes,
+        shared=tuple(shared),
         page_checked=verdict.page_checked,
     )
 
@@ -137,8 +144,8 @@ def table_csv(rows: Sequence[ClassRow]) -> str:
 
 def _csv_row(row: ClassRow, goals: Sequence[str]) -> list[object]:
     marks = [str(int(row.by_goal[goal][0])) if goal in row.by_goal else "" for goal in goals]
-    words = (" ".join(row.problems), " ".join(row.notes))
-    return [row.student, row.file, int(row.ok), row.goals, row.answers, *marks, *words]
+    words = (" ".join((*row.problems, *row.shared)), " ".join(row.notes))
+    return [row.student, row.file, int(not row.problems), row.goals, row.answers, *marks, *words]
 
 
 _STYLE = """body { font: 15px/1.45 Inter, system-ui, sans-serif; color: #18202B; margin: 28px; }
@@ -153,17 +160,18 @@ def table_html(rows: Sequence[ClassRow]) -> str:
     goals = _goals(rows)
     heads = "".join(f"<th>{for_html(head)}</th>" for head in ("Student", "Checked", "Goals", *goals, "Answers", "File"))
     body = "\n".join(_html_row(row, goals) for row in rows)
-    good = sum(row.ok for row in rows)
+    altered, twice = sum(bool(row.problems) for row in rows), sum(not row.problems and not row.ok for row in rows)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Class</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><style>{_STYLE}</style></head><body>\n'
-        f"<h1>{len(rows)} hand-ins</h1><p>{good} as recorded, {len(rows) - good} altered.</p>\n"
+        f"<h1>{len(rows)} hand-ins</h1>"
+        f"<p>{len(rows) - altered - twice} as recorded, {altered} altered, {twice} handed in twice.</p>\n"
         f"<table><tr>{heads}</tr>\n{body}\n</table></body></html>\n"
     )
 
 
 def _html_row(row: ClassRow, goals: Sequence[str]) -> str:
-    words = [f'<div class="bad">{for_html(text)}</div>' for text in row.problems]
+    words = [f'<div class="bad">{for_html(text)}</div>' for text in (*row.problems, *row.shared)]
     words += [f'<div class="faint">{for_html(text)}</div>' for text in row.notes]
     checked = (
         f'<b class="{"ok" if row.ok else "bad"}">{"✓" if row.ok else "✗"} {row.checked.lower()}</b>{"".join(words)}'

@@ -308,12 +308,16 @@ def test_the_table_of_a_class_names_a_run_that_two_students_handed_in(tmp_path: 
     ]
     rows = class_rows(found)
     assert [(row.student, row.ok, row.goals) for row in rows] == [("=Anna", False, "1 of 2"), ("Zoe", False, "1 of 2")]
-    assert rows[1].problems == (f"Run {RUN[:8]} was also handed in by =Anna.",)
+    assert (rows[1].problems, rows[1].checked) == ((), "HANDED IN TWICE")
+    assert rows[1].shared == (f"Run {RUN[:8]} was also handed in by =Anna.",)
     lines = table_csv(rows).splitlines()
     assert lines[0].startswith("student,file,as_recorded,goals,answers,softmax: 90.79 %,softmax: Better than 90.79 %,")
-    assert lines[1].startswith("'=Anna,'=Anna.clew.zip,0,1 of 2,")
+    assert lines[1].startswith("'=Anna,'=Anna.clew.zip,1,1 of 2,")
     assert "1,0," in lines[2]
-    assert table_html(rows).count("✗ altered") == 2
+    assert "was also handed in by =Anna" in lines[2]
+    page = table_html(rows)
+    assert page.count("✗ handed in twice") == 2
+    assert "0 as recorded, 0 altered, 2 handed in twice." in page
 
 
 def test_the_data_of_a_run_are_known_by_name_and_content(tmp_path: Path) -> None:
@@ -466,7 +470,9 @@ def test_a_copy_under_another_name_is_betrayed_by_its_times(tmp_path: Path) -> N
         (f"{name}.clew.zip", checked(bundle_of(run, tmp_path / f"{name}.clew.zip", name), tmp_path / name))
         for name, run in runs.items()
     ]
-    problems = {row.student: row.problems for row in class_rows(found)}
+    rows = class_rows(found)
+    assert {row.student for row in rows if row.checked == "ALTERED"} == {"anna", "ben"}
+    problems = {row.student: row.problems for row in rows}
     short = RUN[:8]
     words = f"Run {short} took the same times, block by block, as run {short} of"
     end = "one is a copy of the other. Ask both."

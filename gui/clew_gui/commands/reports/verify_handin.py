@@ -124,7 +124,7 @@ def _say_table(context: CommandContext, rows: Sequence[ClassRow]) -> None:
         table.add_row(*map(on_one_line, (row.student, row.exercises, row.goals, row.checked, row.file)))
     context.console().print(table)
     for row in rows:
-        for text in row.problems:
+        for text in (*row.problems, *row.shared):
             context.say(on_one_line(f"{row.file}: {text}"))
 
 
