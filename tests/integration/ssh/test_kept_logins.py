@@ -15,6 +15,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import msgspec
+import paramiko
 import psutil
 import pytest
 
@@ -28,7 +29,7 @@ from clew_gui.ssh.openssh.connection import dial_system
 from clew_gui.ssh.paramiko.connection import dial_paramiko
 from clew_gui.ssh.paramiko.relay import Relay
 from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompter, PromptKind
-from clew_shared.base.operating_system import is_alive
+from clew_shared.base.operating_system import connect_locally, is_alive
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Network, Person, well_informed
@@ -547,6 +548,17 @@ def test_another_program_in_its_place_is_not_used(known: SshServer, files: SshFi
     write_record(KeptLogins(files).folder / login.id, msgspec.structs.replace(login, key=b"another"))
     assert KeptLogins(files).find([hop_to(known)], AskOnce(NOBODY)) is None
     write_record(KeptLogins(files).folder / login.id, login)
+    use(files, hop_to(known))
+
+
+def test_a_program_cannot_change_the_login_for_others(known: SshServer, files: SshFiles) -> None:
+    use(files, hop_to(known), person=well_informed())
+    (login,) = living(files)
+    with closing(paramiko.Transport(connect_locally(KeptLogins(files).folder / login.id / SOCKET))) as link:
+        link.start_client(timeout=10.0)
+        link.auth_none("anybody")
+        with pytest.raises(paramiko.SSHException, match="forwarding request denied"):
+            link.request_port_forward("127.0.0.1", 0)
     use(files, hop_to(known))
 
 

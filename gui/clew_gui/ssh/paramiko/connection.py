@@ -170,7 +170,7 @@ def _no_handshake(hop: Hop, error: Exception, timeout: float) -> ProblemError:
 
 
 class ParamikoConnection(HopConnection):
-    """A ``Connection`` through paramiko. Made by ``dial_paramiko`` and ``hop``."""
+    """A ``Connection`` through paramiko. Made by ``dial_paramiko``, ``hop`` and ``connect_to_relay``."""
 
     def __init__(
         self,
