@@ -9,6 +9,7 @@ hand on.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -302,13 +303,16 @@ def find_race(card: ExerciseCard, name: str = "") -> RaceSpec:
 def choose_lanes(race: RaceSpec, names: Sequence[str]) -> tuple[Lane, ...]:
     """The lanes with these names, in the race's order; capital letters and spaces do not matter.
 
-    Raises ``ProblemError`` that names every unknown one.
+    Raises ``ProblemError`` that names every unknown one, and every one that is there twice.
     """
     known = {_key(lane.name): lane for lane in race.lanes}
     wanted = {_key(name) for name in names}
     hint = f"Known: {', '.join(lane.name for lane in race.lanes)}."
     unknown = [name for name in names if _key(name) not in known]
-    raise_all([Problem("study.lane", f"The race has no lane {name!r}.", hint, "lanes") for name in unknown])
+    wrong = [Problem("study.lane", f"The race has no lane {name!r}.", hint, "lanes") for name in unknown]
+    twice = [known[key].name for key, count in Counter(map(_key, names)).items() if count > 1 and key in known]
+    wrong += [Problem("study.lane", f"The lane {name} is listed twice.", "Remove one.", "lanes") for name in twice]
+    raise_all(wrong)
     return tuple(lane for key, lane in known.items() if key in wanted)
 
 

@@ -30,6 +30,8 @@ _SERVERS = ("--data", "digits", "--strategy", "parameter-server", "--mode", "loc
             "There is no data set 'nope'",
         ),
         (("sweep", "linear-regression", "--over", "learning_rate=0,5"), "may mean one number or two. Write 0.5"),
+        (("sweep", "linear-regression", "--over", "steps=9", "--over", "steps=8"), "--over names steps twice. Put all"),
+        (("race", "linear-regression", "--lanes", "sgd,Adam,SGD"), "The lane SGD is listed twice. Remove one."),
         (("sweep", "linear-regression", "--over", "learning_rate=0,5 to 2,5 2"), "got '0,5 to 2,5 2'"),
         (("sweep", "linear-regression", "--over", "learning_rate=0.1; 0,5"), "got '0,5'"),
         (("sweep", "softmax", *_TINY, "--data", "broken.npz", "--over", "batch_size=8,9"), "broken.npz is not"),

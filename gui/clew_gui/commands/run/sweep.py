@@ -93,6 +93,11 @@ def _over(card: ExerciseCard, words: Sequence[str], method: str) -> dict[str, Va
                 Problem("cli.over", f"--over {word} has no values.", 'Write --over learning_rate="0.01, 0.1".')
             )
             continue
+        if name in over:
+            found.append(
+                Problem("cli.over", f"--over names {name} twice.", "Put all its values behind one --over.", name)
+            )
+            continue
         spec = next((param for param in card.params if param.name == name), None)
         between = read_range(text) if spec is not None and method != "grid" else None
         over[name], wrong = (between, []) if between is not None else _values(spec, name, text)
