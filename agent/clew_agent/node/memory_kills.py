@@ -19,13 +19,13 @@ def out_of_memory_kills(process: Path = _SELF) -> int:
 
 
 def memory_shortages(process: Path = _SELF, vmstat: Path = _VMSTAT) -> int:
-    """A number that grows when memory is short: kills on the whole machine, and where the kernel does not count those
-    of a group (before Linux 4.13), how often that group was at its limit. 0 if unknown."""
-    refusals = [
-        _count(file.with_name("memory.failcnt"), "") or 0
-        for file in _files(process)
-        if file.name == "memory.oom_control" and _count(file, "oom_kill") is None
-    ]
+    """A number that grows when memory is short: kills on the whole machine, and how often the group was at its limit.
+    0 if unknown, and where the kernel counts the group's own kills (since Linux 4.13), whatever caused them: others
+    there were, such as those in a job beside this one, are then none of its."""
+    files = list(_files(process))
+    if any(_count(file, "oom_kill") is not None for file in files):
+        return 0
+    refusals = [_count(file.with_name("memory.failcnt"), "") or 0 for file in files]
     return (_count(vmstat, "oom_kill") or 0) + max(refusals, default=0)
 
 

@@ -45,8 +45,8 @@ def test_kills_on_the_machine_say_that_memory_was_short(tmp_path: Path) -> None:
     assert memory_shortages(tmp_path, vmstat) == 3
 
 
-@pytest.mark.parametrize(("control", "short"), [("oom_kill_disable 0\n", 5), ("oom_kill_disable 0\noom_kill 1\n", 0)])
-def test_a_group_at_its_limit_counts_only_where_its_kills_are_not_counted(
+@pytest.mark.parametrize(("control", "short"), [("oom_kill_disable 0\n", 8), ("oom_kill_disable 0\noom_kill 1\n", 0)])
+def test_what_happens_elsewhere_or_at_its_limit_counts_only_where_a_groups_kills_are_not_counted(
     tmp_path: Path, control: str, short: int
 ) -> None:
     group = tmp_path / "groups" / "job_3"
@@ -55,7 +55,8 @@ def test_a_group_at_its_limit_counts_only_where_its_kills_are_not_counted(
     (tmp_path / "cgroup").write_text("4:memory:/job_3\n")
     (group / "memory.oom_control").write_text(control)
     (group / "memory.failcnt").write_text("5\n")
-    assert memory_shortages(tmp_path, tmp_path / "absent") == short
+    (tmp_path / "vmstat").write_text("oom_kill 3\n")
+    assert memory_shortages(tmp_path, tmp_path / "vmstat") == short
 
 
 def test_this_systems_own_form_is_understood() -> None:
