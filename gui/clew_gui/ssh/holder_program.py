@@ -70,6 +70,8 @@ def main() -> int:
     threading.Thread(target=_accept, args=(listener, relay), name="programs", daemon=True).start()
     stay(relay, order.folder, login.keep_s)
     relay.end()
+    with suppress(OSError):
+        KeptLogins(order.files).forget(login)
     return 0
 
 

@@ -270,6 +270,14 @@ class KeptLogins:
                     if path.exists():
                         raise _strange(path)
 
+    def forget(self, login: KeptLogin) -> None:
+        """Remove the folder of a login that has ended, in the process that held it. If a command is just logging in
+        there, or has done so, the folder is not this login's any more. Raises ``OSError``."""
+        with self._lock_file(login.id) as file:
+            folder = self.folder / login.id
+            if lock_now(file.fileno()) and read_record(folder) == login:
+                shutil.rmtree(folder, ignore_errors=True)
+
     def _folders(self) -> list[Path]:
         """Returns the folders of logins, whatever state they are in."""
         there = self.folder.iterdir() if self.folder.is_dir() else ()

@@ -218,6 +218,7 @@ def test_it_ends_some_time_after_its_last_use(known: SshServer, files: SshFiles)
         assert stream.recv(10) == b"used"
     until(lambda: not living(short))
     until(lambda: not is_alive(login.pid))  # its socket goes a moment before
+    assert not (KeptLogins(files).folder / login.id).exists()
     person = well_informed()
     use(files, hop_to(known), person=person)
     assert person.kinds == [PromptKind.PASSWORD]
