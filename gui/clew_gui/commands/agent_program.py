@@ -171,7 +171,7 @@ class AgentProgram:
             if self._process.stdin is not None:
                 self._process.stdin.close()
         for _ in range(2):  # after its block, then at once
-            if self._at_work:
+            if self._at_work and self._exit_code(0) is None:
                 self.ask_to_stop()
                 self.wait(_STOP_WAIT_S)
         if self._at_work or self._exit_code(_SEAL_WAIT_S) is None:
