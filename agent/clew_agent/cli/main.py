@@ -8,6 +8,7 @@ from importlib import import_module
 
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED
 from clew_shared import __version__
+from clew_shared.base.disk_full import no_room
 from clew_shared.base.harmless import say
 from clew_shared.base.problem import Problem, ProblemError, long_names_refused
 from clew_shared.base.terminal import prepare_output
@@ -41,17 +42,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     prepare_output()
     name = words[0] if words else "--help"
-    if name in ("--help", "-h", "help"):
-        say(_help())
-        return 0
-    if name in ("--version", "version"):
-        say(f"clew-agent {__version__}")
-        return 0
-    if name not in _ALL_COMMANDS:
-        return complain(
-            "clew-agent", [Problem("cli.command", f"There is no command {name!r}.", "See: clew-agent help")]
-        )
     try:
+        if name in ("--help", "-h", "help"):
+            say(_help())
+            return 0
+        if name in ("--version", "version"):
+            say(f"clew-agent {__version__}")
+            return 0
+        if name not in _ALL_COMMANDS:
+            return complain(
+                "clew-agent", [Problem("cli.command", f"There is no command {name!r}.", "See: clew-agent help")]
+            )
         with long_names_refused():
             return _function(name)(words[1:])
     except ProblemError as error:
@@ -60,6 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return STOPPED
     except BrokenPipeError:
         sys.stdout = None  # the reader has gone: nothing more can be written there
+        return FAILED
+    except OSError as error:
+        if (full := no_room(error)) is None:
+            raise
+        complain(f"clew-agent {name}", [full])
         return FAILED
 
 

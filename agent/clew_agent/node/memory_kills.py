@@ -20,8 +20,8 @@ def out_of_memory_kills(process: Path = _SELF) -> int:
 
 def memory_shortages(process: Path = _SELF, vmstat: Path = _VMSTAT) -> int:
     """A number that grows when memory is short: kills on the whole machine, and how often the group was at its limit.
-    0 if unknown, and where the kernel counts the group's own kills (since Linux 4.13), whatever caused them: others
-    there were, such as those in a job beside this one, are then none of its."""
+    0 if unknown, and always 0 where the kernel counts the group's own kills (since Linux 4.13): ``out_of_memory_kills``
+    has those, and kills elsewhere, such as in a job beside this one, do not matter."""
     files = list(_files(process))
     if any(_count(file, "oom_kill") is not None for file in files):
         return 0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, complain, standard_context
 from clew_shared import __version__
-from clew_shared.base.disk_full import disk_full
+from clew_shared.base.disk_full import no_room
 from clew_shared.base.foreign import readable
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, long_names_refused, problem
@@ -90,11 +90,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     prepare_output()
     context = standard_context(find_places())
     name = words[0] if words else "--help"
-    if name in ("--help", "-h", "help"):
-        return _help(context, words[1:2])
-    if name in ("--version", "version"):
-        context.say(f"clew {__version__}")
-        return OK
     return _guarded(context, name, words[1:])
 
 
@@ -113,6 +108,11 @@ def window() -> int:
 def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
     """Run one command; a refusal becomes a message, ``--help`` a normal end, a closed pipe and Ctrl+C no traceback."""
     try:
+        if name in ("--help", "-h", "help"):
+            return _help(context, words[:1])
+        if name in ("--version", "version"):
+            context.say(f"clew {__version__}")
+            return OK
         with long_names_refused():
             return _function(name)(context, words)
     except ProblemError as error:
@@ -136,9 +136,8 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
         sys.stdout = None  # its reader has left: nothing more can be written there
         return FAILED
     except Exception as error:  # noqa: BLE001  # the process border
-        if full := disk_full(error):
-            text = f"What it prints or writes is not complete: {full}."
-            complain(context, f"clew {name}", [Problem("cli.space", text, "Make room, and give the command again.")])
+        if full := no_room(error):
+            complain(context, f"clew {name}", [full])
             return FAILED
         context.note(f"clew {name}: an unexpected error, {type(error).__name__}: {error}. {context.keep_trace()}")
         return FAILED
