@@ -267,6 +267,11 @@ def test_a_distribution_of_layers_keeps_their_order_their_ends_and_bounded_bytes
     np.testing.assert_allclose(values[1], np.quantile(np.arange(5), QUANTILES))
     assert np.isnan(values[2]).all()
     assert size_of(table) == 3 * 7 * 8
+    units = np.where(np.arange(512) % 8, 1, 10) * np.where(np.arange(512)[:, None] % 2, 1, -1)  # each eighth is larger
+    (table,) = taken(Distributions("one"), lambda: [tf.constant(units, tf.float32)], small_digits)
+    assert isinstance(table, Matrix)
+    values = np.frombuffer(table.data, "<f8")
+    assert values[[0, 1, 2, 4, 5, 6]].tolist() == [-10, -10, -1, 1, 10, 10]
     (named,) = taken(Distributions("one", labels=("a", "b")), lambda: [tf.ones([2]), tf.zeros([3, 3])], small_digits)
     assert isinstance(named, Matrix)
     assert named.row_labels == ("a", "b")

@@ -43,7 +43,7 @@ BINS: Final = (10, 64)
 """The least and the largest number of bins: few values in many bins are a comb."""
 
 SORTED: Final = 8192
-"""Values of a layer, at least, of which quantiles are taken: to sort all of them would cost most of the budget."""
+"""Values of a layer, at most, of which quantiles are taken: to sort all of them would cost most of the budget."""
 
 
 # --- When -------------------------------------------------------------------------------------------------------------
@@ -428,12 +428,15 @@ def _distributions(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tupl
 
 
 def _quantiles(values: Array) -> npt.NDArray[np.float64]:
-    """``QUANTILES`` of the finite values, NaN without any. Of many values those between the ends are from evenly spaced
-    ones."""
+    """``QUANTILES`` of the finite values, NaN without any. Of many values those between the ends are from some that are
+    drawn, the same ones at each step."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return np.full(len(QUANTILES), np.nan)
-    found: npt.NDArray[np.float64] = np.quantile(finite[:: max(finite.size // SORTED, 1)].astype(np.float64), QUANTILES)
+    few = finite
+    if finite.size > SORTED:  # not evenly spaced ones: they would be those of some units of the layer only
+        few = finite[np.random.default_rng(0).integers(0, finite.size, SORTED)]
+    found: npt.NDArray[np.float64] = np.quantile(few.astype(np.float64), QUANTILES)
     found[0], found[-1] = finite.min(), finite.max()
     return found
 

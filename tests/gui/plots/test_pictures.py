@@ -710,21 +710,35 @@ def test_no_number_of_deviations_is_said_where_the_run_does_not_tell_their_size(
     assert deviations_at(0.5, own=0.2, mean=0.2, deviations=2) is None
 
 
+def curves_until(panel: ConvergencePlots) -> int | None:
+    """The step at which the curves are shown as they were."""
+    return panel.view.until
+
+
 def test_beside_curves_one_slider_moves_both(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    run = pictured(FakeSession(), 100, 200, 300)
+    session = FakeSession()
+    run = pictured(session, 100, 200, 300)
     view = show(panel, qtbot, run)
     panel.replay.slider.setValue(0)
     assert steps_shown(view) == {100}
     panel.show_page("beside")
-    assert panel.view.until == 100
+    assert curves_until(panel) == 100
     panel.replay.go_to(250)
     assert steps_shown(view) == {200}
-    assert panel.view.until == 250
+    assert curves_until(panel) == 250
     panel.show_page("pictures")
     assert (panel.replay.step.text(), panel.replay.chosen) == ("step 200", 250)
     panel.replay.walk(1)
     assert steps_shown(view) == {300}
-    assert panel.view.until is None
+    assert curves_until(panel) is None
+    panel.show_page("beside")
+    panel.replay.go_to(100)
+    show(panel, qtbot, run)
+    assert curves_until(panel) == 100
+    live = session.add()
+    live.begin(1000)
+    show(panel, qtbot, live, run)
+    assert panel.replay.chosen is None, "a run that begins is followed"
 
 
 # --- Distributions ----------------------------------------------------------------------------------------------------

@@ -615,6 +615,22 @@ def test_the_slider_shows_the_curves_as_they_were_and_follows_at_its_end(panel: 
     qtbot.waitUntil(lambda: not replay.isVisible(), timeout=5000)
 
 
+def test_where_there_is_no_slider_the_curves_are_as_they_are_now(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    replay = panel.replay
+    replay.go_to(137)
+    give(panel, "2", 1000, 500)
+    assert replay.step.text() == "step 137", "the curves' step, whatever the places are"
+    assert "the value at step 137" in panel.canvas.scene.legend
+    panel.resize(900, 250)
+    qtbot.waitUntil(lambda: not replay.isVisible(), timeout=5000)
+    assert step_shown(panel) is None
+    panel.resize(900, 400)
+    qtbot.waitUntil(replay.isVisible, timeout=5000)
+    replay.go_to(137)
+    panel.set_runs(())
+    assert step_shown(panel) is None
+
+
 def test_playing_goes_through_a_run_to_its_end(panel: ConvergencePlots, qtbot: QtBot) -> None:
     replay = panel.replay
     replay.play.timer.setInterval(1)

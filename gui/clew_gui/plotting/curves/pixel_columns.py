@@ -241,7 +241,7 @@ class _Making:
     def until(self, curve: Curve, samples: Pyramid, step: int) -> Curve | None:
         """The beginning of ``curve``. Smoothing looks back only, so what is left of a place never changes later."""
         last = last_until(samples, step)
-        if last is None:
+        if last is None or (self.grid.log and last.step <= 0):
             return None
         end = self._place(last.step)
         x, y = curve.x[curve.x <= end], curve.y[curve.x <= end]

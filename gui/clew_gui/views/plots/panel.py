@@ -173,6 +173,8 @@ class ConvergencePlots(QWidget):
     ) -> None:
         """Show these runs. ``indices`` says by run which colour and dash it has; ``next_data`` is the data set of the
         next run."""
+        if any(run.id not in self._shown and run.state not in TERMINAL for run in runs):
+            self.replay.go_to(None)  # of a run that has just begun people want to see how it goes on
         self._shown = {run.id: run for run in runs}
         data = {run.id: words.run_data(run, self._card) for run in runs}
         differ = len(set(data.values())) > 1
@@ -211,9 +213,14 @@ class ConvergencePlots(QWidget):
         if shown == ("pictures",):
             steps: Sequence[int] = self.pictures.canvas.steps
         else:
-            steps = replay_steps(max((run.history.last_step for run in self.canvas.runs), default=0)) if there else ()
-        self.replay.offer(steps)
-        self.replay.setVisible(len(steps) > 1 and (self.height() >= _LOW or "curves" not in shown))
+            taken = self.pictures.canvas.steps if "pictures" in shown else []
+            steps = replay_steps(max([run.history.last_step for run in self.canvas.runs] + taken, default=0))
+            steps = steps if there else ()
+        self.replay.offer(steps, between=shown != ("pictures",))
+        visible = len(steps) > 1 and (self.height() >= _LOW or "curves" not in shown)
+        self.replay.setVisible(visible)
+        if not visible:  # nobody could go back from there
+            self.replay.go_to(None)
         self.pictures.extras.setVisible("pictures" in shown and bool(self.pictures.canvas.steps))
 
     def _show_step(self, step: int | None) -> None:

@@ -40,6 +40,7 @@ class ReplayBar(QWidget):
         self.chosen: int | None = None
         """The step that a person has gone back to; None at the end."""
         self._steps: tuple[int, ...] = ()
+        self._between = False
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setMinimumWidth(60)
         self.slider.setAccessibleName("Step")
@@ -57,14 +58,17 @@ class ReplayBar(QWidget):
         """The steps of the slider's places."""
         return self._steps
 
-    def offer(self, steps: Sequence[int]) -> None:
-        """The steps that one can go to, in ascending order. A chosen one stays as it is."""
+    def offer(self, steps: Sequence[int], between: bool = False) -> None:
+        """The steps that one can go to, in ascending order; ``between``: those between them are shown as well. A chosen
+        one stays as it is."""
+        self._between = between
         if tuple(steps) != self._steps:
             self._steps = tuple(steps)
             many = len(self._steps) * _EACH_MS > _WHOLE_MS
             stride = -(-len(self._steps) * _QUICK_MS // _WHOLE_MS)
             self.play.set_pace(*((_QUICK_MS, stride) if many else (_EACH_MS, 1)))
             self._place()
+        self._say()
         for part in (self.slider, self.play):
             part.setEnabled(len(self._steps) > 1)
 
@@ -94,4 +98,5 @@ class ReplayBar(QWidget):
 
     def _say(self) -> None:
         at = self._steps[self.slider.value()] if self._steps else 0
+        at = self.chosen if self._between and self.chosen is not None else at
         self.step.setText(f"step {count_text(at)}" if self._steps else "")

@@ -414,3 +414,9 @@ def test_what_happened_later_is_not_there_yet(runs: Runs, setups: tuple[PlotSetu
     assert "NaN" not in summary(build((bad,), setups, View(until=300)))
     assert build((bad,), setups, View(until=800)).plots[0].curves[0].curve.bad_x == 700
     assert build((bad,), setups, View(until=800)).plots[0].curves[0].curve.last == 1.0
+
+
+def test_at_step_0_a_logarithmic_axis_has_no_curve_yet(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
+    assert [len(plot.curves) for plot in build(runs, setups, View(log_x=True, until=0)).plots] == [0, 0]
+    first = build(runs, setups, View(until=0)).plots[0].curves
+    assert [d.curve.last for d in first] == [float(run.history.column("loss").values[0]) for run in runs]
