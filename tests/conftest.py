@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import TYPE_CHECKING
 
 from clew_shared.base import operating_system
 
@@ -28,9 +27,6 @@ from tests.guards import (
 )
 from tests.needs import Selection
 from tests.sharing import Sharing, longest_first
-
-if TYPE_CHECKING:
-    from tests.gui.cputime import MeasuredApplication
 
 __all__ = [
     "expect_logs",
@@ -67,14 +63,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Selection(demand_all=os.environ.get("CLEW_DEMAND_ALL") == "1"), "clew-selection")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(), "clew-durations")
-
-
-@pytest.fixture(scope="session")
-def qapp_cls() -> type[MeasuredApplication]:
-    """The application of all tests can measure what its thread does: the first test that needs one makes it for all."""
-    from tests.gui.cputime import MeasuredApplication
-
-    return MeasuredApplication
 
 
 def _has_window(item: pytest.Item | None) -> bool:

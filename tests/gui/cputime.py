@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MethodType
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtWidgets import QApplication
@@ -24,30 +25,6 @@ class Spent:
         return max(self.events, default=(0.0, ""))
 
 
-class MeasuredApplication(QApplication):
-    """An application that can measure what its thread does with each event. Only the outermost event counts."""
-
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
-        self.spent: Spent | None = None
-        self._depth = 0
-
-    def notify(self, receiver: QObject, event: QEvent) -> bool:
-        """Deliver one event."""
-        if self.spent is None or self._depth:
-            return super().notify(receiver, event)
-        what = f"{event.type().name} to {type(receiver).__name__} {receiver.objectName()!r}"
-        self._depth += 1
-        begun = time.thread_time()
-        try:
-            return super().notify(receiver, event)
-        finally:
-            took = time.thread_time() - begun
-            self._depth -= 1
-            if took > 0.001:
-                self.spent.events.append((took, what))
-
-
 @contextmanager
 def measured() -> Iterator[Spent]:
     """Measure every event that is delivered meanwhile.
@@ -56,15 +33,39 @@ def measured() -> Iterator[Spent]:
     their libraries left in this process is not the window's.
     """
     app = QCoreApplication.instance()
-    assert isinstance(app, MeasuredApplication)
+    assert isinstance(app, QApplication)
+    spent = Spent()
     gc.collect()
     gc.freeze()
-    app.spent = spent = Spent()
+    # For so long only: a method in Python, which a class of ours would have for good, makes each event dearer.
+    app.notify = MethodType(_measuring(spent), app)  # type: ignore[method-assign]
     try:
         yield spent
     finally:
-        app.spent = None
+        del app.notify
         gc.unfreeze()
+
+
+def _measuring(spent: Spent) -> Callable[[QApplication, QObject, QEvent], bool]:
+    """How an application delivers an event while it is measured. Only the outermost event counts."""
+    depth = 0
+
+    def notify(app: QApplication, receiver: QObject, event: QEvent) -> bool:
+        nonlocal depth
+        if depth:
+            return QApplication.notify(app, receiver, event)
+        what = f"{event.type().name} to {type(receiver).__name__} {receiver.objectName()!r}"
+        depth += 1
+        begun = time.thread_time()
+        try:
+            return QApplication.notify(app, receiver, event)
+        finally:
+            took = time.thread_time() - begun
+            depth -= 1
+            if took > 0.001:
+                spent.events.append((took, what))
+
+    return notify
 
 
 def worst_event(act: Callable[[], None], limit: float, rounds: int = 3) -> tuple[float, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from clew_gui.app import Program
@@ -17,3 +18,5 @@ def end_program(program: Program) -> None:
     program.window.deleteLater()
     program.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    if isinstance(app := QApplication.instance(), QApplication):
+        app.setStyleSheet("")  # the next window is made without one, as a program's first is, and that is quicker

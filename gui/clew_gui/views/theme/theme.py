@@ -157,7 +157,8 @@ def prepare(app: QApplication) -> None:
     """Style, fonts and pictures: what must hold before the first widget is made. A style sheet comes later, by
     ``apply``: with one, each widget would be styled again whenever it is put into another."""
     QDir.setSearchPaths("clew", [str(PICTURES)])
-    if not app.property(_STYLED) and app.style().objectName().lower() != _STYLE.lower():
+    if not app.property(_STYLED):
+        app.setProperty(_STYLED, True)
         app.setStyle(_STYLE)
     load_fonts(app)
     app.setWindowIcon(QIcon("clew:icon.png"))
