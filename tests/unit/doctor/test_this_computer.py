@@ -14,8 +14,10 @@ import pytest
 
 from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.doctor import node_there, this_computer
+from clew_gui.doctor.checks import HERE
 from clew_gui.doctor.examine import examine
 from clew_gui.doctor.finding import Finding, Verdict
+from clew_gui.doctor.runner import follow
 from clew_gui.doctor.this_computer import ThisComputer
 from clew_gui.sites.site import LOCAL, Site
 from clew_gui.ssh.prompts import NobodyToAsk
@@ -47,6 +49,13 @@ def trainer(places: Places, tmp_path: Path) -> Path:
 
 def findings(places: Places) -> dict[str, Finding]:
     return {found.check: found for found in examine(LOCAL, Site(), places, NobodyToAsk())}
+
+
+def folder_findings(places: Places) -> dict[str, Finding]:
+    """What is found out about the folders, without importing TensorFlow and Qt each time."""
+    computer = ThisComputer(LOCAL, places, threading.Event())
+    folders = [check for check in HERE if check.run in (this_computer.home, this_computer.private)]
+    return {found.check: found for found in follow(computer, folders, want_job=False)}
 
 
 @pytest.mark.unix("a shell script stands in for Python")
@@ -107,14 +116,22 @@ def test_a_file_of_the_current_folder_is_not_taken_for_tensorflow(
 
 
 def test_a_private_folder_is_made_and_tried(places: Places) -> None:
-    found = findings(places)["private"]
+    found = folder_findings(places)["private"]
     assert (found.verdict, str(places.private) in found.text) == (Verdict.OK, True)
+
+
+def test_nothing_is_wrong_where_clew_is_tested(places: Places) -> None:
+    """With this very Python's TensorFlow."""
+    found = findings(places)
+    assert list(found) == [check.name for check in HERE]
+    assert found["tensorflow"].verdict is Verdict.OK
+    assert not [one for one in found.values() if one.verdict in (Verdict.BAD, Verdict.SKIPPED)]
 
 
 @pytest.mark.unix("a link that others may have made")
 def test_a_private_folder_that_is_no_folder_of_ones_own(places: Places, tmp_path: Path) -> None:
     places.private.symlink_to(tmp_path)
-    found = findings(places)["private"]
+    found = folder_findings(places)["private"]
     assert (found.verdict, found.code) == (Verdict.BAD, "private.folder")
 
 
@@ -123,14 +140,14 @@ def test_a_private_folder_in_which_nothing_can_be_written(places: Places, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(this_computer, "write_private", full)
-    found = findings(places)["private"]
+    found = folder_findings(places)["private"]
     assert (found.verdict, found.code) == (Verdict.BAD, "private.write")
     assert "No space left on device" in found.text
 
 
 def test_a_home_in_which_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = findings(Places(tmp_path / "file" / "home", tmp_path))["home"]
+    found = folder_findings(Places(tmp_path / "file" / "home", tmp_path))["home"]
     assert (found.verdict, found.code) == (Verdict.BAD, "here.home")
     assert "CLEW_HOME" in found.hint
 
