@@ -4,7 +4,6 @@ run's two copies, the node's and the laptop's, whatever happened between them.""
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -39,29 +38,15 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from tests.cluster.mini import MiniCluster
-from tests.integration.agents import command_of, wait_for
+from tests.integration.agents import give_way, wait_for
 
 BOUND_S = 240.0
 """A job starts, the agent comes up, TensorFlow is imported: on a busy machine."""
 ENDLESS = 10_000_000
 """Steps of a run that goes on until it is stopped."""
 
-_NICE = 10
-"""A trainer with this priority gets a tenth of what another process gets, and all that nobody else wants."""
-
 _HUNGRY = "[ -z \"$SLURM_JOB_ID\" ] || { kept=$(head -c 600000000 /dev/zero | tr '\\0' x); sleep 60; }"
 """Shell commands of a site that take 600 MB, in a job only: they are tried on the login node as well."""
-
-
-def give_way(run: str) -> None:
-    """From now on the run trains when nobody else needs the processor: an endless one would take all of it from the
-    tests beside it for as long as a fault lasts. Its agent and its guard keep their priority."""
-    for process in psutil.process_iter():
-        title = " ".join(command_of(process))
-        if run in title and " trainer " in title:
-            with suppress(psutil.Error, ProcessLookupError):  # it, or one of its threads, has ended
-                for thread in process.threads():
-                    os.setpriority(os.PRIO_PROCESS, thread.id, _NICE)
 
 
 class Agrees:

@@ -21,8 +21,9 @@ from clew_shared.base.places import find_places
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from tests.cluster.journey import BOUND_S, ENDLESS, Student, give_way, judge
+from tests.cluster.journey import BOUND_S, ENDLESS, Student, judge
 from tests.cluster.mini import FOLDER, MiniCluster
+from tests.integration.agents import give_way
 from tests.integration.faults.chance import Chance, Tally
 
 SOAK = os.environ.get("CLEW_SOAK") == "1"

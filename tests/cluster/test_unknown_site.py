@@ -23,8 +23,9 @@ from clew_shared.base.places import Places
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from tests.cluster.conftest import one_at_a_time
-from tests.cluster.journey import BOUND_S, ENDLESS, give_way, judge
+from tests.cluster.journey import BOUND_S, ENDLESS, judge
 from tests.cluster.mini import FOLDER, UP_LIMIT_S, MiniCluster
+from tests.integration.agents import give_way
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
 

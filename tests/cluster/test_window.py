@@ -40,10 +40,11 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, to_toml
-from tests.cluster.journey import ENDLESS, end_logins, give_way, judge
+from tests.cluster.journey import ENDLESS, end_logins, judge
 from tests.cluster.lookout import Lookout, counted_squeue, look_out
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 from tests.gui.program_end import end_program
+from tests.integration.agents import give_way
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
 RUN_S = 240.0

@@ -24,7 +24,7 @@ from clew_shared.base.places import Places, find_places
 from clew_shared.journal.lifecycle import RunState
 from tests.gui.cputime import worst_event
 from tests.gui.program_end import end_program
-from tests.integration.agents import BOUND_S, end_all
+from tests.integration.agents import BOUND_S, end_all, give_way
 
 CPU_LIMIT_S = 0.050
 
@@ -123,6 +123,7 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     # Points appear, while no event takes the window more than 50 ms of CPU time.
     student.until(lambda: student.drawn() > 0, "the first points", 4 * BOUND_S)
     assert student.run.spec.params["learning_rate"] == 0.05
+    give_way(student.run.id)
 
     def look_around() -> None:
         seen = student.drawn()
