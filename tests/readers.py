@@ -31,7 +31,7 @@ from clew_agent.datasets.files import gunzip, read_bytes
 from clew_agent.datasets.formats import format_idx, parse_idx, parse_npy, parse_npz
 from clew_agent.datasets.known import digits
 from clew_agent.datasets.lab_pickle import parse_pickle
-from clew_agent.processes.nursery_messages import Ready, StartGuard, StartRefused, pair, receive_reply, receive_start
+from clew_agent.processes.nursery_messages import Ready, StartGuard, StartRefused, receive_reply, receive_start
 from clew_agent.services.services import read_line
 from clew_agent.supervisor.run_manager import read_record
 from clew_agent.supervisor.run_queue import QueueRecord
@@ -68,6 +68,7 @@ from clew_gui.ssh.openssh.askpass_bridge import prompt_of, read_question
 from clew_gui.targets.interpreter import interpreter_problem
 from clew_gui.views.window.window_state import FileMemory, WindowState
 from clew_shared import catalogue, spec
+from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.exporters.tables import export_csv, export_jsonl
@@ -261,7 +262,7 @@ def from_channel(receive: Callable[[socket.socket], object]) -> Callable[[bytes]
     """``receive`` reads a packet: send it one."""
 
     def parse(data: bytes) -> object:
-        ours, theirs = pair()
+        ours, theirs = operating_system.packet_pair()
         with ours, theirs:
             ours.send(data[:100_000])  # what a packet can hold
             return receive(theirs)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from clew_agent.processes import guard
-from clew_agent.processes.nursery_messages import OWN_ENVIRONMENT, ROOM_FOR_TITLES, pair
+from clew_agent.processes.nursery_messages import OWN_ENVIRONMENT, ROOM_FOR_TITLES
 from clew_shared.base import operating_system
 from clew_shared.journal.run_folder import RunFolder
 
@@ -102,7 +102,7 @@ class WarmAgent:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._channel, theirs = pair()
+        self._channel, theirs = operating_system.packet_pair()
         root = Path(__file__).parents[1]
         words = [sys.executable, "-P", "-m", "tests.warm", str(theirs.fileno()), ROOM_FOR_TITLES]
         environment = os.environ | OWN_ENVIRONMENT | {"PYTHONPATH": str(root)}
@@ -113,7 +113,7 @@ class WarmAgent:
         """``clew-agent WORDS``, with this process's folder and environment of now."""
         files = [Path(tempfile.mkstemp(dir=self._folder)[1]) for _ in range(2)]
         asked = Asked([*map(str, words)], str(Path.cwd()), dict(os.environ))
-        answer, theirs = pair()
+        answer, theirs = operating_system.packet_pair()
         answer.settimeout(_START_S)
         with theirs, files[0].open("wb") as output, files[1].open("wb") as errors:
             descriptors = [theirs.fileno(), output.fileno(), errors.fileno()]

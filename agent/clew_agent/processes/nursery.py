@@ -31,7 +31,6 @@ from clew_agent.processes.nursery_messages import (
     Started,
     StartGuard,
     StartRefused,
-    pair,
     receive_start,
     send,
 )
@@ -217,7 +216,7 @@ class Nursery:
                 self.lost += 1
 
     def _begin_standby(self) -> None:
-        ours, theirs = pair()
+        ours, theirs = operating_system.packet_pair()
 
         def work() -> int:
             ours.close()

@@ -20,7 +20,6 @@ from clew_agent.processes.nursery_messages import (
     Ready,
     Started,
     StartRefused,
-    pair,
     receive_reply,
     send,
     start_request,
@@ -90,7 +89,7 @@ class NurseryClient:
         """Have a nursery, unless there is one or the last ones came to nothing."""
         if self._process is not None or self._failures >= _MOST_FAILURES or time.monotonic() < self._not_before:
             return
-        ours, theirs = pair()
+        ours, theirs = operating_system.packet_pair()
         try:
             self._process = self._popen(theirs)
         except OSError as error:

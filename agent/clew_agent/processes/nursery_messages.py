@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 
 MAX_BYTES = 64 * 1024
@@ -87,11 +86,6 @@ class GuardEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
 
 
 NurseryReply = Ready | Started | StartRefused | GuardEnded
-
-
-def pair() -> tuple[socket.socket, socket.socket]:
-    """The two ends; each packet arrives whole, and an end that is closed or whose process dies is noticed."""
-    return operating_system.packet_pair()
 
 
 def send(channel: socket.socket, message: StartGuard | NurseryReply) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from clew_agent.peers.processes import StartPeer, spawn
-from clew_agent.processes.nursery_messages import MAX_BYTES, pair
+from clew_agent.processes.nursery_messages import MAX_BYTES
 from clew_agent.strategies import registry
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
@@ -49,7 +49,7 @@ class PeerNursery:
     system refuses."""
 
     def __init__(self, be_peer: BePeer) -> None:
-        self._channel, theirs = pair()
+        self._channel, theirs = operating_system.packet_pair()
         self._channel.settimeout(_ANSWER_S)
         self._lock = threading.Lock()
         chief = os.getpid()

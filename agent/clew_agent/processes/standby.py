@@ -26,7 +26,6 @@ from clew_agent.processes.nursery_messages import (
     Started,
     StartGuard,
     StartRefused,
-    pair,
     receive_reply,
     receive_start,
     send,
@@ -141,7 +140,7 @@ def wait_as_guard(
 
     ``nursery`` is the channel on which it comes, and on which the trainer says that it is ready.
     """
-    ours, theirs = pair()
+    ours, theirs = operating_system.packet_pair()
 
     def work() -> int:
         ours.close()

@@ -71,8 +71,9 @@ print(json.dumps({
 TWO_THREADS = """
 import sys, threading
 from clew_agent.processes.nursery import Nursery
-from clew_agent.processes.nursery_messages import (StartGuard, pair, receive_reply, send)
-ours, theirs = pair()
+from clew_agent.processes.nursery_messages import (StartGuard, receive_reply, send)
+from clew_shared.base import operating_system
+ours, theirs = operating_system.packet_pair()
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 send(ours, StartGuard(folder=sys.argv[1], attempt=1))
 ours.shutdown(1)
@@ -82,8 +83,9 @@ print(receive_reply(ours))
 
 NOBODY_WAITS = """
 from clew_agent.processes import nursery
-from clew_agent.processes.nursery_messages import (StartGuard, pair, send)
-ours, theirs = pair()
+from clew_agent.processes.nursery_messages import (StartGuard, send)
+from clew_shared.base import operating_system
+ours, theirs = operating_system.packet_pair()
 send(ours, StartGuard(folder="/nowhere", attempt=1))
 ours.close()
 nursery.Warm = None

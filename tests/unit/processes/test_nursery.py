@@ -16,7 +16,7 @@ import pytest
 from clew_agent.processes import nursery_client
 from clew_agent.processes.nursery import Nursery
 from clew_agent.processes.nursery_client import NurseryClient
-from clew_agent.processes.nursery_messages import GuardEnded, Started, StartGuard, StartRefused, pair, send
+from clew_agent.processes.nursery_messages import GuardEnded, Started, StartGuard, StartRefused, send
 from clew_agent.processes.run_starter import may_fork
 from clew_agent.supervisor import launcher as launcher_module
 from clew_agent.supervisor.launcher import Launcher
@@ -299,7 +299,7 @@ def test_a_nursery_does_not_begin_what_an_agent_asked_for_that_has_gone(monkeypa
     begun: list[object] = []
     monkeypatch.setattr(operating_system, "thread_count", lambda: 1)
     monkeypatch.setattr(operating_system, "fork", begun.append)
-    ours, theirs = pair()
+    ours, theirs = operating_system.packet_pair()
     send(ours, StartGuard(folder="run", attempt=1))
     ours.close()
     with theirs, suppress(OSError):
@@ -316,7 +316,7 @@ from clew_agent.processes.nursery import Nursery
 from clew_agent.processes.nursery_messages import *
 posix.raise_descriptor_limit()
 posix.thread_count = lambda: 2
-ours, theirs = pair()
+ours, theirs = posix.packet_pair()
 os.dup2(theirs.fileno(), 3000)
 send(ours, StartGuard(folder="run", attempt=1))
 ours.shutdown(socket.SHUT_WR)

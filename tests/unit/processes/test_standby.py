@@ -12,8 +12,9 @@ import pytest
 
 from clew_agent.node.devices import GIVEN
 from clew_agent.processes import standby
-from clew_agent.processes.nursery_messages import OWN_ENVIRONMENT, Ready, StartGuard, pair, send
+from clew_agent.processes.nursery_messages import OWN_ENVIRONMENT, Ready, StartGuard, send
 from clew_agent.trainer import compile_cache
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
 from clew_shared.spec import RunSpec, to_toml
@@ -55,7 +56,7 @@ def watch(folder, attempt, exercises, start):
 guard.watch, guard.exit_code_for = watch, lambda code: code
 standby.fits = lambda request: request.attempt == 1
 standby._ANSWER_S, nursery.REST_S = 50.0, 0.0
-ours, theirs = pair()
+ours, theirs = posix.packet_pair()
 it = nursery.Nursery(theirs, Warm())
 def begin(attempt=1, **environment):
     told = it.start(StartGuard(folder=folder, attempt=attempt, environment=environment))
@@ -151,7 +152,7 @@ out(code=it.standby.guard.returncode, gone=not any(map(alive, noted("hangs"))))
 
 
 def test_a_run_that_comes_before_the_guard_has_heard_that_its_trainer_is_ready_is_not_lost() -> None:
-    (to_trainer, trainer), (to_nursery, nursery) = pair(), pair()
+    (to_trainer, trainer), (to_nursery, nursery) = operating_system.packet_pair(), operating_system.packet_pair()
     with to_trainer, trainer, to_nursery, nursery:
         send(trainer, Ready(seconds=0.0, settled=True))
         send(nursery, StartGuard(folder="run", attempt=1))
