@@ -441,7 +441,7 @@ def test_a_script_says_what_it_leaves_out(tmp_path: Path) -> None:
         ("cnn", "mnist", '"mnist.npz"'),
         ("cnn", "other.npz", '"other.npz"'),
         ("transfer", "", '"digits"  # or "mnist.npz"'),
-        ("transfer", "mnist", '"mnist.npz"  # or "mnist.npz"'),
+        ("transfer", "mnist", '"mnist.npz"  # or "digits"'),
     ],
 )
 def test_a_script_takes_the_data_of_the_run(exercise: str, data: str, line: str) -> None:

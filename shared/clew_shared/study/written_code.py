@@ -68,7 +68,8 @@ def written_code(card: ExerciseCard, form: str, spec: RunSpec) -> str:
             return found[0]
         value = taken[name]
         written = json.dumps(value) if isinstance(value, str) else repr(value)
-        return f"{found['name']} = {written}{found['others'] or ''}"
+        others = (found["others"] or "").replace(written, found["value"])  # the usual one is a choice as well then
+        return f"{found['name']} = {written}{others}"
 
     named = [f"{one.label} {value_words(one, values[one.name])}" for one in left_out]
     named += [*([f"the data {data}"] if no_data else []), *_other(spec)]

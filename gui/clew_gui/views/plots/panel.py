@@ -132,10 +132,11 @@ class ConvergencePlots(QWidget):
         }
         for kind in self._drawn.values():
             kind.hide()
-        self.replay = ReplayBar(self)
+        self.replay = ReplayBar(theme, self)
         self.replay.moved.connect(self._show_step)
         self.pictures.canvas.walked.connect(self.replay.walk)
         self.pictures.canvas.steps_changed.connect(self._offer_steps)
+        self.canvas.framed.connect(self._align_slider)
         kinds = row(self.canvas, *self._drawn.values(), gap=8)
         for part in (self.canvas, *self._drawn.values()):
             kinds.setStretchFactor(part, 9 if part is self.surface else 11)
@@ -219,9 +220,16 @@ class ConvergencePlots(QWidget):
         self.replay.offer(steps, between=shown != ("pictures",))
         visible = len(steps) > 1 and (self.height() >= _LOW or "curves" not in shown)
         self.replay.setVisible(visible)
+        self._align_slider()
         if not visible:  # nobody could go back from there
             self.replay.go_to(None)
         self.pictures.extras.setVisible("pictures" in shown and bool(self.pictures.canvas.steps))
+
+    def _align_slider(self) -> None:
+        """Puts the slider below the x axis of the curves, if they are shown."""
+        chart = None if self.canvas.isHidden() else self.canvas.drawn
+        area = chart.stack.area if chart is not None else None
+        self.replay.align(*((area.x, area.width) if area is not None else (0.0, 0.0)))
 
     def _show_step(self, step: int | None) -> None:
         """Show everything as it was at this step; None: as it is now."""
@@ -351,6 +359,7 @@ class ConvergencePlots(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Change the colours."""
         self._theme = theme
+        self.replay.set_theme(theme)
         for kind in self.kinds.values():
             kind.set_theme(theme)
 

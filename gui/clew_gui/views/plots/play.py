@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QSlider, QToolButton
+from PySide6.QtWidgets import QSlider
+
+from clew_gui.views.theme.parts import Appearance, IconButton
 
 
-class PlayButton(QToolButton):
+class PlayButton(IconButton):
     """Moves ``slider`` by ``stride`` every ``milliseconds``, from where it is, or from its beginning if it is at the
     end. It stops when it is hidden."""
 
-    def __init__(self, slider: QSlider, milliseconds: int, stride: int, name: str, tip: str) -> None:
-        super().__init__()
+    def __init__(
+        self, appearance: Appearance, slider: QSlider, milliseconds: int, stride: int, name: str, tip: str
+    ) -> None:
+        super().__init__(appearance, "play", name, tip, size=14)
         self._slider, self._stride = slider, stride
-        self.setProperty("role", "button")
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.setText("Play")
-        self.setAccessibleName(name)
-        self.setToolTip(tip)
         self.clicked.connect(self._toggle)
         self.timer = QTimer(self)
         self.timer.setInterval(milliseconds)
@@ -33,6 +33,7 @@ class PlayButton(QToolButton):
         """Do not play on."""
         self.timer.stop()
         self.setText("Play")
+        self.set_glyph("play")
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Stops, so that it does not play unseen."""
@@ -47,6 +48,7 @@ class PlayButton(QToolButton):
             self._slider.setValue(self._slider.minimum())
         self.timer.start()
         self.setText("Pause")
+        self.set_glyph("pause")
 
     def _on(self) -> None:
         self._slider.setValue(self._slider.value() + self._stride)

@@ -12,8 +12,12 @@ from PySide6.QtWidgets import QSlider, QWidget
 
 from clew_gui.plotting.axes.numbers import count_text
 from clew_gui.views.plots.play import PlayButton
-from clew_gui.views.theme.parts import label, row
+from clew_gui.views.theme.parts import Appearance, label, row
+from clew_gui.views.theme.theme import Theme
 
+_GAP: Final = 6
+_UNBOUNDED: Final = (1 << 24) - 1
+"""Qt's largest width, which is none."""
 _PLACES: Final = 500
 """Places of the slider over all steps of curves."""
 _EACH_MS: Final = 120
@@ -35,8 +39,9 @@ class ReplayBar(QWidget):
     moved = Signal(object)
     """Asks to show everything as it was at this step (int); None: as it is now."""
 
-    def __init__(self, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
+        self._appearance = Appearance(theme)
         self.chosen: int | None = None
         """The step that a person has gone back to; None at the end."""
         self._steps: tuple[int, ...] = ()
@@ -46,12 +51,24 @@ class ReplayBar(QWidget):
         self.slider.setAccessibleName("Step")
         self.slider.setToolTip("Show everything as it was at a step (left and right arrow)")
         self.slider.valueChanged.connect(self._slid)
-        tip = "Show all steps, one after the other"
-        self.play = PlayButton(self.slider, _EACH_MS, 1, "Play the steps", tip)
+        tip = "Play: show all steps, one after the other"
+        self.play = PlayButton(self._appearance, self.slider, _EACH_MS, 1, "Play the steps", tip)
         self.step = label("", "caption", "2")
         self.step.setMinimumWidth(self.step.fontMetrics().horizontalAdvance("step 1,000,000"))
-        line = row(self.play, self.slider, self.step, gap=8, margins=(6, 2, 6, 2), parent=self)
-        line.setStretchFactor(self.slider, 1)
+        self._line = row(self.play, self.slider, self.step, gap=_GAP, parent=self)
+        self._line.setStretchFactor(self.slider, 1)
+        self._line.addStretch(0)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colours."""
+        self._appearance.theme = theme
+        self.play.retheme()
+
+    def align(self, left: float, width: float) -> None:
+        """Put the slider below an axis that begins at this column and is so wide; a width of 0: over the whole row."""
+        before = self.play.sizeHint().width() + _GAP
+        self._line.setContentsMargins(max(round(left) - before, 0), 0, 0, 0)
+        self.slider.setMaximumWidth(round(width) if width else _UNBOUNDED)
 
     @property
     def steps(self) -> tuple[int, ...]:

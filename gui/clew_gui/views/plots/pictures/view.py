@@ -56,7 +56,7 @@ class PicturesView(QWidget):
         self._value.setMinimumWidth(self._value.fontMetrics().horizontalAdvance("step 1,000,000"))
         self.extras = QWidget(self)
         parts = (self._run, self.others, self._word, self.threshold, self._value, self.use)
-        line = row(*parts, parent=self.extras, gap=8, margins=(6, 2, 6, 2))
+        line = row(*parts, parent=self.extras, gap=8, margins=(6, 0, 6, 0))
         line.setStretchFactor(self.threshold, 1)
         line.addStretch(0)  # where there is no threshold
         column(self.canvas, parent=self)
