@@ -45,6 +45,7 @@ _PING_EVERY_S = 15.0
 _PINGS = 8
 """So many questions in turn may stay without an answer: two minutes. The time that a laptop sleeps counts as one."""
 _BACKLOG = 16
+_PAUSE_S = 1.0
 
 
 def main() -> int:
@@ -145,8 +146,14 @@ def _let_go_of_standard_streams() -> None:
 def _accept(listener: socket.socket, relay: Relay) -> None:
     try:
         while relay.alive:
-            with suppress(ConnectionAbortedError):  # someone who may not, or who left at once
-                relay.serve(listener.accept()[0])
+            try:
+                sock, _ = listener.accept()
+            except ConnectionAbortedError:  # someone who may not, or who left at once
+                continue
+            except OSError:  # too many open files
+                time.sleep(_PAUSE_S)
+                continue
+            relay.serve(sock)
     finally:  # nobody can come any more
         relay.end()
 

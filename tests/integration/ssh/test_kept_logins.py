@@ -552,7 +552,7 @@ def test_another_program_in_its_place_is_not_used(known: SshServer, files: SshFi
     use(files, hop_to(known))
 
 
-def test_a_program_cannot_change_the_login_for_others(known: SshServer, files: SshFiles) -> None:
+def test_a_program_cannot_forward_ports_for_others(known: SshServer, files: SshFiles) -> None:
     use(files, hop_to(known), person=well_informed())
     (login,) = living(files)
     with closing(paramiko.Transport(connect_locally(KeptLogins(files).folder / login.id / SOCKET))) as link:

@@ -275,12 +275,19 @@ def test_programs_of_this_computer_talk_through_a_socket_of_a_path(tmp_path: Pat
         operating_system.connect_locally(path)
 
 
-def test_a_stranger_on_the_same_computer_is_not_let_in(tmp_path: Path) -> None:
-    """A socket of a path that is a port, as on Windows, has a secret in its file."""
+def test_a_stranger_on_the_same_computer_is_not_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Unix socket knows who connects. One of a path that is a port, as on Windows, has a secret in its file."""
     path = tmp_path / "s"
     with operating_system.listen_locally(path, 4) as listener:
         if listener.family != socket.AF_INET:
-            assert stat.S_ISSOCK(path.stat().st_mode)  # who may not enter the folder cannot connect
+            assert stat.S_ISSOCK(path.stat().st_mode)
+            with operating_system.connect_locally(path) as other:
+                mine = os.geteuid()
+                monkeypatch.setattr("os.geteuid", lambda: mine + 1)
+                with pytest.raises(ConnectionAbortedError):
+                    listener.accept()
+                other.setblocking(True)
+                assert other.recv(1) == b""
             return
         with socket.create_connection(listener.getsockname()) as stranger:
             stranger.sendall(b"0" * 32)

@@ -247,7 +247,7 @@ class ParamikoConnection(HopConnection):
         except paramiko.ChannelException as error:
             raise refused_channel(self._title, host, port, error.code, self._link.refusal) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
-            if not self._link.is_active():
+            if self._is_over(error):
                 raise lost(self._title, self._link.goodbye) from error
             raise cannot_connect(self._title, host, port, f"no answer within {timeout:g} s") from error
 
@@ -380,9 +380,13 @@ class ParamikoConnection(HopConnection):
                 if self._rest(None):  # its session is of more use now
                     return self._open_session(what, timeout)
                 raise no_further_command(self._title, self._link.refusal) from error
-            if self._link.is_active():
-                raise timed_out(self._title, what, timeout) from error
-            raise lost(self._title, self._link.goodbye) from error
+            if self._is_over(error):
+                raise lost(self._title, self._link.goodbye) from error
+            raise timed_out(self._title, what, timeout) from error
+
+    def _is_over(self, error: Exception) -> bool:
+        """Whether a channel was not opened because the link has ended: who sends may notice it before who reads."""
+        return not self._link.is_active() or not isinstance(error, paramiko.SSHException)
 
     def probe(self, timeout: float = 5.0) -> bool:
         """See ``Connection.probe``."""

@@ -74,7 +74,7 @@ class _Program:
 
 
 class _OpenServer(paramiko.ServerInterface):
-    """Lets in anyone who reached the local socket: that is only this user."""
+    """Lets in anyone whom the local socket has let in: that is only this user."""
 
     def check_auth_none(self, username: str) -> int:
         """See paramiko."""

@@ -48,7 +48,6 @@ __all__ = [
     "give_up_locked",
     "is_mine",
     "is_mine_alone",
-    "is_my_peer",
     "is_superuser",
     "kill_group",
     "kill_process",
@@ -493,10 +492,25 @@ else:
         return int(user)
 
 
+class _Guarded(socket.socket):
+    """A Unix socket that lets in only this user's programs, whatever the modes of its folders are."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Raises ``ConnectionAbortedError`` for another user's program."""
+        connection, address = super().accept()
+        try:
+            if _peer(connection) == os.geteuid():
+                return connection, address
+        except OSError:  # it has gone already
+            pass
+        connection.close()
+        raise ConnectionAbortedError("this program may not connect here")
+
+
 def listen_locally(path: Path, backlog: int) -> socket.socket:
-    """A socket at ``path``, for programs of this computer that may enter its folder. Its file stays. Raises
+    """A socket at ``path``, for programs of this user that may enter its folder. Its file stays. Raises
     ``OSError``."""
-    listener = socket.socket(socket.AF_UNIX)
+    listener = _Guarded(socket.AF_UNIX)
     try:
         listener.bind(str(path))
         listener.listen(backlog)
@@ -522,11 +536,6 @@ def packet_pair() -> tuple[socket.socket, socket.socket]:
     """Two sockets that are connected: each packet arrives whole, and an end whose process dies is noticed. Raises
     ``OSError``."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-
-
-def is_my_peer(sock: socket.socket) -> bool:
-    """Whether the program at the other end of a Unix socket is this user's."""
-    return _peer(sock) == os.geteuid()
 
 
 def share_port(sock: socket.socket) -> None:

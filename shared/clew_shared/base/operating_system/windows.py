@@ -49,7 +49,6 @@ __all__ = [
     "give_up_locked",
     "is_mine",
     "is_mine_alone",
-    "is_my_peer",
     "is_superuser",
     "kill_group",
     "kill_process",
@@ -464,11 +463,6 @@ def connect_locally(path: Path) -> socket.socket:
 def packet_pair() -> tuple[socket.socket, socket.socket]:
     """Raises ``OSError``: only copies of a process talk that way, and there are none."""
     raise OSError("Windows has no sockets of packets")
-
-
-def is_my_peer(sock: socket.socket) -> bool:
-    """Whether the program at the other end of a Unix socket is this user's; there are none here."""
-    return False
 
 
 def share_port(sock: socket.socket) -> None:
