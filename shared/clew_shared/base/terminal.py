@@ -64,7 +64,7 @@ def prepare_output() -> None:
 
 
 def _nowhere() -> TextIO:
-    return Path(os.devnull).open("w", encoding="utf-8")
+    return Path(os.devnull).open("w", encoding="utf-8", newline="\n")
 
 
 def ascii_json(data: bytes) -> str:
