@@ -615,6 +615,19 @@ def test_the_slider_shows_the_curves_as_they_were_and_follows_at_its_end(panel: 
     qtbot.waitUntil(lambda: not replay.isVisible(), timeout=5000)
 
 
+def test_the_handle_of_the_slider_is_below_the_step_that_is_shown(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    replay, frame = panel.replay, panel.canvas.chart.frames[0]
+    qtbot.waitUntil(lambda: replay.slider.x() > 0, timeout=5000)
+    for part in (0.0, 0.5, 1.0):
+        place = round(part * replay.slider.maximum())
+        inside = (replay.slider.width() - 16) * place / replay.slider.maximum() + 8
+        column = replay.slider.mapTo(panel, QPoint(round(inside), 0)).x()
+        assert column == pytest.approx(frame.column(replay.steps[place]), abs=2)
+    panel.set_log_x(True)
+    assert replay.steps[1] - replay.steps[0] < replay.steps[-1] - replay.steps[-2], "not below a logarithmic axis"
+    assert replay.slider.maximumWidth() > 10_000
+
+
 def test_where_there_is_no_slider_the_curves_are_as_they_are_now(panel: ConvergencePlots, qtbot: QtBot) -> None:
     replay = panel.replay
     replay.go_to(137)

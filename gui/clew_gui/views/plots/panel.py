@@ -137,6 +137,7 @@ class ConvergencePlots(QWidget):
         self.pictures.canvas.walked.connect(self.replay.walk)
         self.pictures.canvas.steps_changed.connect(self._offer_steps)
         self.canvas.framed.connect(self._align_slider)
+        self.canvas.view_changed.connect(self._offer_steps)
         kinds = row(self.canvas, *self._drawn.values(), gap=8)
         for part in (self.canvas, *self._drawn.values()):
             kinds.setStretchFactor(part, 9 if part is self.surface else 11)
@@ -215,8 +216,8 @@ class ConvergencePlots(QWidget):
             steps: Sequence[int] = self.pictures.canvas.steps
         else:
             taken = self.pictures.canvas.steps if "pictures" in shown else []
-            steps = replay_steps(max([run.history.last_step for run in self.canvas.runs] + taken, default=0))
-            steps = steps if there else ()
+            last = max([run.history.last_step for run in self.canvas.runs] + taken, default=0)
+            steps = replay_steps(last, even=self._has_even_steps) if there else ()
         self.replay.offer(steps, between=shown != ("pictures",))
         visible = len(steps) > 1 and (self.height() >= _LOW or "curves" not in shown)
         self.replay.setVisible(visible)
@@ -226,10 +227,18 @@ class ConvergencePlots(QWidget):
         self.pictures.extras.setVisible("pictures" in shown and bool(self.pictures.canvas.steps))
 
     def _align_slider(self) -> None:
-        """Puts the slider below the x axis of the curves, if they are shown."""
-        chart = None if self.canvas.isHidden() else self.canvas.drawn
-        area = chart.stack.area if chart is not None else None
-        self.replay.align(*((area.x, area.width) if area is not None else (0.0, 0.0)))
+        """Puts the slider below the x axis of the curves, each of its places below its step, where that can be."""
+        chart, steps = self.canvas.drawn, self.replay.steps
+        if chart is None or not chart.frames or not steps or not self._has_even_steps:
+            self.replay.align(0, 0)
+        else:
+            self.replay.align(*(chart.frames[0].column(float(step)) for step in (steps[0], steps[-1])))
+
+    @property
+    def _has_even_steps(self) -> bool:
+        """Whether the curves are shown over all steps, evenly spaced."""
+        view = self.view
+        return not self.canvas.isHidden() and view.unit is XUnit.STEP and not view.log_x and view.zoom is None
 
     def _show_step(self, step: int | None) -> None:
         """Show everything as it was at this step; None: as it is now."""

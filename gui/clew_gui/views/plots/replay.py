@@ -16,6 +16,8 @@ from clew_gui.views.theme.parts import Appearance, label, row
 from clew_gui.views.theme.theme import Theme
 
 _GAP: Final = 6
+_HANDLE: Final = 16
+"""Pixels of the slider's handle, with its border."""
 _UNBOUNDED: Final = (1 << 24) - 1
 """Qt's largest width, which is none."""
 _PLACES: Final = 500
@@ -26,10 +28,11 @@ _WHOLE_MS: Final = 5000
 """How long it takes to play many places; a few are shown one by one, each for ``_EACH_MS``."""
 
 
-def replay_steps(last: int) -> tuple[int, ...]:
-    """The places for curves up to step ``last``: the first steps, in which most happens, have most of them."""
-    parts = np.arange(1, _PLACES + 1) / _PLACES
-    return tuple(np.unique(np.rint(last * parts**2).astype(np.int64)).tolist()) if last > 0 else ()
+def replay_steps(last: int, even: bool = False) -> tuple[int, ...]:
+    """The places up to step ``last``: ``even`` as on an axis of steps; else the first steps, in which most happens,
+    have most of them."""
+    parts = np.arange(_PLACES + 1) / _PLACES
+    return tuple(np.unique(np.rint(last * parts ** (1 if even else 2)).astype(np.int64)).tolist()) if last > 0 else ()
 
 
 class ReplayBar(QWidget):
@@ -64,11 +67,11 @@ class ReplayBar(QWidget):
         self._appearance.theme = theme
         self.play.retheme()
 
-    def align(self, left: float, width: float) -> None:
-        """Put the slider below an axis that begins at this column and is so wide; a width of 0: over the whole row."""
-        before = self.play.sizeHint().width() + _GAP
+    def align(self, left: float, right: float) -> None:
+        """Put the middle of the handle below these columns at both ends; without an extent over the whole row."""
+        before = self.play.sizeHint().width() + _GAP + _HANDLE // 2
         self._line.setContentsMargins(max(round(left) - before, 0), 0, 0, 0)
-        self.slider.setMaximumWidth(round(width) if width else _UNBOUNDED)
+        self.slider.setMaximumWidth(round(right - left) + _HANDLE if right > left else _UNBOUNDED)
 
     @property
     def steps(self) -> tuple[int, ...]:
