@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from clew_shared.journal.events import State
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.lifecycle import RunState
+from tests.integration.faults.disks import MountedDisk
 from tests.integration.faults.lab import Lab
 from tests.integration.faults.oracle import judge
 
@@ -22,13 +22,11 @@ ENDLESS = {"steps": 1_000_000, "block": 500, "pause": 0.005}
 SIZE = 8 << 20
 
 
-class Disk:
+class Disk(MountedDisk):
     """A file system of ``SIZE`` bytes at ``path``, and a file that fills it up."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(path)], check=True)
+        super().__init__(path, "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs")
         self._ballast = path / ".ballast"
 
     @property
@@ -50,10 +48,6 @@ class Disk:
 
     def _size(self) -> int:
         return self._ballast.stat().st_size if self._ballast.exists() else 0
-
-    def close(self) -> None:
-        """Take it away. Whoever still has a file there keeps it."""
-        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from tests.integration.faults.disks import MountedDisk
 from tests.integration.faults.lab import Lab
 from tests.integration.faults.oracle import judge
 
@@ -20,17 +21,16 @@ _FREEZE = 'fsfreeze --freeze "$1" && echo frozen && sleep "$2" && fsfreeze --unf
 """In a process of its own, which lets the disk answer again whatever becomes of the test."""
 
 
-class SlowDisk:
+class SlowDisk(MountedDisk):
     """A file system at ``path`` in which nothing can be written for as long as it is told."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        path.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         image = path.with_suffix(".image")
         with image.open("wb") as file:
             file.truncate(SIZE)
         subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
-        subprocess.run(["mount", "-o", "loop", str(image), str(path)], check=True)
+        super().__init__(path, "-o", "loop", str(image))
         (path / "lost+found").rmdir()
         self._frozen: subprocess.Popen[bytes] | None = None
 
@@ -50,7 +50,7 @@ class SlowDisk:
         """Take it away when it answers."""
         if self._frozen is not None:
             self._frozen.communicate()
-        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+        super().close()
 
 
 @pytest.fixture
