@@ -40,6 +40,8 @@ ASKED = Prompt(kind=PromptKind.PASSWORD, title="student@login", text="Password:"
             "3des-cbc",
         ),
         ("kex_exchange_identification: Connection closed by remote host", [], "ssh.busy", "too many logins"),
+        ("banner exchange: Connection to UNKNOWN port 65535: Broken pipe", [], "ssh.busy", "too many logins"),
+        ("banner exchange: Connection to 10.0.0.1 port 22: invalid format", [], "ssh.lost", "invalid format"),
         ("something new", [], "ssh.lost", "something new"),
         ("", [], "ssh.lost", "lost"),
     ],

@@ -19,6 +19,8 @@ _OFFENDING = re.compile(r"Offending (\S+) key in (\S+)")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/=]+")
 _OFFER = re.compile(r"no matching (.+?) found\. Their offer: (\S+)")
 _ALLOWED = re.compile(r"Permission denied \(([^)]*)\)")
+_HUNG_UP = re.compile("kex_exchange_identification|banner exchange: .*(?:Broken pipe|Connection reset)")
+"""The other end was gone before both had greeted: heard when reading its greeting, or when sending one's own."""
 _REACH = {
     "Connection refused": OSError(errno.ECONNREFUSED, "Connection refused"),
     "No route to host": OSError(errno.EHOSTUNREACH, "No route to host"),
@@ -56,7 +58,7 @@ def explain_words(
         return problem("ssh.key", text, "Make it yours alone: chmod 600 KEY.", hop.title)
     if "Permission denied" in words or "Too many authentication failures" in words:
         return _refused(hop, words, asked, kept_back)
-    if "kex_exchange_identification" in words:
+    if _HUNG_UP.search(words):
         return busy(hop)
     for text, error in _REACH.items():
         if text in words:
