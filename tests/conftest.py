@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 
 from clew_shared.base import operating_system
 
@@ -60,6 +61,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the selection; with ``CLEW_DEMAND_ALL=1`` (set by .ci/run) left-out and skipped tests are failures."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; children would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Selection(demand_all=os.environ.get("CLEW_DEMAND_ALL") == "1"), "clew-selection")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(), "clew-durations")

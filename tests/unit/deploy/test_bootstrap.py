@@ -135,7 +135,7 @@ def test_what_the_agent_needs_is_what_the_project_names() -> None:
 
 def test_all_that_the_agent_imports_is_brought_or_the_sites() -> None:
     known = {need.module for need in (*SMALL, *FRAMEWORK)} | {"clew_agent", "clew_shared"}
-    optional = {"PIL", "ipykernel", "optuna", "pyarrow", "sklearn", "tensorboard"}
+    optional = {"PIL", "ipykernel", "optuna", "pyarrow", "sklearn", "tensorboard", "threadpoolctl"}
     of_tensorflow = {"google"}  # its protobuf
     for path, data in own_files().items():
         if path.endswith(".py"):
