@@ -10,8 +10,6 @@ import re
 import sys
 import unicodedata
 from functools import partial
-from pathlib import Path
-from typing import TextIO
 
 _PLAIN = {
     "–": "-",
@@ -52,8 +50,8 @@ _SUPERSCRIPTS = "[⁻⁰¹²³⁴-⁹]+"
 def prepare_output() -> None:
     """Makes standard output and error replace characters that they lack, rather than raise an error. Where one was
     closed, what is printed there is lost."""
-    sys.stdout = sys.stdout or _nowhere()
-    sys.stderr = sys.stderr or _nowhere()
+    sys.stdout = sys.stdout or _Nowhere()
+    sys.stderr = sys.stderr or _Nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not (stream.errors or "").startswith("clew."):
             encoding = codecs.lookup(stream.encoding).name
@@ -63,8 +61,15 @@ def prepare_output() -> None:
             stream.reconfigure(encoding=shown, errors=f"clew.{encoding}")
 
 
-def _nowhere() -> TextIO:
-    return Path(os.devnull).open("w", encoding="utf-8", newline="\n")
+class _Nowhere(io.TextIOWrapper):
+    """What is written here is lost. It is no terminal, which Windows takes its null device for."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BufferedWriter(io.FileIO(os.devnull, "w")), encoding="utf-8", newline="\n")
+
+    def isatty(self) -> bool:
+        """Returns False."""
+        return False
 
 
 def ascii_json(data: bytes) -> str:
